@@ -223,32 +223,32 @@ def _fields(cls: type) -> tuple[_Field, ...]:
         if isinstance(member, property):
             hints[name] = get_type_hints(member.fget, include_extras=True).get("return")
             docs[name] = _doc(hints[name])
-    found: list[_Field] = []
+    fields: list[_Field] = []
     moved: list[tuple[str, _Field]] = []
     for name, doc in docs.items():
         if doc is not None and doc.inline:
             inner = _fields(get_args(hints[name])[0])
-            found += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
+            fields += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
         elif doc is not None:
             field = _field(name, hints[name], doc)
             if doc.after:
                 moved.append((doc.after, field))
             else:
-                found.append(field)
-    return _placed(found, moved, lambda field: field.key.name)
+                fields.append(field)
+    return _placed(fields, moved, lambda field: field.key.name)
 
 
-def _placed(found: list[T], moved: list[tuple[str, T]], name_of: Callable[[T], str]) -> tuple[T, ...]:
+def _placed(in_order: list[T], moved: list[tuple[str, T]], name_of: Callable[[T], str]) -> tuple[T, ...]:
     """Return all of them, those in `moved` after the one of that name; after none at the start."""
     while moved:
-        names = ["", *map(name_of, found)]
+        names = ["", *map(name_of, in_order)]
         ready = [each for each in moved if each[0] in names]
         if not ready:
             raise TypeError(f"no key {moved[0][0]!r} for another to follow")
         after, item = ready[0]
-        found.insert(names.index(after), item)
+        in_order.insert(names.index(after), item)
         moved.remove(ready[0])
-    return tuple(found)
+    return tuple(in_order)
 
 
 def _doc(hint: Any) -> Doc | None:

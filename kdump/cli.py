@@ -207,8 +207,8 @@ class Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except MemoryError:
-            text = "not enough memory: limit how much of a batch is decompressed with --max-decompressed-size"
-            click.echo(f"kdump: {text}", err=True)
+            message = "not enough memory: limit how much of a batch is decompressed with --max-decompressed-size"
+            click.echo(f"kdump: {message}", err=True)
             sys.exit(2)
         except ReaderGone:
             sys.exit(0)
@@ -229,7 +229,7 @@ class Lazy(click.Group):
         for title, rows in sections(COMMANDS):
             formatter.write(f"\n{title}\n")
             with formatter.indentation():
-                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+                formatter.write_dl([(name.ljust(width), about) for name, about in rows])
 
 
 def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchOption:
@@ -238,11 +238,11 @@ def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchO
     from kdump.io import file_system
     from kdump.render.escape import printable
 
-    path = next((each for each in words if each.startswith(error.option_name[:2]) and file_system.exists(each)), None)
+    path = next((word for word in words if word.startswith(error.option_name[:2]) and file_system.exists(word)), None)
     if path is None:
         return error
-    text = f"{error.message} For the path, write ./{printable(path)}, and ./* for all"
-    return click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+    message = f"{error.message} For the path, write ./{printable(path)}, and ./* for all"
+    return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
 
 
 VERSION_HELP = "Show the version, and whether the core is compiled, and exit."

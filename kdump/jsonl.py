@@ -28,9 +28,9 @@ def parsed(data: bytes) -> Any:
     """Return what json.loads does, in half of the time for a small value in UTF-8 without white space around it."""
     if not data[:2].isascii() or 0 in data[:2]:  # json.loads finds out which encoding it is
         return json.loads(data)
-    text = data.decode(errors="surrogatepass")
+    line = data.decode(errors="surrogatepass")
     try:
-        value, end = _scan(text, 0)
+        value, end = _scan(line, 0)
     except StopIteration:
         end = -1
-    return value if end == len(text) else json.loads(text)
+    return value if end == len(line) else json.loads(line)

@@ -43,15 +43,15 @@ def pager_command() -> list[str]:
     import shutil
 
     for name in ("KDUMP_PAGER", "PAGER"):
-        text = os.environ.get(name)
-        if text is not None:
+        command = os.environ.get(name)
+        if command is not None:
             break
     else:
         return [*USUAL] if shutil.which(USUAL[0]) else []
-    if SHELL & {*text}:
-        return ["/bin/sh", "-c", text]
+    if SHELL & {*command}:
+        return ["/bin/sh", "-c", command]
     try:
-        words = shlex.split(text)
+        words = shlex.split(command)
     except ValueError:
         return []
     is_pager = bool(words) and os.path.basename(words[0]) != "cat" and shutil.which(words[0]) is not None
@@ -116,11 +116,11 @@ class Pager:
             if self._process is not None or self._is_over:
                 _put(data)
                 return
-            text = bytes(data)
-            self._all.append(text)
-            self._held.append(text)
-            self._size += len(text)
-            self._left -= self._lines(text)
+            output = bytes(data)
+            self._all.append(output)
+            self._held.append(output)
+            self._size += len(output)
+            self._left -= self._lines(output)
             if self._left < 0 or self._size > MAX_HELD:
                 self._overflow()
             elif self._timer is None:
@@ -128,12 +128,12 @@ class Pager:
                 self._timer.daemon = True
                 self._timer.start()
 
-    def _lines(self, text: bytes) -> int:
+    def _lines(self, output: bytes) -> int:
         """Return how many lines of the terminal the text takes, up to one more than are free."""
         import re
 
         count = 0
-        for line in text.split(b"\n", self._left + 1)[:-1]:
+        for line in output.split(b"\n", self._left + 1)[:-1]:
             length = len(re.sub(ESCAPE, "", line.decode("utf-8", "replace"))) if len(line) > self._columns else 0
             count += max(1, -(-length // self._columns))
         return count

@@ -57,9 +57,9 @@ def worker_context() -> BaseContext:
 
 def begin_worker() -> None:
     """Have signals end this worker at once: one that was forked has the handlers of the process that started it."""
-    for each in ENDING:
-        if callable(signal.getsignal(each)):
-            signal.signal(each, signal.SIG_DFL)
+    for signal_number in ENDING:
+        if callable(signal.getsignal(signal_number)):
+            signal.signal(signal_number, signal.SIG_DFL)
 
 
 def stop_workers(pool: ProcessPoolExecutor) -> None:

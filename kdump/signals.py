@@ -38,8 +38,8 @@ def _raise(number: int, frame: FrameType | None) -> None:
         if time.monotonic() - began > CLEANUP:
             _end_by(number)
 
-    for each in ENDING:  # a second one would interrupt the cleanup
-        signal.signal(each, again)
+    for signal_number in ENDING:  # a second one would interrupt the cleanup
+        signal.signal(signal_number, again)
     raise Terminated(number)
 
 

@@ -152,7 +152,7 @@ class BackgroundVerify:
 
     @property
     def serious_text(self) -> str:
-        errors = sum(each.severity == ERROR for each in self.findings)
+        errors = sum(finding.severity == ERROR for finding in self.findings)
         return f"{count_text(errors, 'error')}, {count_text(self.serious - errors, 'warning')}"
 
     def summary(self) -> str:
@@ -164,10 +164,10 @@ class BackgroundVerify:
         read += f"{count_text(totals.batches, 'batch', 'batches')} read"
         if self.stopped:
             return f"STOPPED, not all was checked: {self.serious_text} so far in {self.path}: {read}"
-        found = self.serious_text if self.serious else "no error or warning"
+        counts = self.serious_text if self.serious else "no error or warning"
         if not unread:
-            return f"{found} in {self.path}: {read}"
-        return f"NOT READ: {count_text(len(unread), 'place')}; {found} in the rest of {self.path}: {read}; {unread[0]}"
+            return f"{counts} in {self.path}: {read}"
+        return f"NOT READ: {count_text(len(unread), 'place')}; {counts} in the rest of {self.path}: {read}; {unread[0]}"
 
 
 def verify(check: BackgroundVerify, run: Run) -> None:

@@ -200,9 +200,9 @@ class Browser:
             part = listing.head(ROWS, run)
             number = 0
             while position is not None:
-                at = [n for n, row in enumerate(part.rows) if getattr(row.item, "position", 0) <= position]
-                number = at[-1] if at else 0
-                if part.last or not part.rows or (at and at[-1] < len(part.rows) - 1):
+                before_it = [n for n, row in enumerate(part.rows) if getattr(row.item, "position", 0) <= position]
+                number = before_it[-1] if before_it else 0
+                if part.last or not part.rows or (before_it and before_it[-1] < len(part.rows) - 1):
                     break
                 part = listing.after(part.rows[-1], ROWS, run)
             level.put(part, number)
@@ -239,7 +239,7 @@ class Browser:
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
             scan.run = run
-            return next((each.position for each in scan.chosen(target, window) if isinstance(each, Batch)), None)
+            return next((region.position for region in scan.chosen(target, window) if isinstance(region, Batch)), None)
 
     def directory(self) -> str | None:
         """Return the directory of the selected partition, or of the one that contains the current level; None if there
@@ -256,11 +256,11 @@ class Browser:
         if directory is None:
             file = self.level.file
             return [file.target] if file is not None and file.kind in BATCHES else []
-        found = [segment.log for segment in partition(directory).segments if segment.log is not None]
+        logs = [segment.log for segment in partition(directory).segments if segment.log is not None]
         here = self.level.file
-        if here is not None and here.target.path not in [target.path for target in found] and here.kind in BATCHES:
+        if here is not None and here.target.path not in [target.path for target in logs] and here.kind in BATCHES:
             return [here.target]  # a snapshot, or a segment that is being deleted
-        return found
+        return logs
 
     def sort(self, depth: int, order: SortOrder | None, run: Run) -> list[Level]:
         """Return the levels down to the one at `depth`, sorted; in the order of the file if `order` is None. Reads all
@@ -324,21 +324,21 @@ class Browser:
             newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(target, selection, None, gaps, run), None)
-            if found is not None:
-                return self.reach(target.path, position=found.batch.position, index=found.index, run=run)
+            record = next(self._hits(target, selection, None, gaps, run), None)
+            if record is not None:
+                return self.reach(target.path, position=record.batch.position, index=record.index, run=run)
         raise NotFound(_not_found(gaps, "all records here are older than that"))
 
-    def search(self, text: str, run: Run) -> list[Level]:
+    def search(self, regex: str, run: Run) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
         directories or files, to the next matching row. Raises SourceError and NotFound."""
         level = self.level
         try:
-            pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
+            pattern = re.compile(regex.encode("utf-8", "surrogateescape"), re.DOTALL)
         except re.error as error:
-            raise NotFound(f"{text!r} is not a regular expression: {error}") from None
+            raise NotFound(f"{regex!r} is not a regular expression: {error}") from None
         if isinstance(level.listing, FullListing):
-            return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
+            return self._search_rows(level, level.listing.rows, re.compile(regex, re.IGNORECASE))
         segments = self.segments()
         if not segments:
             raise NotFound("nothing to search here; select a partition or segment first")
@@ -351,7 +351,7 @@ class Browser:
                 if _matches(pattern, record):
                     return self.reach(target.path, position=record.batch.position, index=record.index, run=run)
         filtered = "" if selection.is_all else " and the filter"
-        raise NotFound(_not_found(gaps, f"no record from here on matches {text!r}{filtered}"))
+        raise NotFound(_not_found(gaps, f"no record from here on matches {regex!r}{filtered}"))
 
     def _search_start(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
@@ -405,10 +405,10 @@ class Browser:
         gaps.omitted(scan)
 
 
-def _not_found(coverage: SearchCoverage, text: str) -> str:
+def _not_found(coverage: SearchCoverage, result: str) -> str:
     """Return the sentence for a search without a match, after what it did not cover."""
     gaps = coverage.gaps()
-    return f"NOT SEARCHED: {'; '.join(gaps)}; {text} in the rest" if gaps else text
+    return f"NOT SEARCHED: {'; '.join(gaps)}; {result} in the rest" if gaps else result
 
 
 def _matches(pattern: re.Pattern[bytes], record: Record) -> bool:
@@ -447,7 +447,7 @@ def mark_of(browser: Browser) -> Mark | None:
     level, row = levels[-1], levels[-1].row
     if row is None:
         return None
-    label = " › ".join(each.row.label for each in levels if each.row is not None)
+    label = " › ".join(above.row.label for above in levels if above.row is not None)
     if level.file is None:
         return Mark(str(row.key), None, None, None, label)
     if row.type == "record":

@@ -115,14 +115,14 @@ def _option_names(params: list[click.Parameter]) -> list[str]:
     return [name for param in params for name in param.opts if name.startswith("--")]
 
 
-def typed_selection(text: str, zone: tzinfo) -> Selection:
+def typed_selection(typed: str, zone: tzinfo) -> Selection:
     """Parse inspect's options, as typed into a prompt, into a selection. Raises ValueError."""
     from kdump.questions.inspect.command import FilterOptions, selection_of
 
     params = _filter_params()
     asks = click.Command("filter", params=params, add_help_option=False)
     try:
-        words = shlex.split(text)
+        words = shlex.split(typed)
         with asks.make_context("filter", words) as context:
             return selection_of(fill(FilterOptions, context.params), zone)
     except click.NoSuchOption as error:
@@ -132,13 +132,13 @@ def typed_selection(text: str, zone: tzinfo) -> Selection:
         raise ValueError(error.format_message()) from None
 
 
-def typed_time(text: str, zone: tzinfo) -> int:
+def typed_time(typed: str, zone: tzinfo) -> int:
     """Parse a time, in the syntax of --time, into the epoch ms of its beginning. Raises ValueError."""
     try:
-        first = time_range(text, zone).first
+        first = time_range(typed, zone).first
     except click.ClickException as error:
         reason = error.format_message().removeprefix("--time: ")
         raise ValueError(f"{reason}; for an offset, type a number; for a byte position, @ and a number") from None
     if first is None:
-        raise ValueError(f"{text}: this range has no start to go to")
+        raise ValueError(f"{typed}: this range has no start to go to")
     return first

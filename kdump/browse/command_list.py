@@ -120,8 +120,8 @@ def help_text(width: int = 78) -> str:
             words = [command.label] if command.label else []
             words += [shown] if shown else []
             left = "  " + "  ".join(words)
-            text = command.help.replace("`", "")
-            first, *rest = wrap(text, max(20, width - indent)) or [""]
+            about = command.help.replace("`", "")
+            first, *rest = wrap(about, max(20, width - indent)) or [""]
             lines += [f"{left:<{indent}}{first}"] if len(left) < indent else [left, " " * indent + first]
             lines += [" " * indent + each for each in rest]
     return "\n".join([*lines, "", "Nothing is written to the disk that is read."])

@@ -290,15 +290,15 @@ def _step(screen: MainScreen, direction: int) -> None:
 
 
 def _to_finding(screen: MainScreen, check: BackgroundVerify, finding: Finding) -> None:
-    serious = [n for n, each in enumerate(check.findings) if each.severity != INFO]
+    serious = [n for n, other in enumerate(check.findings) if other.severity != INFO]
     number = serious.index(check.place) + 1 if check.place in serious else 0
     count = f"{number} of {len(serious)}{'…' if check.running else ''}"
 
     def arrived(note: str) -> tuple[str, str]:
         state, level = screen.state, screen.browser.level
         state.dumped, state.finding, state.found_at = None, finding, spot(level, level.row)
-        text = f"{count}{note}: {finding.severity} {finding.code}: {finding.message}"
-        return text, "bad" if finding.severity == "error" else "torn"
+        message = f"{count}{note}: {finding.severity} {finding.code}: {finding.message}"
+        return message, "bad" if finding.severity == "error" else "torn"
 
     _visit(
         screen,
@@ -323,16 +323,16 @@ def findings(screen: MainScreen, argument: str) -> None:
 def transactions(screen: MainScreen, argument: str) -> None:
     places = screen.browser.places
 
-    def chosen(found: Transaction) -> None:
-        text = f"{found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
-        text += f" ({found.transactionalId})" if found.transactionalId else ""
-        text += f", offsets {found.firstOffset}..{found.lastOffset}, {plain_count(found.records, 'record')}"
-        text += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
+    def chosen(txn: Transaction) -> None:
+        message = f"{txn.state} transaction of producer {txn.producerId}/{txn.producerEpoch}"
+        message += f" ({txn.transactionalId})" if txn.transactionalId else ""
+        message += f", offsets {txn.firstOffset}..{txn.lastOffset}, {plain_count(txn.records, 'record')}"
+        message += f", marker at {txn.markerOffset}" if txn.markerOffset is not None else ""
         _visit(
             screen,
             "transaction",
-            lambda run: screen.browser.reach(found.file, position=found.position, run=run),
-            lambda note: (text + note, ""),
+            lambda run: screen.browser.reach(txn.file, position=txn.position, run=run),
+            lambda note: (message + note, ""),
         )
 
     _show(screen, transactions_view(_covered(screen), places.limits, places.maker.zone, screen.jobs), chosen)
@@ -414,9 +414,9 @@ def histogram(screen: MainScreen, argument: str) -> None:
         raise ValueError(f"{argument!r} is not a scope; use {', '.join(SCOPES)}")
     zone = places.maker.zone
 
-    def chosen(each: Bin) -> None:
-        label = f"first batch of {duration_text(each.width)} from {iso(each.start, zone)} on"
-        _to_mark(screen, Mark(each.path, each.position, None, None, label), label)
+    def chosen(time_bin: Bin) -> None:
+        label = f"first batch of {duration_text(time_bin.width)} from {iso(time_bin.start, zone)} on"
+        _to_mark(screen, Mark(time_bin.path, time_bin.position, None, None, label), label)
 
     _show(screen, HistogramView(here, argument or here.scope, places.limits, zone, screen.jobs).view(), chosen)
 
@@ -449,14 +449,14 @@ def mark(screen: MainScreen, letter: str) -> None:
 )
 def jump(screen: MainScreen, letter: str) -> None:
     marked = screen.state.marked
-    known = " ".join(sorted(marked))
+    letters = " ".join(sorted(marked))
     if not letter:
-        text = f"go to mark: press its letter ({known or 'none is set'})"
-        screen.ask_key(text, lambda key: jump(screen, key))
+        question = f"go to mark: press its letter ({letters or 'none is set'})"
+        screen.ask_key(question, lambda key: jump(screen, key))
     elif letter in marked:
         _to_mark(screen, marked[letter], f"mark {letter}: {marked[letter].label}")
     else:
-        hint = f"set are {known}" if known else "press m and a letter to set one"
+        hint = f"set are {letters}" if letters else "press m and a letter to set one"
         screen.trouble(f"mark {letter!r} is not set; {hint}")
 
 
@@ -580,12 +580,12 @@ def copy(screen: MainScreen, argument: str) -> None:
         size = size_text(subject.item.end - subject.item.start)
         raise ValueError(f"{size} is too much to copy through the terminal; to save it, press w and type json FILE")
 
-    def done(text: str | None) -> None:
-        if text is None:
+    def done(json_line: str | None) -> None:
+        if json_line is None:
             screen.trouble("this row has no JSON")
             return
-        app.copy_to_clipboard(text)
-        _show(screen, text_view("JSON, copied if the terminal supports it (OSC 52)", text))
+        app.copy_to_clipboard(json_line)
+        _show(screen, text_view("JSON, copied if the terminal supports it (OSC 52)", json_line))
 
     screen.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
 
@@ -615,9 +615,9 @@ def _save(screen: MainScreen, level: Level, row: BrowseRow, part: str, path: str
             return str(error), False
 
     def done(answer: tuple[str, bool]) -> None:
-        text, is_saved = answer
+        message, is_saved = answer
         if is_saved or replaces:
-            screen.trouble(text)
+            screen.trouble(message)
         elif not screen.is_active or isinstance(screen.focused, Input):
             screen.trouble(f"{path} exists: not saved")  # what is being typed is no answer
         else:
@@ -634,8 +634,8 @@ def _save(screen: MainScreen, level: Level, row: BrowseRow, part: str, path: str
 
 @command("show the kdump commands that print the current view", SHOW, "c")
 def shell(screen: MainScreen, argument: str) -> None:
-    found = row_commands(screen.browser, screen.state.filter)
-    _show(screen, text_view("commands that show the same", "\n".join(found)))
+    lines = row_commands(screen.browser, screen.state.filter)
+    _show(screen, text_view("commands that show the same", "\n".join(lines)))
 
 
 @command("show the keys and commands", SHOW, "question_mark f1", "?, F1")

@@ -106,16 +106,16 @@ class KeySearch:
             words.append(f"{count_text(self.left_over, '.deleted, .swap or .cleaned segment')} not searched")
         if self.left_out:
             words.append(f"{self.left_out} more are not listed")
-        words += [each for each in (self.missing, self.likely) if each]
+        words += [remark for remark in (self.missing, self.likely) if remark]
         return "; ".join(words)
 
 
-def typed_key(text: str) -> frozenset[bytes]:
+def typed_key(typed: str) -> frozenset[bytes]:
     """Return the keys that a text stands for: its UTF-8 bytes; for 0x and hex digits, those bytes, too."""
-    keys = {text.encode("utf-8", "surrogateescape")}
-    if text[:2].lower() == "0x" and len(text) > 2:
+    keys = {typed.encode("utf-8", "surrogateescape")}
+    if typed[:2].lower() == "0x" and len(typed) > 2:
         with suppress(ValueError):
-            keys.add(bytes.fromhex(text[2:]))
+            keys.add(bytes.fromhex(typed[2:]))
     return frozenset(keys)
 
 
@@ -178,14 +178,14 @@ class _Read:
 def _note_absent(search: KeySearch, part: ScopePart, log_start: int, covered: list[tuple[int, int]]) -> None:
     """Note the offsets between the log start offset and the first segment of a partition that no segment has."""
     first = part.segments[0].name_offset
-    at = log_start
+    reached = log_start
     for start, end in sorted(covered):
-        if first is None or at >= first:
+        if first is None or reached >= first:
             return
-        if start > at:
+        if start > reached:
             where = "in remote storage, unless they are lost"
-            search.note(f"{part.name}: offsets {at}..{min(start, first) - 1} are not here: {where}")
-        at = max(at, end, start)
+            search.note(f"{part.name}: offsets {reached}..{min(start, first) - 1} are not here: {where}")
+        reached = max(reached, end, start)
 
 
 def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[Record]:

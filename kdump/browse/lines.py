@@ -91,8 +91,8 @@ class AnnotatedDump(Hexdump):
             self._text(f"  impact: {finding.consequence}", "torn")
         self.output.line("")
 
-    def text(self, text: str, style: str = "") -> None:
-        self._text(text, style)
+    def text(self, line: str, style: str = "") -> None:
+        self._text(line, style)
 
     def records_of(self, batch: Batch, chosen: Iterable[Record]) -> None:
         """Write the header, then these records."""
@@ -131,14 +131,14 @@ class AnnotatedDump(Hexdump):
         if not self.brief or words.wrong:
             yield from lines
             return
-        room = max(20, (self.room or 0) - self.left) - 1
+        columns = max(20, (self.room or 0) - self.left) - 1
         heading = "  ".join(filter(None, (f"{name} {words.value}".rstrip(), words.meaning)))
-        heading = cut(heading, room)
+        heading = cut(heading, columns)
         yield self.paint(heading[: len(name)], "name") + heading[len(name) :]
 
-    def _text(self, text: str, style: str) -> None:
+    def _text(self, line: str, style: str) -> None:
         self.at_field = None
-        super()._text(text.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)
+        super()._text(line.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)
 
 
 def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
@@ -150,8 +150,8 @@ def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[Hex
     laid.paint = mark_style
     made = [TableRow(list(row.cells), row.style) for row in rows if not row.text]
     laid.flush(made)
-    for each in made:
-        laid._write(each)
+    for table_row in made:
+        laid._write(table_row)
     ready = iter(shown)
     head = next(ready, HexLine(()))
     lines = [HexLine(((cut(row.text, width), row.style),)) if row.text else next(ready) for row in rows]
@@ -187,18 +187,18 @@ def _branch(levels: list[Level], depth: int, width: int, lines: list[HexLine], p
 
 def wrapped(text: str, width: int) -> list[str]:
     """Break text into lines at any column, so that joining the lines restores it: for JSON and commands."""
-    found = []
+    parts = []
     for line in text.split("\n"):
         start = used = 0
         if line.isascii():
             start = max(0, len(line) - 1) // width * width
-            found += [line[at : at + width] for at in range(0, start, width)]
+            parts += [line[column : column + width] for column in range(0, start, width)]
         else:
-            for at, letter in enumerate(line):
+            for column, letter in enumerate(line):
                 own = width_of(letter)
-                if used + own > width and at > start:
-                    found.append(line[start:at])
-                    start, used = at, 0
+                if used + own > width and column > start:
+                    parts.append(line[start:column])
+                    start, used = column, 0
                 used += own
-        found.append(line[start:])
-    return found
+        parts.append(line[start:])
+    return parts

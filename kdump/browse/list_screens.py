@@ -89,9 +89,9 @@ def findings_view(check: BackgroundVerify) -> View:
     with_info = False
 
     def fill(screen: Overlay) -> None:
-        shown = [(n, each) for n, each in enumerate(check.findings) if with_info or each.severity != INFO]
-        found: list[Finding] = [each for _, each in shown]
-        screen.show_items(FINDING_COLUMNS, found, lambda f: SEVERITY.get(f.severity, ""), [n for n, _ in shown])
+        shown = [(n, finding) for n, finding in enumerate(check.findings) if with_info or finding.severity != INFO]
+        findings: list[Finding] = [finding for _, finding in shown]
+        screen.show_items(FINDING_COLUMNS, findings, lambda f: SEVERITY.get(f.severity, ""), [n for n, _ in shown])
         legal = f", {check.info} informational" if check.info and not with_info else ""
         state = "so far" if check.running or check.stopped else "in all"
         screen.show_title(f"findings: {check.serious_text} {state}{legal}")
@@ -168,9 +168,9 @@ def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> Vi
     def fill(screen: Overlay) -> None:
         name, states = VIEWS[view]
         read = list(state.listed)
-        rows = [each for each in read if each.state in states]
-        several = state.partitions > 1 or len({(each.topic, each.partition) for each in read[:1000]}) > 1
-        values = [answer_object(each) for each in rows]
+        rows = [txn for txn in read if txn.state in states]
+        several = state.partitions > 1 or len({(txn.topic, txn.partition) for txn in read[:1000]}) > 1
+        values = [answer_object(txn) for txn in rows]
         screen.show_items(
             shown if several else shown[1:], values, lambda v: "" if v["state"] == ABORTED else style(v), rows
         )
@@ -224,11 +224,11 @@ def key_search_view(search: KeySearch, progress: Callable[[], str], zone: tzinfo
             fill(screen)
 
     def unsearched(screen: Overlay) -> None:
-        reasons = [printable(path_text(each)) for each in search.unsearched]
+        reasons = [printable(path_text(reason)) for reason in search.unsearched]
         more = search.unsearched_count - len(reasons)
         reasons += [f"and {more} more"] if more else []
-        text = "\n".join(reasons) or "nothing: all was searched so far"
-        screen.app.push_screen(Overlay(text_view("not searched", text)))
+        lines = "\n".join(reasons) or "nothing: all was searched so far"
+        screen.app.push_screen(Overlay(text_view("not searched", lines)))
 
     return View(
         "",

@@ -150,7 +150,7 @@ class CountedListing(LongListing):
 
     def tail(self, count: int, run: Run) -> ListingSlice:
         kept = deque(enumerate(self.items(run)), maxlen=count)
-        return ListingSlice([self.row_of(*each) for each in kept], not kept or kept[0][0] == 0, True)
+        return ListingSlice([self.row_of(*numbered) for numbered in kept], not kept or kept[0][0] == 0, True)
 
     def each(self, run: Run) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(self.items(run))
@@ -197,12 +197,12 @@ class SortOrder(NamedTuple):
         return f"sorted by {self.column}, {self.direction}"
 
 
-def chosen_order(text: str, columns: list[Column]) -> SortOrder:
+def chosen_order(typed: str, columns: list[Column]) -> SortOrder:
     """Return the order that is typed: a column, and asc or desc; a minus before the name stands for desc. Numbers are
     sorted from the largest by default. Raises ValueError."""
     from difflib import get_close_matches
 
-    name, *direction = text.split()
+    name, *direction = typed.split()
     descending = name.startswith("-") or direction == ["desc"]
     if direction not in ([], ["asc"], ["desc"]):
         raise ValueError(f"{' '.join(direction)!r} is not a direction; use asc or desc")
@@ -313,8 +313,8 @@ class SortedListing(Listing):
         rows = [made[key] for key, _ in chosen if key in made]  # the file may have been truncated since
         is_last = start + count >= len(self._rows)
         if is_last and self.total > len(self._rows):
-            text = f"… {self.total - len(self._rows)} more rows are not listed; S sorts the other way round"
-            rows.append(BrowseRow("note", MORE, None, "…", (), text, "dim"))
+            note = f"… {self.total - len(self._rows)} more rows are not listed; S sorts the other way round"
+            rows.append(BrowseRow("note", MORE, None, "…", (), note, "dim"))
         return ListingSlice(rows, start == 0, is_last)
 
 

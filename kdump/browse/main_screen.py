@@ -103,8 +103,8 @@ class MainScreen(Screen[None]):
         """Show only the focused pane, or all panes again."""
         pane = self.focused if isinstance(self.focused, Pane) else self.table_pane
         zoomed = not self.has_class("zoomed")
-        for each in (self.tree_pane, self.table_pane, self.hex_pane):
-            each.set_class(zoomed and each is pane, "zoom")
+        for other in (self.tree_pane, self.table_pane, self.hex_pane):
+            other.set_class(zoomed and other is pane, "zoom")
         self.query_one("#panes").set_class(zoomed and pane is self.hex_pane, "empty")
         self.hex_bar.set_class(zoomed and pane is not self.hex_pane, "empty")
         self.set_class(zoomed, "zoomed")
@@ -141,7 +141,10 @@ class MainScreen(Screen[None]):
         here = (browser.depth, level.cursor)
         number = self.tree_places.index(here) if here in self.tree_places else 0
         self.tree_pane.show(lines, number, keep=True)
-        names = [top, *(each.owner.label for each in browser.levels[1 : browser.depth + 1] if each.owner is not None)]
+        names = [
+            top,
+            *(above.owner.label for above in browser.levels[1 : browser.depth + 1] if above.owner is not None),
+        ]
         kinds, trail = printable(f"   filter {self.state.filter}" if self.state.filter else ""), " › ".join(names)
         room = self.size.width - 15 - width(kinds)
         while width(trail) > room and len(trail) > 8:
@@ -167,9 +170,9 @@ class MainScreen(Screen[None]):
         if isinstance(level.listing, SortedListing):
             words = [level.listing.about, remark]
         elif isinstance(level.listing, Pages) and level.file is not None:
-            size, at = level.file.length, row.item.position
-            of = f" of {size_text(size)}, {100 * at // max(1, size)}%" if size is not None else ""
-            words = [f"byte {at}{of}", remark]
+            size, position = level.file.length, row.item.position
+            of = f" of {size_text(size)}, {100 * position // max(1, size)}%" if size is not None else ""
+            words = [f"byte {position}{of}", remark]
         elif level.last and level.first:
             words = [f"{level.cursor + 1} of {len(level.rows)}", level.order.text if level.order else "", level.about]
         else:
@@ -180,22 +183,22 @@ class MainScreen(Screen[None]):
         wrong = f"WRONG: {field.wrong}  " if field.wrong else ""
         self.show_status(f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else "")
 
-    def show_status(self, text: str, style: str = "") -> None:
+    def show_status(self, message: str, style: str = "") -> None:
         """Fill the status line; but a question that is not answered stays, because the next key answers it."""
-        self.status.show((self.state.question, "") if self.state.takes_key is not None else (text, style))
+        self.status.show((self.state.question, "") if self.state.takes_key is not None else (message, style))
 
-    def say(self, text: str, style: str = "") -> None:
+    def say(self, message: str, style: str = "") -> None:
         """Show a message until the user moves on."""
-        self.state.message = (" " + printable(path_text(text)), style)
+        self.state.message = (" " + printable(path_text(message)), style)
         self.show_status(*self.state.message)
 
-    def trouble(self, text: str) -> None:
+    def trouble(self, message: str) -> None:
         """Show a message that the user should notice."""
-        self.say(text, "torn")
+        self.say(message, "torn")
 
-    def ask_key(self, text: str, then: Callable[[str], None]) -> None:
+    def ask_key(self, question: str, then: Callable[[str], None]) -> None:
         """Show a question, and call `then` with the character of the next key, unless that is Esc or has none."""
-        self.state.question, self.state.takes_key = printable(path_text(f" {text}  (Esc cancels)")), then
+        self.state.question, self.state.takes_key = printable(path_text(f" {question}  (Esc cancels)")), then
         self.show_status(*self.state.message)
 
     def show_progress(self) -> None:
@@ -206,8 +209,8 @@ class MainScreen(Screen[None]):
             if group in ("find", "check") and self.state.message[0] and not self.state.awaited:
                 continue
             far = job.percent or (f" at byte {job.done}" if job.done else "")
-            found = f", {self.state.check.serious} found" if group == "check" and self.state.check else ""
-            self.show_status(f" {job.description} …{far}{found}  (Esc stops)", "dim")
+            findings = f", {self.state.check.serious} found" if group == "check" and self.state.check else ""
+            self.show_status(f" {job.description} …{far}{findings}  (Esc stops)", "dim")
             return
 
     # -- the hexdump: the annotated bytes of the selected row, scrolled to that row
@@ -229,12 +232,12 @@ class MainScreen(Screen[None]):
         subject, within = row, level
         if row.type == "field" and level.owner is not None:
             subject, within = level.owner, browser.levels[browser.depth - 1]
-        room, full, finding = self.hex_pane.size.width, state.full, state.finding
+        width, full, finding = self.hex_pane.size.width, state.full, state.finding
         kind: str = subject.type
         what: Any = id(subject.item)
         if kind in ("record", "header", "batch"):
             kind, what = "batch", (subject.item.batch if subject.type == "record" else subject.item).position
-        key = (id(within.file), kind, what, room, full, finding)
+        key = (id(within.file), kind, what, width, full, finding)
         if state.dumped is not None and state.dumped[0] == key and _has(state.dumped[1], subject):
             self._scroll(state.dumped[1], row, subject)
             return
@@ -243,7 +246,7 @@ class MainScreen(Screen[None]):
             if browser.level is not level or level.row is None or level.row.key != row.key:
                 return
             if finding is not None and state.found_at == spot(within, subject):
-                dump = browser.places.with_finding(dump, finding, room)
+                dump = browser.places.with_finding(dump, finding, width)
             state.dumped = (key, dump)
             if row.type == "batch" and "crc?" in "".join(row.cells):  # its checksum is known now
                 level.rows = [browser.places.maker.region(each.item) if each is row else each for each in level.rows]
@@ -253,7 +256,7 @@ class MainScreen(Screen[None]):
             self.show_place()
 
         self.jobs.start(
-            "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, run=job.run), done
+            "detail", "reading", lambda job: browser.dump(subject, within, width, full=full, run=job.run), done
         )
 
     def _scroll(self, dump: HexDump, row: BrowseRow, subject: BrowseRow, *, fresh: bool = False) -> None:
@@ -386,8 +389,8 @@ class MainScreen(Screen[None]):
                 number = next((n for n, row in enumerate(level.rows) if row.key == before.key), level.cursor)
                 level.cursor = max(0, min(number + (count if down else -count), len(level.rows) - 1))
 
-        room = count + self.table_pane.room
-        self._read_rows("reading", lambda job: browser.more(level, down=down, count=room, run=job.run), put)
+        rows_beyond = count + self.table_pane.room
+        self._read_rows("reading", lambda job: browser.more(level, down=down, count=rows_beyond, run=job.run), put)
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
         if not self.browser.levels or message.is_stale:
@@ -399,27 +402,27 @@ class MainScreen(Screen[None]):
                 self.enter()
         elif message.pane is self.table_pane:
             self.enter()
-        elif (found := self._hex_line(message.number)) is not None:
-            self._enter_field(*found)
+        elif (shown := self._hex_line(message.number)) is not None:
+            self._enter_field(*shown)
 
     def _follow_hex(self, number: int) -> None:
         """Select the table row that belongs to a line of the hexdump, if there is one."""
         level = self.browser.level
-        at = self._hex_line(number)
-        if at is None:
+        shown = self._hex_line(number)
+        if shown is None:
             return
-        line, dump = at
+        line, dump = shown
         rows = level.rows
         if rows and rows[0].type == "field" and line.field is not None:
             requested = dump.fields[line.field]
-            found = next((n for n, row in enumerate(rows) if same(row.item, requested)), None)
+            cursor = next((n for n, row in enumerate(rows) if same(row.item, requested)), None)
         elif rows and rows[0].type in ("header", "record"):
-            found = next((n for n, row in enumerate(rows) if _record_of(row) == line.record), None)
+            cursor = next((n for n, row in enumerate(rows) if _record_of(row) == line.record), None)
         else:
-            found = None
-        if found is not None and found != level.cursor:
+            cursor = None
+        if cursor is not None and cursor != level.cursor:
             self.jobs.cancel("look")
-            level.cursor = found
+            level.cursor = cursor
             self.browser.drop_deeper()
             self._draw_lists()
         if line.field is not None:
@@ -448,7 +451,7 @@ class MainScreen(Screen[None]):
                 if fields is None:
                     return None
                 part = fields.listing.head(10_000, job.run)
-                number = next((n for n, each in enumerate(part.rows) if same(each.item, requested)), 0)
+                number = next((n for n, field_row in enumerate(part.rows) if same(field_row.item, requested)), 0)
                 return [*levels, fields.put(part, number)]
 
         self.look("reading", work)
@@ -477,8 +480,8 @@ def _has(dump: HexDump, subject: BrowseRow) -> bool:
 def _line_of(finding: Finding, dump: HexDump) -> int:
     for number, line in enumerate(dump.lines):
         if line.field is not None:
-            at = dump.fields[line.field]
-            if not at.inner and at.position <= finding.position < at.position + at.size:
+            field = dump.fields[line.field]
+            if not field.inner and field.position <= finding.position < field.position + field.size:
                 return number if finding.size and finding.size < 61 else 0
     return 0
 

@@ -96,12 +96,12 @@ class Pane(Widget, can_focus=True):
         self._follow()
 
     def _follow(self) -> None:
-        room = self.room
-        self.top = max(0, min(self.top, len(self.lines) - room))
+        height = self.room
+        self.top = max(0, min(self.top, len(self.lines) - height))
         if self.cursor < self.top:
-            self.top = max(0, self.cursor - room // 3)
-        elif self.cursor >= self.top + room:
-            self.top = min(max(0, len(self.lines) - room), self.cursor - room + 1 + room // 3)
+            self.top = max(0, self.cursor - height // 3)
+        elif self.cursor >= self.top + height:
+            self.top = min(max(0, len(self.lines) - height), self.cursor - height + 1 + height // 3)
         self.refresh()
 
     def on_resize(self) -> None:
@@ -217,10 +217,10 @@ class Bar(Widget):
 class KeyHints(Bar):
     """The key hints, or the rest of the bar above if its text does not fit."""
 
-    def __init__(self, above: Bar, text: str, *, id: str) -> None:
+    def __init__(self, above: Bar, hints: str, *, id: str) -> None:
         super().__init__(id=id, style="reverse")
         self.above = above
-        self.show((text, ""))
+        self.show((hints, ""))
         above.below = self
 
     def render_line(self, y: int) -> Strip:
@@ -319,13 +319,13 @@ class Overlay(ModalScreen[Any]):
         head, lines = table(columns, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None)
 
-    def show_title(self, text: str) -> None:
-        self.above.show((printable(path_text(f" {text}")), ""))
+    def show_title(self, title: str) -> None:
+        self.above.show((printable(path_text(f" {title}")), ""))
 
-    def show_note(self, text: str, *, has_gaps: bool = False) -> None:
+    def show_note(self, note: str, *, has_gaps: bool = False) -> None:
         """Show a note below the title, on several lines if there is room for them. `has_gaps`: it names what was not
         read."""
-        lines = wrap(printable(path_text(text)), max(10, self.size.width - 2))
+        lines = wrap(printable(path_text(note)), max(10, self.size.width - 2))
         lines = lines[: max(1, min(MAX_NOTE, (self.size.height - 3) // 2))]
         self.note.styles.height = max(1, len(lines))
         self.note.show_lines([f" {line}" for line in lines], "torn" if has_gaps else "dim")

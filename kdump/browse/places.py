@@ -152,9 +152,9 @@ class RowFactory:
     def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""
         if not isinstance(region, Batch):
-            text = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
-            text += f": {region.reason}" if region.reason else ""
-            return BrowseRow("region", region.position, region, region.kind, (), printable(text), region.kind)
+            description = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
+            description += f": {region.reason}" if region.reason else ""
+            return BrowseRow("region", region.position, region, region.kind, (), printable(description), region.kind)
         if isinstance(region, LegacyRecordBatch):
             read_wrapper(region)
         shown = as_if_valid(region) if is_unchecked(region) and region.size > CHECKED else region
@@ -181,8 +181,8 @@ class RowFactory:
 
     def problem(self, number: int, problem: Problem) -> BrowseRow:
         """Return the row of a problem, shown instead of data that cannot be read."""
-        text = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
-        return BrowseRow("note", number, problem, "!", (), printable(text), "bad")
+        description = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
+        return BrowseRow("note", number, problem, "!", (), printable(description), "bad")
 
     def entry(self, number: int, entry: Entry | Region | Problem) -> BrowseRow:
         """Return the row of an entry of a file without batches, or of bytes that are not an entry."""
@@ -192,10 +192,10 @@ class RowFactory:
             return self.region(entry)._replace(key=number, item=entry)
         if not entry.type:
             fields = ", ".join(f"{key} {value}" for key, value in entry.values.items())
-            text = printable(
+            description = printable(
                 path_text(f"{entry.what or 'line'}: {fields}" if fields else entry.what or "an empty line")
             )
-            return BrowseRow("entry", number, entry, printable(entry.what) or "line", (), text, "dim")
+            return BrowseRow("entry", number, entry, printable(entry.what) or "line", (), description, "dim")
         columns = self.entries(entry.type)
         cells = tuple(column.cell(entry) for column in columns)
         return BrowseRow("entry", number, entry, " ".join(filter(None, cells[:2]))[:LABEL], cells)
@@ -235,12 +235,12 @@ class Places:
 
     def _top(self) -> Level:
         self.unread = []
-        found = list(find_directories(self.path, Run(unreadable=lambda error: self.unread.append(str(error)))))
-        if not found:
+        places = list(find_directories(self.path, Run(unreadable=lambda error: self.unread.append(str(error)))))
+        if not places:
             raise SourceError(f"{self.path}: no Kafka files here")
-        place = found[0]
-        if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
-            rows = [self.maker.directory(each) for each in found]
+        place = places[0]
+        if len(places) > 1 or not (isinstance(place, Target) or place.path == self.path):
+            rows = [self.maker.directory(entry) for entry in places]
             return Level(FullListing(rows, self.maker.file_columns), None, path=self.path)
         if isinstance(place, LogDirectory):
             return self._directory(place, None)
@@ -345,7 +345,7 @@ class Places:
     def _fields(self, row: BrowseRow, level: Level) -> Level | None:
         dump = self.dump(row, level, 200, fields=True)
         mine = row.item.index if row.type == "record" else HEADER
-        rows = [self.maker.field(n, each) for n, each in enumerate(dump.fields) if each.record == mine]
+        rows = [self.maker.field(n, field) for n, field in enumerate(dump.fields) if field.record == mine]
         return Level(FullListing(rows, self.maker.fields), row, level.file, path=level.path) if rows else None
 
     def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
@@ -364,8 +364,8 @@ class Places:
         file = level.file
         show.target = file.target if file else None
         if row.type == "directory":
-            for text, style in directory_lines(self.facts_of(item), self.maker.zone):
-                show.text(text, style)
+            for line, style in directory_lines(self.facts_of(item), self.maker.zone):
+                show.text(line, style)
             return show.dump(row.label)
         if row.type == "partition":
             facts = item if isinstance(item, PartitionSummary) else single_partition_summary(item)
@@ -429,8 +429,8 @@ class Places:
 
 def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) -> HexDump:
     show.text(label, "head")
-    for text in partition_lines(facts):
-        show.text(text)
+    for line in partition_lines(facts):
+        show.text(line)
     for segment in facts.segments:
         name = segment.segment.name
         show.text(
@@ -438,6 +438,6 @@ def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) ->
             f", with {', '.join(segment.sibling_kinds) or 'no other files'}",
             "dim",
         )
-    for text in facts.partition.listing_errors:
-        show.text(text, "bad")
+    for line in facts.partition.listing_errors:
+        show.text(line, "bad")
     return show.dump(label)

@@ -56,36 +56,36 @@ class Prompt(Input):
         """Return the text without control characters, which pasted text may contain."""
         return "".join(letter for letter in value if letter.isprintable())
 
-    def open(self, command: BrowseCommand, text: str) -> None:
+    def open(self, command: BrowseCommand, typed: str) -> None:
         """Show the line, to type an argument of the command."""
         self.asked = command
         self._history = self._lines.setdefault(command.name, [])
         self._at = len(self._history)
         self._cycle = None
         self.placeholder = "command" if command.name == "command" else f"{command.name}: {command.argument}"
-        self._set(text)
+        self._set(typed)
         self.display = True
         self.focus()
         self._explain()
 
-    def note(self, text: str) -> None:
+    def note(self, line: str) -> None:
         """Add a line to the history."""
-        if text:
-            if text in self._history:
-                self._history.remove(text)
-            self._history.append(text)
+        if line:
+            if line in self._history:
+                self._history.remove(line)
+            self._history.append(line)
             del self._history[:-MAX_HISTORY]
 
-    def _set(self, text: str) -> None:
-        self.value = text
-        self.cursor_position = len(text)
+    def _set(self, line: str) -> None:
+        self.value = line
+        self.cursor_position = len(line)
 
     def _explain(self) -> None:
         """Show what can be typed."""
         asked = self.asked
-        text = f" {asked.name} {asked.argument}  (Tab completes, Enter runs, Esc cancels)"
-        text += f": {asked.help}".replace("`", "") if asked.name != "command" else ""
-        self._announce(text, "dim")
+        hint = f" {asked.name} {asked.argument}  (Tab completes, Enter runs, Esc cancels)"
+        hint += f": {asked.help}".replace("`", "") if asked.name != "command" else ""
+        self._announce(hint, "dim")
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Show what the typed command does."""
@@ -95,14 +95,14 @@ class Prompt(Input):
 
     def action_complete(self, direction: int) -> None:
         if self._cycle is None or self.value != self._completed:
-            found = candidates(self.value, self.asked, self.words)
-            if not found:
+            completions = candidates(self.value, self.asked, self.words)
+            if not completions:
                 self._announce(" no completion", "dim")
                 return
-            self._cycle = Cycle(found)
-        text = self._cycle.step(direction)
+            self._cycle = Cycle(completions)
+        line = self._cycle.step(direction)
         only = len(self._cycle.found) == 1
-        self._set(text + " " if only and not text.endswith("/") else text)
+        self._set(line + " " if only and not line.endswith("/") else line)
         self._completed = self.value
         if only:
             self._cycle = None
@@ -111,66 +111,66 @@ class Prompt(Input):
             self._announce(self._cycle.shown(max(20, self.app.size.width)), "dim")
 
     def action_recall(self, step: int) -> None:
-        at = max(0, min(self._at + step, len(self._history)))
-        if at != self._at:
-            self._at = at
-            self._set(self._history[at] if at < len(self._history) else "")
+        number = max(0, min(self._at + step, len(self._history)))
+        if number != self._at:
+            self._at = number
+            self._set(self._history[number] if number < len(self._history) else "")
 
 
-def candidates(text: str, asked: BrowseCommand, words: Words) -> list[str]:
+def candidates(typed: str, asked: BrowseCommand, words: Words) -> list[str]:
     """Return the texts that the line can be completed to, at most MAX_CANDIDATES. `asked`: the command whose argument
     is typed; for the command line itself, a line with a command is typed."""
     if asked.completes != COMMAND:
-        return _arguments(text, asked, words)
-    before, space, argument = text.partition(" ")
+        return _arguments(typed, asked, words)
+    before, space, argument = typed.partition(" ")
     if not space:
         return [name for name in sorted([*TYPED, *ALIASES]) if name.startswith(before)]
     try:
         command = find_command(before.removeprefix(":"))
     except ValueError:
         return []
-    return [f"{before} {each}" for each in _arguments(argument.lstrip(), command, words)]
+    return [f"{before} {word}" for word in _arguments(argument.lstrip(), command, words)]
 
 
-def _arguments(text: str, command: BrowseCommand, words: Words) -> list[str]:
-    before, space, last = text.rpartition(" ")
+def _arguments(typed: str, command: BrowseCommand, words: Words) -> list[str]:
+    before, space, last = typed.rpartition(" ")
     before += space
     kinds = command.completes.split()
     found: list[str] = []
     for number, kind in enumerate(kinds):
         if kind == FILE:
-            word, start = (last, before) if number and before else (text, "")
+            word, start = (last, before) if number and before else (typed, "")
             found += [start + path for path in file_names(word)]
         elif kind in words and (number == 0 or before):
             found += [before + word for word in words[kind]() if word.startswith(last) and word not in before.split()]
     return found[:MAX_CANDIDATES]
 
 
-def file_names(text: str) -> list[str]:
+def file_names(typed: str) -> list[str]:
     """Return the files of this machine whose path begins like this; directories with a slash at the end."""
-    directory, name = os.path.split(text)
+    directory, name = os.path.split(typed)
     try:
         with os.scandir(os.path.expanduser(directory) or ".") as entries:
-            found = []
+            paths = []
             for entry in entries:
                 if (
                     entry.name.startswith(name)
                     and (name or not entry.name.startswith("."))
                     and entry.name.isprintable()
                 ):
-                    found.append(os.path.join(directory, entry.name) + ("/" if entry.is_dir() else ""))
-                    if len(found) == MAX_CANDIDATES:
+                    paths.append(os.path.join(directory, entry.name) + ("/" if entry.is_dir() else ""))
+                    if len(paths) == MAX_CANDIDATES:
                         break
     except (OSError, ValueError):
         return []
-    return sorted(found)
+    return sorted(paths)
 
 
 class Cycle:
     """The candidates that Tab goes through, one after the other."""
 
-    def __init__(self, found: list[str]) -> None:
-        self.found = found
+    def __init__(self, completions: list[str]) -> None:
+        self.found = completions
         self.at = -1
 
     def step(self, direction: int) -> str:
@@ -181,10 +181,10 @@ class Cycle:
     def shown(self, width: int) -> str:
         """Return the candidates from the current one on, as far as they fit."""
         words = [each.rpartition(" ")[2] or each for each in (*self.found[self.at :], *self.found[: self.at])]
-        text = f" {self.at + 1} of {len(self.found)}: [{words[0]}]"
+        line = f" {self.at + 1} of {len(self.found)}: [{words[0]}]"
         for word in words[1:]:
-            if len(text) + len(word) + 4 > width:
-                text += " …"
+            if len(line) + len(word) + 4 > width:
+                line += " …"
                 break
-            text += "  " + word
-        return text[:width]
+            line += "  " + word
+        return line[:width]

@@ -49,12 +49,12 @@ class Saved(NamedTuple):
     warning: str = ""
 
 
-def parse_saved(text: str) -> tuple[str, str]:
+def parse_saved(typed: str) -> tuple[str, str]:
     """Return what is to be saved (empty: what the row is about), and the path. Raises ValueError."""
-    part, _, path = text.partition(" ")
+    part, _, path = typed.partition(" ")
     is_part = part in PARTS or (part.startswith(HEADER) and part != HEADER)
     if not is_part or part == HEADER:
-        part, path = "", text
+        part, path = "", typed
     if not path.strip():
         raise ValueError(f"type a file name after {part!r}; for a file of that name, ./{part}")
     return part, os.path.expanduser(path.strip())
@@ -82,17 +82,17 @@ def save(browser: Browser, level: Level, row: BrowseRow, part: str, path: str, r
         raise Exists(str(error)) from None
     except OutputError as error:
         raise NotFound(str(error)) from None
-    text = f"saved {saved.what}, {count_text(written, 'byte')}, to {path}"
-    return text + (f"; {saved.warning}" if saved.warning else "")
+    message = f"saved {saved.what}, {count_text(written, 'byte')}, to {path}"
+    return message + (f"; {saved.warning}" if saved.warning else "")
 
 
 def part_of(browser: Browser, level: Level, row: BrowseRow, part: str) -> Saved:
     """Return what is saved of a row. Raises NotFound if it does not have that part."""
     if part == JSON:
-        text = row_json(browser, level, row)
-        if text is None:
+        json_line = row_json(browser, level, row)
+        if json_line is None:
             raise NotFound("this row has no JSON")
-        data = text.encode("utf-8", "surrogateescape") + b"\n"
+        data = json_line.encode("utf-8", "surrogateescape") + b"\n"
         return Saved(_in_pieces(memoryview(data)), len(data), "the JSON of the row")
     if row.type == "field" and level.owner is not None and not part:
         return _field(level, level.owner, row)
@@ -121,8 +121,8 @@ def _record(record: Record, part: str) -> Saved:
         name = part.removeprefix(HEADER).encode("utf-8", "surrogateescape")
         values = [value for key, value in record.headers if key == name]
         if not name or not values:
-            known = b", ".join(dict(record.headers)).decode("utf-8", "backslashreplace") or "none"
-            raise NotFound(f"the record has no header {name.decode('utf-8', 'replace')!r}; its headers: {known}")
+            names = b", ".join(dict(record.headers)).decode("utf-8", "backslashreplace") or "none"
+            raise NotFound(f"the record has no header {name.decode('utf-8', 'replace')!r}; its headers: {names}")
         if values[-1] is None:
             raise NotFound(f"the header {part.removeprefix(HEADER)} of offset {offset} is null")
         last = "the last header" if len(values) > 1 else "the header"
@@ -198,18 +198,18 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
         return directory_object(browser.places.facts_of(item))
     if level.file is None:
         return None
-    at = level.file.target
+    target = level.file.target
     if row.type in ("batch", "header"):
-        return batch_object(at, item)
+        return batch_object(target, item)
     if row.type == "record":
         decoding = browser.places.maker.decoding
-        return record_object(at, item, decoding.read(at, item) if decoding.decoder(at) else None)
+        return record_object(target, item, decoding.read(target, item) if decoding.decoder(target) else None)
     if row.type == "region":
-        return region_object(at, item)
+        return region_object(target, item)
     if isinstance(item, Entry):
-        return entry_object(at, item) if item.type else None
+        return entry_object(target, item) if item.type else None
     if isinstance(item, Problem) and level.owner is not None and level.owner.type == "file":
-        return answer_object(file_finding(at, item))
+        return answer_object(file_finding(target, item))
     return None
 
 
@@ -220,11 +220,11 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
     row = level.row
     path = level.path
     if level.file is None:
-        found = ["kdump ls " + shell_word(path)]
+        commands = ["kdump ls " + shell_word(path)]
         if row is not None:
             verb = "ls" if row.type in ("directory", "partition") else "inspect"
-            found.append(f"kdump {verb} {shell_word(row.key)}")
-        return found
+            commands.append(f"kdump {verb} {shell_word(row.key)}")
+        return commands
     inspect, narrowed = "kdump inspect " + shell_word(path), f" {options}" if options else ""
     if by_name(path)[0] is None:
         inspect += " --as " + level.file.kind.name
@@ -232,12 +232,12 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
     if row is None or subject is None:
         return [inspect + narrowed]
     if subject.type in ("batch", "region", "header", "record"):
-        at, offset = subject.item.position, None
+        position_of_batch, offset = subject.item.position, None
         if subject.type == "record":
-            at, offset = subject.item.batch.position, subject.item.offset
-        records = f" --records --position {at}" if subject.type in ("header", "record") else ""
+            position_of_batch, offset = subject.item.batch.position, subject.item.offset
+        records = f" --records --position {position_of_batch}" if subject.type in ("header", "record") else ""
         only = f" --offset {offset}" if offset is not None and offset >= 0 else ""
-        return [f"{inspect}{records}{narrowed}", f"{inspect} --hex --position {at}{only}"]
+        return [f"{inspect}{records}{narrowed}", f"{inspect} --hex --position {position_of_batch}{only}"]
     position = getattr(row.item, "position", 0)
     return [inspect, f"{inspect} --hex --position {position}"]
 

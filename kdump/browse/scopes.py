@@ -115,31 +115,31 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     """Return the partitions below a path, of a topic or all of them, and what could not be listed or may be of the
     topic."""
     unlisted: list[str] = []
-    found: list[tuple[PartitionDirectory, OffsetCheckpoints | None]] = []
+    partitions: list[tuple[PartitionDirectory, OffsetCheckpoints | None]] = []
     nameless: list[PartitionDirectory] = []
     for place in find_directories(path, Run(unreadable=lambda error: unlisted.append(str(error)))):
         if isinstance(place, LogDirectory):
             checkpoints = OffsetCheckpoints(place)
-            found += [(each, checkpoints) for each in place.partitions if topic in (None, each.topic)]
+            partitions += [(each, checkpoints) for each in place.partitions if topic in (None, each.topic)]
         elif isinstance(place, PartitionDirectory):
             if topic in (None, place.topic):
-                found.append((place, _checkpoints_above(place)))
+                partitions.append((place, _checkpoints_above(place)))
             elif nameless_topic(real_path(place.path)):
                 nameless.append(place)
         elif isinstance(place, Target) and topic in (None, place.topic):
             return [ScopePart(_file_name(place), place.topic, place.partition, [place])], unlisted
-    ids = {topic_id(each) for each, _ in found} if nameless else set()
-    found += [(replace(each, topic=topic), None) for each in nameless if each.topic in ids]
+    ids = {topic_id(each) for each, _ in partitions} if nameless else set()
+    partitions += [(replace(each, topic=topic), None) for each in nameless if each.topic in ids]
     unlisted += [
         f"{each.path}: may be of the topic; its path has only a topic ID"
         for each in nameless
         if each.topic not in ids and ids <= {None}
     ]
-    unlisted += [text for place, _ in found for text in place.listing_errors]
-    names = Counter(each.name for each, _ in found)
+    unlisted += [problem for place, _ in partitions for problem in place.listing_errors]
+    names = Counter(each.name for each, _ in partitions)
     remote = {each.path for each in nameless}
     parts = []
-    for each, noted in found:
+    for each, noted in partitions:
         name = each.path if names[each.name] > 1 or each.path in remote else each.name
         parts.append(_part(each, noted)._replace(name=name))
     return parts, unlisted
@@ -147,10 +147,10 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
 
 def _part(place: PartitionDirectory, noted: OffsetCheckpoints | None) -> ScopePart:
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    left_over = [each.path for each in (*place.unfinished, *place.others) if each.kind in BATCHES]
+    left_over = [target.path for target in (*place.unfinished, *place.others) if target.kind in BATCHES]
     start = noted.of(place).get("log-start-offset") if noted is not None and not place.state else None
-    at = None if start is None else start.offset
-    return ScopePart(place.name, place.topic, place.partition, segments, place.state or None, left_over, at)
+    log_start = None if start is None else start.offset
+    return ScopePart(place.name, place.topic, place.partition, segments, place.state or None, left_over, log_start)
 
 
 def _file_name(target: Target) -> str:

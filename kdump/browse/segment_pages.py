@@ -94,14 +94,14 @@ class Pages(LongListing):
 
     def rows_at(self, keys: list[int], run: Run) -> dict[int, BrowseRow]:
         """Return the rows with these keys, by key."""
-        found = {}
+        rows = {}
         is_bundle = BYTES in self.file.window.source.lacks
         for key in keys:
             stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), run)
-            region = next((each for each in stream if each.position >= key), None)
+            region = next((following for following in stream if following.position >= key), None)
             if region is not None and region.position == key:
-                found[key] = self._row(self._kept(region))
-        return found
+                rows[key] = self._row(self._kept(region))
+        return rows
 
     def after(self, row: BrowseRow, count: int, run: Run) -> ListingSlice:
         if self._stream is not None and self._at == row.key:
@@ -192,16 +192,16 @@ class Pages(LongListing):
         below, reach = stop, 0
         while True:
             anchor = self._anchor(below, reach)
-            found: deque[Region] = deque(maxlen=count)
+            regions: deque[Region] = deque(maxlen=count)
             enough = False
             for region in self._begin(anchor, run):
                 if region.position >= stop:
                     break
-                enough = len(found) == count
-                found.append(self._kept(region))
-            if len(found) == count or anchor.position == 0:
+                enough = len(regions) == count
+                regions.append(self._kept(region))
+            if len(regions) == count or anchor.position == 0:
                 first = anchor.position == 0 and not enough
-                return ListingSlice([self._row(region) for region in found], first, last)
+                return ListingSlice([self._row(region) for region in regions], first, last)
             below, reach = anchor.position, 4 * reach + count
 
     def _anchor(self, position: int, back: int = 0) -> RegionMark:

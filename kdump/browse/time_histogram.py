@@ -84,7 +84,7 @@ class TimeBins(Histogram, RegionObserver):
         with self._lock:
             if isinstance(region, BatchRun):
                 headers, shift = region.headers, region.position - region.start
-                columns = (headers.column(each) for each in (MAX_TIMESTAMP, RECORD_COUNT, BATCH_START, BATCH_END))
+                columns = (headers.column(number) for number in (MAX_TIMESTAMP, RECORD_COUNT, BATCH_START, BATCH_END))
                 for time, count, start, end in zip(*columns):
                     self._count(time, count, end - start, start + shift)
             elif isinstance(region, Batch):
@@ -204,43 +204,43 @@ class HistogramView:
         self.job = self.jobs.start("histogram", "reading headers", work, lambda _: self._fill(screen))
 
     def _fill(self, screen: Overlay) -> None:
-        room = max(8, screen.pane.size.height or 8)
-        found = self.bins.snapshot(self.bins.fitting_step(room) if self.step is None else self.step)
+        lines_free = max(8, screen.pane.size.height or 8)
+        bins = self.bins.snapshot(self.bins.fitting_step(lines_free) if self.step is None else self.step)
         pane = screen.pane
         selected = screen.answers[pane.cursor] if pane.cursor < len(screen.answers) else None
-        screen.answers, lines = self._lines(found, max(4, screen.size.width - 51))
-        after = (n for n, each in enumerate(screen.answers) if selected and each and each.start >= selected.start)
+        screen.answers, lines = self._lines(bins, max(4, screen.size.width - 51))
+        after = (n for n, other in enumerate(screen.answers) if selected and other and other.start >= selected.start)
         head = f" {f'time ({printable(str(self.zone))})':<20}  {'records':>12}  {'bytes':>10}"
         pane.show(lines, next(after, 0), HexLine(((head, "head"),)), keep=True)
         title = self.scope.title if self.scope is not None else self.scope_name
         unit = "bytes" if self.by_bytes else "records"
-        per = f": {unit} per {duration_text(found[0].width)}" if found else ""
+        per = f": {unit} per {duration_text(bins[0].width)}" if bins else ""
         screen.show_title(f"histogram of time, {title}{per}")
         unread = [*self.bins.unread, *(self.scope.unlisted if self.scope is not None else [])]
         is_lost = self.job is not None and self.job.cancelled and self.scope is None
-        text = "nothing could be read" if is_lost else "; ".join(self._note(unread))
-        screen.show_note(text, has_gaps=is_lost or bool(unread))
+        note = "nothing could be read" if is_lost else "; ".join(self._note(unread))
+        screen.show_note(note, has_gaps=is_lost or bool(unread))
 
-    def _lines(self, found: list[Bin], room: int) -> tuple[list[Bin | None], list[HexLine]]:
-        """Return a line for each bin, and for each gap between two; its bar is at most `room` wide."""
-        value = [each.bytes if self.by_bytes else each.records for each in found]
+    def _lines(self, bins: list[Bin], width: int) -> tuple[list[Bin | None], list[HexLine]]:
+        """Return a line for each bin, and for each gap between two; its bar is at most `width` wide."""
+        value = [time_bin.bytes if self.by_bytes else time_bin.records for time_bin in bins]
         shown: list[Bin | None] = []
         lines: list[HexLine] = []
-        for each, count in zip(found, value):
-            gap = each.start - shown[-1].start - each.width if shown and shown[-1] is not None else 0
+        for time_bin, count in zip(bins, value):
+            gap = time_bin.start - shown[-1].start - time_bin.width if shown and shown[-1] is not None else 0
             if gap > 0:
                 shown.append(None)
                 lines.append(HexLine(((f" … {duration_text(gap)} without batches", "dim"),)))
-            shown.append(each)
-            text = f" {self._time(each):<20}  {each.records:>12,}  {size_text(each.bytes):>10}  "
-            lines.append(HexLine(((text, ""), (bar(count, max(value), room), "name"))))
+            shown.append(time_bin)
+            amounts = f" {self._time(time_bin):<20}  {time_bin.records:>12,}  {size_text(time_bin.bytes):>10}  "
+            lines.append(HexLine(((amounts, ""), (bar(count, max(value), width), "name"))))
         return shown, lines
 
-    def _time(self, each: Bin) -> str:
-        text = iso(each.start, self.zone)
-        if not text[:4].isdecimal() or text[4:5] != "-":
-            return cut(text, 20)
-        return text[:10] if each.width >= 86_400_000 else text[:16] if each.width >= 60_000 else text[:19]
+    def _time(self, time_bin: Bin) -> str:
+        time = iso(time_bin.start, self.zone)
+        if not time[:4].isdecimal() or time[4:5] != "-":
+            return cut(time, 20)
+        return time[:10] if time_bin.width >= 86_400_000 else time[:16] if time_bin.width >= 60_000 else time[:19]
 
     def _note(self, unread: list[str]) -> list[str]:
         bins, job = self.bins, self.job
@@ -264,15 +264,15 @@ class HistogramView:
         self._fill(screen)
 
     def _widen(self, screen: Overlay, direction: int) -> None:
-        width = next((each.width for each in screen.answers if each is not None), of_time(0))
+        width = next((time_bin.width for time_bin in screen.answers if time_bin is not None), of_time(0))
         step = next((n for n in range(WIDEST_STEP) if of_time(n) >= width), 0)
         self.step = max(self.bins.step, min(step + direction, WIDEST_STEP))
         self._fill(screen)
 
     def _next_scope(self, screen: Overlay) -> None:
         """Read the next larger scope that is at hand; after the largest, the smallest."""
-        at = SCOPES.index(self.scope_name) + 1
-        self._start(SCOPES[at] if at < len(SCOPES) else self.here.scope)
+        number = SCOPES.index(self.scope_name) + 1
+        self._start(SCOPES[number] if number < len(SCOPES) else self.here.scope)
         screen.answers = []
         self._read(screen)
         self._fill(screen)

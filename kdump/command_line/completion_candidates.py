@@ -68,11 +68,11 @@ def candidates(group: click.Group, about: dict[str, str], words: list[str], inco
 class _Typed:
     """A command and the words that follow it."""
 
-    def __init__(self, group: click.Group, command: str, known: list[Words], words: list[str]) -> None:
+    def __init__(self, group: click.Group, command: str, parameters: list[Words], words: list[str]) -> None:
         self.group = group
         self.command = command
-        self.options = {name: words for words in known for name in words.names}
-        self.arguments = [words for words in known if not words.names]
+        self.options = {name: words for words in parameters for name in words.names}
+        self.arguments = [words for words in parameters if not words.names]
         self.given: set[str] = set()
         self.positional: list[str] = []
         self.waiting: Words | None = None
@@ -150,12 +150,12 @@ class _Typed:
 
 def topics(paths: list[str]) -> list[str]:
     """Return the topics of the partitions in log directories, or in log directories directly below."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in paths:
         below = _directories(path)[:MAX_SUBDIRECTORIES]  # the name broker-1 looks like a partition, too
         partitions = [name for disk in below for name in _partitions(os.path.join(path, disk))]
-        found.update(name.rpartition("-")[0] for name in partitions or _partitions(path))
-    return sorted(found)
+        names.update(name.rpartition("-")[0] for name in partitions or _partitions(path))
+    return sorted(names)
 
 
 def _partitions(path: str) -> list[str]:
@@ -185,6 +185,6 @@ def answer(group: click.Group, about: dict[str, str], instruction: str, words: l
         sys.stdout.write(script(shell))
         return
     for item in candidates(group, about, words[:-1], words[-1] if words else ""):
-        text = line(item)
-        if text.replace("\t", "").isprintable():  # a directory's name can contain anything
-            sys.stdout.write(text + "\n")
+        candidate = line(item)
+        if candidate.replace("\t", "").isprintable():  # a directory's name can contain anything
+            sys.stdout.write(candidate + "\n")

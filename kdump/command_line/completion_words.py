@@ -89,8 +89,8 @@ def _values(ctx: click.Context, param: click.Parameter) -> tuple[str, list[list[
 def asked(command: click.Command, names: list[str]) -> list[str]:
     """Return the current values of an option of kind ASK."""
     ctx = click.Context(command, info_name=command.name, resilient_parsing=True)
-    found = next(param for param in command.params if param.opts == names[: len(param.opts)])
-    return [str(item.value) for item in found.shell_complete(ctx, "")]
+    option = next(param for param in command.params if param.opts == names[: len(param.opts)])
+    return [str(item.value) for item in option.shell_complete(ctx, "")]
 
 
 def table(group: click.Group) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def table(group: click.Group) -> dict[str, Any]:
 def shipped() -> dict[str, list[Words]]:
     """Return the table in the package; if it is missing, an empty one, so that the commands are imported instead."""
     try:
-        found = json.loads((files("kdump") / "shells" / "words.json").read_text(encoding="utf-8"))
+        table = json.loads((files("kdump") / "shells" / "words.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {name: [Words(*words) for words in each] for name, each in found.items()}
+    return {name: [Words(*words) for words in parameters] for name, parameters in table.items()}

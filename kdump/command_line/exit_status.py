@@ -40,9 +40,9 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     print_deleted_total()
     if print_unreadable():
         status = max(status, if_unread)
-    for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
-        print_error(text)
+    for note in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
+        print_error(note)
         status = status or 2
-    for text in left_out():
-        print_error(text)
+    for note in left_out():
+        print_error(note)
     sys.exit(status)

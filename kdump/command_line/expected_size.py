@@ -34,14 +34,14 @@ def _sizes(path: str, is_selected: TopicPredicate) -> dict[str, int]:
     """Return the total size of the segments of each partition directory at a path, by its name."""
     if not file_system.isdir(path):
         return {"": _size(path)}
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for directory, _, names in file_system.walk(path):
         logs = [os.path.join(directory, name) for name in names if name.endswith((".log", ".log.swap"))]
         topic = target(logs[0]).topic if logs else None
         if logs and (topic is None or is_selected(topic)):
             name = os.path.basename(os.path.abspath(directory))
-            found[name] = found.get(name, 0) + sum(map(_size, logs))
-    return found
+            sizes[name] = sizes.get(name, 0) + sum(map(_size, logs))
+    return sizes
 
 
 def _size(path: str) -> int:

@@ -36,12 +36,12 @@ come before less similar ones."""
 def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield each question with its commands and their help."""
     title, rows = "", list[tuple[str, str]]()
-    for name, text in commands.items():
+    for name, about in commands.items():
         if name in SECTIONS and rows:
             yield title, rows
             rows = []
         title = SECTIONS.get(name, title)
-        rows.append((name, text))
+        rows.append((name, about))
     yield title, rows
 
 
@@ -55,7 +55,7 @@ def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
     shown = printable(name)
     if os.sep in name or file_system.exists(name):
         return click.UsageError(f"{shown} is a path, not a command; to list what is there: kdump ls {shown}")
-    names = " or ".join(f"kdump {each}" for each in _similar(name.lower(), commands)[:SUGGESTED])
+    names = " or ".join(f"kdump {similar}" for similar in _similar(name.lower(), commands)[:SUGGESTED])
     hint = f"did you mean {names}?" if names else "kdump --help lists the commands"
     return click.UsageError(f"no such command: {shown}; {hint}")
 
@@ -67,7 +67,7 @@ def _similar(name: str, commands: dict[str, str]) -> list[str]:
     if by_name:
         return by_name
     word = re.compile(rf"\b{re.escape(name.rstrip('s'))}", re.IGNORECASE)
-    by_help = [each for each, text in commands.items() if len(name) > 2 and word.search(text)]
+    by_help = [command for command, about in commands.items() if len(name) > 2 and word.search(about)]
     return by_help or difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY - 0.15)
 
 
@@ -75,5 +75,5 @@ def as_help_option(args: list[str]) -> list[str]:
     """Return the words of `kdump help NAME …` as `kdump NAME --help`; other words unchanged."""
     if args[:1] != [HELP]:
         return args
-    name = next((each for each in args[1:] if not each.startswith("-")), None)
+    name = next((word for word in args[1:] if not word.startswith("-")), None)
     return ["--help"] if name is None or name == HELP else [name, "--help"]

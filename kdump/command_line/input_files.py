@@ -89,8 +89,8 @@ def add_unreadable(text: str) -> None:
 def _reported() -> dict[str, str]:
     """Return the errors of this run by `same_failure`."""
     context = click.get_current_context(silent=True)
-    found: dict[str, str] = {} if context is None else context.meta.setdefault(UNREAD, {})
-    return found
+    reported: dict[str, str] = {} if context is None else context.meta.setdefault(UNREAD, {})
+    return reported
 
 
 def unreadable() -> list[str]:
@@ -101,8 +101,8 @@ def unreadable() -> list[str]:
 
 def _unreported() -> list[str]:
     """Return the failures to read a file or directory whose path is in no error that the command has reported."""
-    paths = {os.path.abspath(part) for text in _reported().values() for part in text.split(": ")}
-    return [text for path, text in failures().items() if path not in paths]
+    paths = {os.path.abspath(part) for message in _reported().values() for part in message.split(": ")}
+    return [message for path, message in failures().items() if path not in paths]
 
 
 OUTPUT = "kdump.command_line.input_files.output"
@@ -113,12 +113,12 @@ MAX_FAILURES_LISTED = 20
 
 def unreadable_line() -> str:
     """Return the first line of output for people, if something could not be read; else an empty string."""
-    found = unreadable()
-    if not found:
+    problems = unreadable()
+    if not problems:
         return ""
-    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    head = NOT_KNOWN if all(isinstance(each, NotKnown) for each in found) else "NOT ALL WAS READ"
-    return f"{head}: {printable(path_text(found[0]))}{more}"
+    more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+    head = NOT_KNOWN if all(isinstance(problem, NotKnown) for problem in problems) else "NOT ALL WAS READ"
+    return f"{head}: {printable(path_text(problems[0]))}{more}"
 
 
 def print_unreadable() -> bool:
@@ -128,15 +128,15 @@ def print_unreadable() -> bool:
     output = click.get_current_context().meta.get(OUTPUT)
     if output is None:
         return False
-    if failures() or any(isinstance(each, NotKnown) for each in _reported().values()):
+    if failures() or any(isinstance(reported, NotKnown) for reported in _reported().values()):
         output.finish()
     if not failures():
         return False
-    found = _unreported()
-    for text in found[:MAX_FAILURES_LISTED]:
-        print_error(text)
-    if len(found) > MAX_FAILURES_LISTED:
-        print_error(f"… and {len(found) - MAX_FAILURES_LISTED:,} more files that could not be read")
+    messages = _unreported()
+    for message in messages[:MAX_FAILURES_LISTED]:
+        print_error(message)
+    if len(messages) > MAX_FAILURES_LISTED:
+        print_error(f"… and {len(messages) - MAX_FAILURES_LISTED:,} more files that could not be read")
     return True
 
 
@@ -176,14 +176,14 @@ class Files:
                 self.report_unreadable(missing(path))
                 continue
             try:
-                found = targets(
+                found_targets = targets(
                     path,
                     self.kind,
                     Run(unreadable=self.report_unreadable),
                     all_files=self.all_files,
                     on_other=self._left_out if self.coverage is not None else None,
                 )
-                yield from self._in_range([each for each in found if self._is_selected(each)])
+                yield from self._in_range([target for target in found_targets if self._is_selected(target)])
             except SourceError as error:
                 self.report_unreadable(error)
 
@@ -265,8 +265,8 @@ class Files:
         segment = f"{target.path.rpartition('.')[0]}.log"
         instead = segment if kind in INDEXES and file_system.isfile(segment) else "a segment or a directory of them"
         options = f"{', '.join(conditions)} {'applies' if len(conditions) == 1 else 'apply'}"
-        text = f"{target.path}: {kind.title} has no records, to which {options}; give {instead}"
-        self._without_records.append(SourceError(text))
+        message = f"{target.path}: {kind.title} has no records, to which {options}; give {instead}"
+        self._without_records.append(SourceError(message))
 
     def report_refused(self) -> None:
         """Report the files without records as ones that could not be searched, if there were no others."""

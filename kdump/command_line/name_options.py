@@ -46,20 +46,20 @@ class TopicFilter:
 
     def __init__(self, patterns: tuple[str, ...], option: str) -> None:
         self.option = option
-        self._unmatched = {text: _compiled(text, option) for text in patterns}
+        self._unmatched = {pattern: _compiled(pattern, option) for pattern in patterns}
         self._patterns = list(self._unmatched.values())
         self._known: dict[str, bool] = {}
         self.knows_ids = any(map(looks_like_topic_id, patterns))
         """Whether topics that have only an ID are known of: one was given, or the command itself states them."""
 
     def __call__(self, name: str) -> bool:
-        found = self._known.get(name)
-        if found is None:
-            for text in [text for text, pattern in self._unmatched.items() if pattern.search(name)]:
-                del self._unmatched[text]
-            found = not self._patterns or any(pattern.search(name) for pattern in self._patterns)
-            self._known[name] = found
-        return found
+        matches = self._known.get(name)
+        if matches is None:
+            for typed in [typed for typed, pattern in self._unmatched.items() if pattern.search(name)]:
+                del self._unmatched[typed]
+            matches = not self._patterns or any(pattern.search(name) for pattern in self._patterns)
+            self._known[name] = matches
+        return matches
 
     @property
     def is_named(self) -> bool:
@@ -69,8 +69,8 @@ class TopicFilter:
         """Yield a line for each pattern that has matched no name so far."""
         ids = self._ids()
         names = [name for name in self._known if name and name not in ids]
-        for text in self._unmatched:
-            line = _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
+        for pattern in self._unmatched:
+            line = _no_match(self.option, pattern, nearest(pattern.strip("/^$*"), names), len(names))
             yield f"{line}; {_not_compared(ids)}" if ids else line
 
     def left_out(self) -> str:
@@ -120,22 +120,22 @@ class SelectedNames(Generic[Name]):
 
 def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
     """Return a few of the names: those most similar to `typed` first, or the nearest numbers in ascending order."""
-    found = sorted(names)
+    numbers = sorted(names)
     if isinstance(typed, int):
-        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - typed))[:SHOWN])]
+        return [str(number) for number in sorted(sorted(numbers, key=lambda number: abs(number - typed))[:SHOWN])]
     import difflib  # only for this error
 
-    alike = difflib.get_close_matches(typed, found, SHOWN)
-    others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
+    alike = difflib.get_close_matches(typed, numbers, SHOWN)
+    others = sorted((name for name in numbers if name not in alike), key=lambda name: name.startswith("__"))
     return [*alike, *others][:SHOWN]
 
 
-def _no_match(option: str, text: str, names: list[str], count: int) -> str:
+def _no_match(option: str, pattern: str, names: list[str], count: int) -> str:
     """Return a line such as: --topic paymnts: no match; there are payments, users"""
     existing = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
     if not existing:
-        return f"{option} {text}: no match"
-    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {existing}"
+        return f"{option} {pattern}: no match"
+    return f"{option} {pattern}: no match; there {'is' if count == 1 else 'are'} {existing}"
 
 
 def _not_compared(ids: list[str]) -> str:
@@ -196,13 +196,13 @@ def left_out() -> Iterator[str]:
 def _selections() -> Iterable[NameSelection]:
     """Return all selections in this run."""
     context = click.get_current_context(silent=True)
-    found: list[NameSelection] = context.meta.get(MATCHERS, []) if context is not None else []
-    return found
+    selections: list[NameSelection] = context.meta.get(MATCHERS, []) if context is not None else []
+    return selections
 
 
-def _compiled(text: str, option: str) -> re.Pattern[str]:
-    is_regex = len(text) > 1 and text[0] == text[-1] == "/"
+def _compiled(pattern: str, option: str) -> re.Pattern[str]:
+    is_regex = len(pattern) > 1 and pattern[0] == pattern[-1] == "/"
     try:
-        return re.compile(text[1:-1] if is_regex else r"\A" + fnmatch.translate(text))
+        return re.compile(pattern[1:-1] if is_regex else r"\A" + fnmatch.translate(pattern))
     except re.error as error:
-        raise click.UsageError(f"{option} {text}: {error}") from None
+        raise click.UsageError(f"{option} {pattern}: {error}") from None

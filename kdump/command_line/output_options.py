@@ -70,7 +70,7 @@ class OutputOptions(CommandOptions):
     def sink(
         self,
         output: Output,
-        text: Callable[[], Sink[Any]],
+        report_sink: Callable[[], Sink[Any]],
         rows: tuple[type, ...] = (),
         *,
         objects: Objects = objects_of,
@@ -79,11 +79,11 @@ class OutputOptions(CommandOptions):
         single: str = "",
         together: bool = False,
     ) -> Sink[Any]:
-        """Return where the answers go. `text`: makes the sink for people; `report`: it is no table whose columns can be
-        chosen. `rows`: the classes of answers that are the rows of CSV; none if the options ask for several tables, and
-        `single` says how to choose one. `together`: rows of all these classes are in one table.
-        `objects`: turns what is added into JSON objects; `row_objects`: into those of which CSV has the
-        rows. Raises click.UsageError."""
+        """Return where the answers go. `report_sink`: makes the sink for people; `report`: it is no table whose columns
+        can be chosen. `rows`: the classes of answers that are the rows of CSV; none if the options ask for several
+        tables, and `single` says how to choose one. `together`: rows of all these classes are in one table. `objects`:
+        turns what is added into JSON objects; `row_objects`: into those of which CSV has the rows. Raises
+        click.UsageError."""
         if self.quiet:
             return Silent()
         if self.format == JSON:
@@ -95,7 +95,7 @@ class OutputOptions(CommandOptions):
                 return CsvRows(output, rows, self.names, note_left_out, row_objects or objects, together=together)
             if report and self.columns is not None:
                 raise click.UsageError("--columns applies only to --format csv")
-            return text()
+            return report_sink()
         except UnknownColumn as error:
             raise click.UsageError(str(error)) from None
 
@@ -122,8 +122,8 @@ class FormatChoice(click.Choice):  # type: ignore[type-arg]  # generic only in s
 def old_format() -> str | None:
     """Return the value of --format that is not an output format, as in scripts written for kdump 0.1; None if there is
     none."""
-    found: str | None = click.get_current_context().meta.get(OLD_FORMAT)
-    return found
+    old: str | None = click.get_current_context().meta.get(OLD_FORMAT)
+    return old
 
 
 def note_left_out(count: int) -> None:

@@ -29,8 +29,8 @@ SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SIZE = re.compile(r"^([0-9]{1,18})\s*([kmg]?)(?:i?b)?$", re.IGNORECASE)
 
 
-def _halves(text: str) -> tuple[str, str]:
-    first, dots, last = text.partition("..")
+def _halves(typed: str) -> tuple[str, str]:
+    first, dots, last = typed.partition("..")
     if not dots:
         last = first
     if not first and not last:
@@ -38,10 +38,10 @@ def _halves(text: str) -> tuple[str, str]:
     return first, last
 
 
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise ValueError(text)
-    return int(text)
+def _whole(typed: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", typed):
+        raise ValueError(typed)
+    return int(typed)
 
 
 class RangeParam(Param):
@@ -120,23 +120,23 @@ def _local() -> tzinfo:
         return ZoneInfo.from_file(file, "local")
 
 
-def parse_time(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
+def parse_time(typed: str, zone: tzinfo, *, end: bool, now: int) -> int:
     """Parse a time into epoch ms: ISO-8601 (in `zone` if it has no zone), epoch ms, or a time before `now` (-2h).
 
     A time without smaller units means the whole period: as an `end`, 2026-11-20 is the last millisecond of that day.
     Raises ValueError.
     """
-    relative = RELATIVE.match(text)
+    relative = RELATIVE.match(typed)
     if relative:
         return now - int(relative[1]) * UNITS[relative[2]]
-    if text == "now":
+    if typed == "now":
         return now
     # A number of four or eight digits looks like a year or a date, so it is not treated as a time in January 1970.
-    if re.fullmatch(r"-?[0-9]{1,19}", text) and len(text) not in (4, 8):
-        return int(text)
-    match = ISO.match(text.strip())
+    if re.fullmatch(r"-?[0-9]{1,19}", typed) and len(typed) not in (4, 8):
+        return int(typed)
+    match = ISO.match(typed.strip())
     if not match:
-        raise ValueError(f"{text!r} is not a time; use 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h")
+        raise ValueError(f"{typed!r} is not a time; use 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h")
     try:
         *fields, fraction = (match[name] for name in ("date", "hour", "minute", "second", "fraction"))
         start = datetime.fromisoformat(fields[0])
@@ -151,7 +151,7 @@ def parse_time(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         stop = start + PARTS[sum(field is not None for field in fields)]
         return round(stop.timestamp() * 1000) - 1
     except ValueError as error:
-        raise ValueError(f"{text!r} is not a time: {error}") from None
+        raise ValueError(f"{typed!r} is not a time: {error}") from None
 
 
 ISO = re.compile(
@@ -163,29 +163,29 @@ PARTS = {1: timedelta(days=1), 2: timedelta(hours=1), 3: timedelta(minutes=1), 4
 """Length of the period that a time means, by how many of date, hour, minute and second it contains."""
 
 
-def _zone_of(text: str | None) -> tzinfo | None:
-    if not text:
+def _zone_of(name: str | None) -> tzinfo | None:
+    if not name:
         return None
-    if text in "zZ":
+    if name in "zZ":
         return timezone.utc
-    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
-    return timezone(-offset if text[0] == "-" else offset)
+    offset = timedelta(hours=int(name[1:3]), minutes=int(name[3:].lstrip(":") or 0))
+    return timezone(-offset if name[0] == "-" else offset)
 
 
-def time_range(text: str, zone: tzinfo) -> Range:
+def time_range(typed: str, zone: tzinfo) -> Range:
     """Parse a range of times A..B with optional ends, or one time, which means the whole period. Raises
     click.UsageError."""
     now = round(time.time() * 1000)
-    if RELATIVE.match(text):
-        text += ".."  # since then, not at exactly that millisecond
+    if RELATIVE.match(typed):
+        typed += ".."  # since then, not at exactly that millisecond
     try:
-        first, last = _halves(text)
+        first, last = _halves(typed)
         start = parse_time(first, zone, end=False, now=now) if first else None
         stop = parse_time(last, zone, end=True, now=now) if last else None
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--time: {error}") from None
     if start is not None and stop is not None and start > stop:
-        raise click.UsageError(f"--time: {text!r} ends before it begins")
+        raise click.UsageError(f"--time: {typed!r} ends before it begins")
     return Range(start, stop)
 
 
@@ -213,14 +213,14 @@ def timeout_option(help_text: str = "Warn about transactions open for longer tha
 
 def message_size_option() -> Any:
     """Return the field of --max-message-bytes."""
-    text = "Warn about batches larger than this.  [the topic's max.message.bytes, if known]"
-    return option("--max-message-bytes", type=SizeParam(), help=text)
+    about = "Warn about batches larger than this.  [the topic's max.message.bytes, if known]"
+    return option("--max-message-bytes", type=SizeParam(), help=about)
 
 
 def jobs_option(help_text: str) -> Any:
     """Return the field of --jobs; `help_text` begins its help text."""
-    text = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
-    return option("--jobs", type=click.IntRange(min=1), help=text)
+    about = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
+    return option("--jobs", type=click.IntRange(min=1), help=about)
 
 
 def fail_on_option(severities: tuple[str, ...]) -> Any:
@@ -256,11 +256,11 @@ class LimitOptions(CommandOptions):
         return Run(self.limits, **more)
 
 
-def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
+def pair(option: str, typed: str, *, last: bool = False) -> tuple[str, str]:
     """Split NAME=VALUE; with `last`, the name may contain =, otherwise the value may. Raises click.UsageError."""
-    name, equals, value = text.rpartition("=") if last else text.partition("=")
+    name, equals, value = typed.rpartition("=") if last else typed.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"{option}: {text!r} is not NAME=VALUE")
+        raise click.UsageError(f"{option}: {typed!r} is not NAME=VALUE")
     return name, value
 
 

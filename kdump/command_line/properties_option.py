@@ -42,8 +42,8 @@ class ServerPropertiesParam(Param):
 
 def properties_option(*, found: bool = False) -> Any:
     """Return the field of --properties. `found`: without it, the command takes what NodeProperties finds."""
-    text = HELP + (FOUND if found else "")
-    return option("--properties", metavar="FILE", type=ServerPropertiesParam(), help=text)
+    about = HELP + (FOUND if found else "")
+    return option("--properties", metavar="FILE", type=ServerPropertiesParam(), help=about)
 
 
 class NodeProperties:
@@ -59,30 +59,30 @@ class NodeProperties:
         self._configuration: NodeConfiguration | None = None
         self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False) if disks is None else disks
         search = PropertiesSearch(paths, self.disks)
-        found = search.find() if given is None else (given, "--properties")
-        for text in search.unreadable:
-            print_error(f"{text}; it is not used")
-        if found is not None:
-            self.server = found[0]
+        file_and_option = search.find() if given is None else (given, "--properties")
+        for problem in search.unreadable:
+            print_error(f"{problem}; it is not used")
+        if file_and_option is not None:
+            self.server = file_and_option[0]
             self.disks.configure(self.server)
-            self._configuration = configuration(*found, self.disks)
+            self._configuration = configuration(*file_and_option, self.disks)
 
     def show(self, options: OutputOptions, output: Output, sink: Sink[Any]) -> None:
         """Say first which file it is, if it was found, and what on the disks contradicts it."""
-        known = self._configuration
-        if known is None or options.quiet or (self.is_given and not known.contradictions):
+        config = self._configuration
+        if config is None or options.quiet or (self.is_given and not config.contradictions):
             return
         if options.format == JSON:
-            sink.add(known)
+            sink.add(config)
             return
-        lines = [f"{NOT_AS_CONFIGURED}: {text}" for text in known.contradictions]
-        lines.append(f"configuration: {path_text(known.path)}, {known.why}")
-        if known.unresolved:
-            lines.append(f"  not known of it, because config providers complete it: {', '.join(known.unresolved)}")
-        for text in lines:
+        lines = [f"{NOT_AS_CONFIGURED}: {line}" for line in config.contradictions]
+        lines.append(f"configuration: {path_text(config.path)}, {config.why}")
+        if config.unresolved:
+            lines.append(f"  not known of it, because config providers complete it: {', '.join(config.unresolved)}")
+        for line in lines:
             if options.format == TABLE:
-                output.text(text, *((NOT_AS_CONFIGURED, "bad") if text.startswith(NOT_AS_CONFIGURED) else ()))
+                output.text(line, *((NOT_AS_CONFIGURED, "bad") if line.startswith(NOT_AS_CONFIGURED) else ()))
             else:
-                print_error(text)
+                print_error(line)
         if options.format == TABLE:
             output.line("")

@@ -23,11 +23,11 @@ OF_OPTIONS = {each.name: each for each in fields(Options) if ASKED in each.metad
 
 def _with_own_fields(cls: type) -> type:
     """Add to a class the options of OF_OPTIONS, as fields of the same names."""
-    for name, each in OF_OPTIONS.items():
-        flag, kind, more = each.metadata[ASKED]
+    for name, spec in OF_OPTIONS.items():
+        flag, kind, more = spec.metadata[ASKED]
         value = {"type": KINDS[kind]()} if kind in KINDS else {}
-        cls.__annotations__[name] = each.type
-        setattr(cls, name, option(flag, default=each.default, **value, **more))
+        cls.__annotations__[name] = spec.type
+        setattr(cls, name, option(flag, default=spec.default, **value, **more))
     return cls
 
 

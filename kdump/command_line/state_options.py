@@ -65,34 +65,34 @@ class StateOptions(CommandOptions):
     reading: LimitOptions = added(_limits)
 
 
-def parse_now(text: str | None, zone: tzinfo) -> int | None:
+def parse_now(typed: str | None, zone: tzinfo) -> int | None:
     """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
-    if text is None:
+    if typed is None:
         return None
     try:
         now = round(time.time() * 1000)
-        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=False, now=now)
+        now_ms = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=False, now=now)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--now: {error}") from None
-    print_error(f"ages as of {iso(at, zone)}")
-    return at
+    print_error(f"ages as of {iso(now_ms, zone)}")
+    return now_ms
 
 
-def parse_as_of(text: str | None, zone: tzinfo) -> AsOf:
+def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:
     """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
     stderr. Raises click.UsageError."""
-    if text is None:
+    if typed is None:
         return AsOf()
-    if re.fullmatch(r"[0-9]{1,12}", text):
-        print_error(f"as of offset {int(text)}")
-        return AsOf(offset=int(text))
+    if re.fullmatch(r"[0-9]{1,12}", typed):
+        print_error(f"as of offset {int(typed)}")
+        return AsOf(offset=int(typed))
     try:
         now = round(time.time() * 1000)
-        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=True, now=now)
+        moment = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=True, now=now)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--as-of: not an offset, and {error}") from None
-    print_error(f"as of {iso(at, zone)}")
-    return AsOf(time=at)
+    print_error(f"as of {iso(moment, zone)}")
+    return AsOf(time=moment)
 
 
 class Notes:
@@ -112,12 +112,12 @@ class Notes:
 
     def add_all(self, answers: Iterable[Any], add: Callable[[Any], object]) -> None:
         """Call `add` with each answer, and take those that are Notes."""
-        for source, group in groupby(answers, lambda each: each.source if isinstance(each, Note) else None):
+        for source, group in groupby(answers, lambda note: note.source if isinstance(note, Note) else None):
             if source is None:
-                for each in group:
-                    add(each)
+                for note in group:
+                    add(note)
             else:
-                self.all(source, [each.message for each in group])
+                self.all(source, [note.message for note in group])
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:
         """Print a note. An Unread is also mentioned in the first line of the output."""

@@ -84,7 +84,7 @@ def group(cls: type[CommandOptions]) -> Any:
 def declared(cls: type[CommandOptions]) -> list[Callable[[Any], Any]]:
     """Return the decorators that add the options of the class to a command."""
     own = fields(cls)  # type: ignore[arg-type]
-    return [each.metadata[ADDS](each.name) for each in own if ADDS in each.metadata]
+    return [own_field.metadata[ADDS](own_field.name) for own_field in own if ADDS in own_field.metadata]
 
 
 def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
@@ -104,13 +104,13 @@ def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
 
 def fill(cls: type[T], values: dict[str, Any]) -> T:
     """Return an instance of the class. A field without a value has its default."""
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for name, kind in option_types(cls).items():  # type: ignore[arg-type]  # mypy doubts that a class is hashable
         if isinstance(kind, type) and issubclass(kind, CommandOptions):
-            found[name] = fill(kind, values)
+            given[name] = fill(kind, values)
         elif name in values:
-            found[name] = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
-    return cls(**found)
+            given[name] = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
+    return cls(**given)
 
 
 @cache

@@ -20,8 +20,8 @@ def csv_columns(types: Iterable[type], names: list[str] | None = None) -> list[s
     """Return the names of the columns for answers of these classes: their keys in declared order, after `type` if there
     are several classes; or `names`. Raises UnknownColumn."""
     classes = list(types)
-    known = dict.fromkeys(key.name for cls in classes for key in answer_keys(cls))
-    every = [*([TYPE] if len(classes) > 1 else []), *known]
+    keys = dict.fromkeys(key.name for cls in classes for key in answer_keys(cls))
+    every = [*([TYPE] if len(classes) > 1 else []), *keys]
     check_names([name for name in names or () if name != TYPE], every)
     return every if names is None else names
 

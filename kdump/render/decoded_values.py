@@ -79,8 +79,8 @@ def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tz
     if isinstance(value, list):
         return "[" + ", ".join(_value(field, item, message, names, zone) for item in value) + "]"
     if isinstance(value, str):
-        text = printable(value) if _BARE.fullmatch(value) else printable(jsonl.line(value))
-        return f"{printable(names[value])}({text})" if value in names else text
+        shown = printable(value) if _BARE.fullmatch(value) else printable(jsonl.line(value))
+        return f"{printable(names[value])}({shown})" if value in names else shown
     if value is None or isinstance(value, (bool, float)):
         return str(jsonl.line(value))
     is_time, numbers = _number(message, field)

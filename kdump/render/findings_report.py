@@ -203,7 +203,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         for finding in repeated:
             first.setdefault(finding.code, finding)
         actions: dict[str, list[Finding]] = {}
-        for finding in sorted(first.values(), key=lambda each: SEVERITIES.index(each.severity)):
+        for finding in sorted(first.values(), key=lambda one: SEVERITIES.index(one.severity)):
             if finding.severity == INFO != CATALOGUE[finding.code].severity:  # legal here: the action is for the others
                 continue
             actions.setdefault(filled_action(finding), []).append(finding)
@@ -211,8 +211,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self.output.line("")
             self.output.line(self.output.paint("what to do", "head"))
         for action, findings in actions.items():
-            of_first = " (the first)" if any(PLACEHOLDER.search(CATALOGUE[each.code].fix) for each in findings) else ""
-            codes = [f"{each.code}{of_first if counts[each.code] > 1 else ''}" for each in findings]
+            of_first = " (the first)" if any(PLACEHOLDER.search(CATALOGUE[one.code].fix) for one in findings) else ""
+            codes = [f"{one.code}{of_first if counts[one.code] > 1 else ''}" for one in findings]
             self._text(f"  {', '.join(codes)}", STYLE[findings[0].severity])
             self._text(f"    do:   {action}", "", 10)
             for command in dict.fromkeys(filter(None, map(next_command, findings))):
@@ -272,14 +272,14 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         count = sum(story.codes.values())
         where = os.path.basename(finding.file) if finding.file != place else ""
         head = f"  {finding.severity:7} {finding.code}"
-        at = f"  {printable(path_text(where))}" if where else ""
+        position = f"  {printable(path_text(where))}" if where else ""
         if finding.size or finding.position:
-            at += f" at byte {finding.position}"
+            position += f" at byte {finding.position}"
             if finding.size:
-                at += f", {count_text(finding.size, 'byte')}"
+                position += f", {count_text(finding.size, 'byte')}"
         if finding.offset is not None:
-            at += f", offset {finding.offset}"
-        first, *rest = wrap(head + at, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
+            position += f", offset {finding.offset}"
+        first, *rest = wrap(head + position, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
         self.output.line(self.output.paint(head, STYLE[finding.severity]) + first[len(head) :])
         for line in rest:
             self.output.line(line)

@@ -128,15 +128,15 @@ class Hexdump:
         """Decode the batch once before it is shown, so that its problems are noted in it when its header is shown.
         Return the messages of the findings about it."""
         target = self.target or Target("", None, None, None)
-        found = [finding.message for finding in header_findings(target, batch)]
+        messages = [finding.message for finding in header_findings(target, batch)]
         if isinstance(getattr(batch.window, "source", None), BundleLog):
             records = batch.known_records
         else:
             records = verdict(target, batch, keyed=False)
             self._decoded_to = batch.decoded_to
         if records is not None and batch.crcValid:
-            found += [finding.message for finding in records.findings]
-        return found
+            messages += [finding.message for finding in records.findings]
+        return messages
 
     def entry(self, entry: Entry) -> None:
         """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""
@@ -303,8 +303,8 @@ class Hexdump:
                 continue
             for part in inside:
                 self._part(part, span, data, base, part_words, inner)
-        for text, style in lines(reading) if reading else ():
-            self._text(text, style)
+        for line, style in lines(reading) if reading else ():
+            self._text(line, style)
 
     def _part(
         self, part: Span, of: Span, data: Bytes, base: int, words: Callable[[Span], FieldMeaning], inner: bool
@@ -357,8 +357,8 @@ class Hexdump:
         for at in range(0, cut_at, self.per_line):
             row = data[at : at + self.per_line]
             place = f"+{position + at}" if inner else str(position + at)
-            text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
-            yield place, row.hex(" "), text
+            letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+            yield place, row.hex(" "), letters
         if cut_at < len(data):
             yield "", f"… {plain_count(len(data) - cut_at, 'more byte')} (--full)", ""
 

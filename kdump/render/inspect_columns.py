@@ -87,10 +87,10 @@ def refuse_unknown(names: list[str] | None) -> None:
     if not names:
         return
     tables = [batch_columns(timezone.utc, None), record_columns(timezone.utc, None, False)]
-    known = dict.fromkeys(column.name for table in tables for column in table)
+    columns = dict.fromkeys(column.name for table in tables for column in table)
     classes = (InspectedBatch, InspectedRecord, *ENTRIES)
-    known |= dict.fromkeys((TYPE, *(key.name for cls in classes for key in answer_keys(cls))))
-    check_names(names, known)
+    columns |= dict.fromkeys((TYPE, *(key.name for cls in classes for key in answer_keys(cls))))
+    check_names(names, columns)
 
 
 def batch_columns(zone: tzinfo, names: list[str] | None, same: dict[str, Column] | None = None) -> list[Column]:
@@ -101,8 +101,8 @@ def batch_columns(zone: tzinfo, names: list[str] | None, same: dict[str, Column]
         words = [word for key, word in FLAGS.items() if getattr(batch, key)]
         if batch.timestampType == "LogAppendTime":
             words.append("logAppend")
-        found = {DAMAGE_FLAGS.get(finding.code, OTHER_DAMAGE) for finding in header_findings(NOWHERE, batch)}
-        return ",".join((*words, *(flag for flag in (*DAMAGE_FLAGS.values(), OTHER_DAMAGE) if flag in found)))
+        damage = {DAMAGE_FLAGS.get(finding.code, OTHER_DAMAGE) for finding in header_findings(NOWHERE, batch)}
+        return ",".join((*words, *(flag for flag in (*DAMAGE_FLAGS.values(), OTHER_DAMAGE) if flag in damage)))
 
     def producer(batch: Batch) -> str:
         none = batch.producerId is None or (batch.producerId == -1 and batch.producerEpoch == -1)
@@ -158,12 +158,12 @@ def record_columns(
         return _bytes(record, "value", limit)
 
     def header_text(record: Record) -> str:
-        text = ""
+        shown = ""
         for piece in header_pieces(record, limit):
-            text += piece
-            if limit is not None and len(text) > 4 * limit:
-                return text + "…"
-        return text
+            shown += piece
+            if limit is not None and len(shown) > 4 * limit:
+                return shown + "…"
+        return shown
 
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
@@ -223,9 +223,9 @@ def entry_columns(
 def _choose(default: list[Column], others: dict[str, Column], names: list[str] | None) -> list[Column]:
     if names is None:
         return default
-    known = others | {column.name: column for column in default}
-    check_names(names, known)
-    return [known[name] for name in names]
+    columns = others | {column.name: column for column in default}
+    check_names(names, columns)
+    return [columns[name] for name in names]
 
 
 def _batch_key(key: Key, zone: tzinfo) -> Column:
@@ -260,8 +260,8 @@ def _encoding(data: bytes | None) -> str | None:
 def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo, absent: str = "-") -> Column:
     show = _formatter(get, key.unit, zone)
     rank = 1 if absent == "" else 9  # keys that no entry has are left out
-    text = (lambda item: absent if get(item) is None else show(item)) if absent == "" else show
-    return Column(key.name, key.name, text, right=key.type.startswith("number"), rank=rank)
+    cell = (lambda item: absent if get(item) is None else show(item)) if absent == "" else show
+    return Column(key.name, key.name, cell, right=key.type.startswith("number"), rank=rank)
 
 
 def _formatter(get: Callable[[Any], Any], unit: str, zone: tzinfo) -> Callable[[Any], str]:
@@ -315,9 +315,9 @@ def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
             yield "="
             yield from iter(("null",)) if value is None else bytes_text_pieces(value)
         else:
-            text = f"{comma}{_shown(key, limit)}={_shown(value, limit)}"
-            gathered.append(text)
-            size += len(text)
+            header = f"{comma}{_shown(key, limit)}={_shown(value, limit)}"
+            gathered.append(header)
+            size += len(header)
             if size > max_size or len(gathered) == MANY:
                 yield "".join(gathered)
                 gathered, size = [], 0

@@ -179,8 +179,8 @@ def _member(name: str, data: memoryview | None) -> Iterator[bytes]:
         return
     yield b'"%s":"' % name.encode()
     if is_text(data):
-        for text in texts(data):
-            yield jsonl.line(text).encode()[1:-1]
+        for piece in texts(data):
+            yield jsonl.line(piece).encode()[1:-1]
         yield b'"'
         return
     for start in range(0, len(data), PIECE):

@@ -157,9 +157,9 @@ class DecodedMembers:
 
     def of(self, key: bytes | None, value: bytes | None) -> bytes:
         """Members for write_record_rows."""
-        text = self._text(key, value)
-        text = jsonl.escaped(text) if text is not None else _members(self.decode(key, value))
-        return text.encode("utf-8", "backslashreplace")
+        members = self._text(key, value)
+        members = jsonl.escaped(members) if members is not None else _members(self.decode(key, value))
+        return members.encode("utf-8", "backslashreplace")
 
 
 def _members(reading: DecodedRecord) -> str:

@@ -119,12 +119,12 @@ class Progress:
             parts.append(f"{_seconds(seconds / share - seconds)} left")
         elif not share:
             parts.append(_seconds(seconds))
-        text = "  ".join([name, *parts])
-        room = width - len(name) - FIGURES - 2
-        if share is not None and room >= BAR and len(text) + room + 2 <= width:
-            full = int(room * share)
-            text = "  ".join([name, FULL * full + EMPTY * (room - full), *parts])
-        return cut_start(text, width)
+        line = "  ".join([name, *parts])
+        bar = width - len(name) - FIGURES - 2
+        if share is not None and bar >= BAR and len(line) + bar + 2 <= width:
+            full = int(bar * share)
+            line = "  ".join([name, FULL * full + EMPTY * (bar - full), *parts])
+        return cut_start(line, width)
 
 
 def is_enabled() -> bool:

@@ -51,34 +51,34 @@ class TemplateError(ValueError):
     """Raised for a format string with an unknown token or escape."""
 
 
-def compile_template(text: str, decoding: RecordDecoder | None = None) -> list[bytes | Part]:
+def compile_template(template: str, decoding: RecordDecoder | None = None) -> list[bytes | Part]:
     """Return the parts of a format string: literal text, and functions that return a field of a record. Raises
     TemplateError."""
     parts: list[bytes | Part] = []
-    for match in _PIECE.finditer(text):
+    for match in _PIECE.finditer(template):
         if match["token"] is not None:
             if match["token"] in DECODED:
                 parts.append(_decoded(DECODED[match["token"]][1], decoding))
                 continue
             if match["token"] not in TOKENS:
-                known = " ".join(f"%{token}" for token in (*TOKENS, *DECODED))
-                raise TemplateError(f"unknown token %{match['token']} in the format string; known are {known}")
+                possible = " ".join(f"%{token}" for token in (*TOKENS, *DECODED))
+                raise TemplateError(f"unknown token %{match['token']} in the format string; known are {possible}")
             parts.append(TOKENS[match["token"]][1])
         elif match["hex"] is not None:
             parts.append(bytes.fromhex(match["hex"]))
         elif match["escape"] is not None:
             if match["escape"] not in ESCAPES:
-                known = "\\n \\t \\r \\0 \\\\ \\xNN"
-                raise TemplateError(f"unknown escape \\{match['escape']} in the format string; known are {known}")
+                possible = "\\n \\t \\r \\0 \\\\ \\xNN"
+                raise TemplateError(f"unknown escape \\{match['escape']} in the format string; known are {possible}")
             parts.append(ESCAPES[match["escape"]])
         else:
             parts.append(match["text"].encode("utf-8", "surrogateescape"))
     return parts
 
 
-def shows_decoded(text: str) -> bool:
+def shows_decoded(template: str) -> bool:
     """Return True if a format string contains tokens for decoded keys or values."""
-    return any(match["token"] in DECODED for match in _PIECE.finditer(text))
+    return any(match["token"] in DECODED for match in _PIECE.finditer(template))
 
 
 def _decoded(name: str, decoding: RecordDecoder | None) -> Part:

@@ -51,7 +51,7 @@ def redacted_record(redaction: Redaction, target: Target, record: Record) -> Obj
     if record.crc is not None:
         out["crcValid"] = record.crcValid
     if record.is_control:
-        out["control"] = {name: each for name, each in control_object(record).items() if name != "value"}
+        out["control"] = {name: member for name, member in control_object(record).items() if name != "value"}
     if not record.batch.crcValid or record.crcValid is False:
         out["damaged"] = True
     return out

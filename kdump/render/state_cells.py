@@ -51,7 +51,7 @@ def _endpoint(value: Object) -> str:
 
 
 def _assigned(value: list[Object]) -> str:
-    return "; ".join(f"{each['topic']} {plain_text(each['partitions'])}".rstrip() for each in value)
+    return "; ".join(f"{assigned['topic']} {plain_text(assigned['partitions'])}".rstrip() for assigned in value)
 
 
 def _features(value: list[Object]) -> str:
@@ -59,27 +59,27 @@ def _features(value: list[Object]) -> str:
 
 
 def _pending(value: list[Object]) -> str:
-    return ", ".join(f"{each['offset']} by producer {each['producerId']}" for each in value)
+    return ", ".join(f"{commit['offset']} by producer {commit['producerId']}" for commit in value)
 
 
 def _entity(value: list[Object]) -> str:
-    return ", ".join(f"{each['type']}={'<default>' if each['name'] is None else each['name']}" for each in value)
+    return ", ".join(f"{part['type']}={'<default>' if part['name'] is None else part['name']}" for part in value)
 
 
 def _references(value: list[Object]) -> str:
-    return ", ".join(f"{each.get('subject')} {each.get('version')}" for each in value)
+    return ", ".join(f"{reference.get('subject')} {reference.get('version')}" for reference in value)
 
 
 def _fields(value: list[Object]) -> str:
     """Changed fields, as in "offset 10 → 20, isr 1,2 → 1"; for something deleted, its last values."""
-    if all(each["new"] is None for each in value):
-        value = [{**each, "old": None, "new": each["old"]} for each in value]
-    return ", ".join(f"{each['name']} {_pair(each['name'], each['old'], each['new'])}" for each in value)
+    if all(field["new"] is None for field in value):
+        value = [{**field, "old": None, "new": field["old"]} for field in value]
+    return ", ".join(f"{field['name']} {_pair(field['name'], field['old'], field['new'])}" for field in value)
 
 
 def _pair(name: str, old: Any, new: Any) -> str:
     show = _special(name)
-    before, after = (_quoted(each, show) for each in (old, new))
+    before, after = (_quoted(side, show) for side in (old, new))
     if old is None:
         return after
     return f"{before} {ARROW} {after}"
@@ -88,8 +88,8 @@ def _pair(name: str, old: Any, new: Any) -> str:
 def _quoted(value: Any, show: Callable[[Any], str]) -> str:
     if value is None:
         return "none"
-    text = show(value) if isinstance(value, (list, dict)) else plain_text(value)
-    return "none" if value == [] else text or '""'
+    shown = show(value) if isinstance(value, (list, dict)) else plain_text(value)
+    return "none" if value == [] else shown or '""'
 
 
 SPECIAL: dict[str, Callable[[Any], str]] = {

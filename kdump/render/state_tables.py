@@ -116,17 +116,17 @@ def _column(key: Key, zone: tzinfo) -> Column:
 
 def _text(key: Key, zone: tzinfo) -> Callable[[Object], str]:
     """Return what formats the cells of a key: of hundreds of thousands of rows."""
-    name, text = key.name, cell_text(key, zone)
+    name, show = key.name, cell_text(key, zone)
     if name == "fields":
-        return lambda value: _moved_back(value) + text(value[name])
+        return lambda value: _moved_back(value) + show(value[name])
     if name == "isr":
-        return lambda value: text(value[name]) if value[name] else "none"
+        return lambda value: show(value[name]) if value[name] else "none"
     if key.optional:
-        return lambda value: text(value[name]) if name in value else ""
+        return lambda value: show(value[name]) if name in value else ""
     if key.shown is None or key.shown.blank is None:
-        return lambda value: text(value[name])
+        return lambda value: show(value[name])
     blank = key.shown.blank
-    return lambda value: "" if value[name] == blank else text(value[name])
+    return lambda value: "" if value[name] == blank else show(value[name])
 
 
 def _moved_back(value: Object) -> str:

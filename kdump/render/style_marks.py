@@ -22,15 +22,15 @@ def mark_style(text: str, style: str) -> str:
 
 def split_styles(text: str) -> Parts:
     """Split text into parts, each with its style."""
-    found, at = [], 0
+    parts, position = [], 0
     for match in PAINTED.finditer(text):
-        if match.start() > at:
-            found.append((text[at : match.start()], ""))
-        found.append((match[2], match[1]))
-        at = match.end()
-    if at < len(text) or not found:
-        found.append((text[at:], ""))
-    return tuple((piece, style) for piece, style in found)
+        if match.start() > position:
+            parts.append((text[position : match.start()], ""))
+        parts.append((match[2], match[1]))
+        position = match.end()
+    if position < len(text) or not parts:
+        parts.append((text[position:], ""))
+    return tuple((piece, style) for piece, style in parts)
 
 
 class CapturedOutput(Output):

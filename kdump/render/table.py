@@ -50,12 +50,12 @@ def _unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
     names = list(dict.fromkeys(known))
     if len(names) <= FEW_NAMES:
         return UnknownColumn(f"unknown column {printable(name)!r}; known are {', '.join(names)}")
-    by_letters = {_letters(each): each for each in names}
+    by_letters = {_letters(column): column for column in names}
     typed = _letters(name)
-    similar = [each for letters, each in by_letters.items() if len(typed) > 2 and typed in letters]
-    similar += [by_letters[each] for each in difflib.get_close_matches(typed, by_letters, FEW_NAMES, 0.5)]
-    found = list(dict.fromkeys(similar))[:SIMILAR_NAMES]
-    hint = f"similar: {', '.join(found)}; " if found else ""
+    similar = [column for letters, column in by_letters.items() if len(typed) > 2 and typed in letters]
+    similar += [by_letters[column] for column in difflib.get_close_matches(typed, by_letters, FEW_NAMES, 0.5)]
+    hints = list(dict.fromkeys(similar))[:SIMILAR_NAMES]
+    hint = f"similar: {', '.join(hints)}; " if hints else ""
     return UnknownColumn(
         f"unknown column {printable(name)!r}; {hint}the {plain_count(len(names), 'column')} are the keys of --json"
     )
@@ -164,8 +164,8 @@ class Table:
             self.output.line("")
             self._head()
         for piece in without_end(self._in_pieces(row, long)):
-            text = self.paint(piece, style) if style else piece
-            self.output.write(text.encode("utf-8", "backslashreplace"))
+            line = self.paint(piece, style) if style else piece
+            self.output.write(line.encode("utf-8", "backslashreplace"))
         self.output.line("")
 
     def _in_pieces(self, row: TableRow, long: dict[int, Iterator[str]]) -> Iterator[str]:
@@ -323,11 +323,11 @@ class Table:
             self._write_line([cell[number] if number < len(cell) else "" for cell in cells], row.style)
 
     def _write_line(self, cells: list[str], style: str) -> None:
-        text = self._line.format(*cells)
-        if not text.isascii():
-            text = GAP.join([self._pad(i, cell) for i, cell in zip(self._shown, cells)])
-        text = text.rstrip()
-        self.output.line(self.paint(text, style) if style else text)
+        line = self._line.format(*cells)
+        if not line.isascii():
+            line = GAP.join([self._pad(i, cell) for i, cell in zip(self._shown, cells)])
+        line = line.rstrip()
+        self.output.line(self.paint(line, style) if style else line)
 
     def _fitted(self, row: TableRow) -> list[list[str]]:
         """Return the lines of each cell that is shown."""
@@ -352,10 +352,10 @@ class Table:
 
     def _short_name(self, i: int, text: str, room: int) -> str:
         """Return the name shortened to `room`, or the complete name if an earlier one would look the same."""
-        short, known = self._shorten[i](text, room), self._shortened[i]
-        if short not in known and len(known) < MAX_SHORTENED:
-            known[short] = hash(text)
-        return short if known.get(short) == hash(text) else text
+        short, shortened = self._shorten[i](text, room), self._shortened[i]
+        if short not in shortened and len(shortened) < MAX_SHORTENED:
+            shortened[short] = hash(text)
+        return short if shortened.get(short) == hash(text) else text
 
     def _write_text(self, text: str, style: str) -> None:
         self._begin()

@@ -15,11 +15,11 @@ def iso_many(times: Sequence[int]) -> list[str]:
     if not times or min(times) < 0 or max(times) > LAST:
         return [iso(moment) for moment in times]
     minutes: dict[int, str] = {}
-    found = []
+    texts = []
     for moment in times:
         minute, rest = divmod(moment, 60_000)
-        text = minutes.get(minute)
-        if text is None:
-            text = minutes[minute] = iso(minute * 60_000)[: -len("00.000Z")]
-        found.append(f"{text}{rest // 1000:02d}.{rest % 1000:03d}Z")
-    return found
+        start = minutes.get(minute)
+        if start is None:
+            start = minutes[minute] = iso(minute * 60_000)[: -len("00.000Z")]
+        texts.append(f"{start}{rest // 1000:02d}.{rest % 1000:03d}Z")
+    return texts

@@ -45,8 +45,8 @@ def _require_importable(spark: SparkSession) -> None:
     program = getattr(context, "pythonExec", None)
     if program is not None and program.startswith("./") and not getattr(context, "master", "").startswith("local"):
         return
-    found = shutil.which(program) if program else None
-    if program is None or (found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)):
+    executable = shutil.which(program) if program else None
+    if program is None or (executable is not None and os.path.abspath(executable) == os.path.abspath(sys.executable)):
         return  # not compared as files: that of a virtual environment is a link to the system's
     try:
         done = subprocess.run([program, "-c", "import kdump.spark.data_source"], capture_output=True, check=False)

@@ -82,14 +82,14 @@ def times(milliseconds: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.Array:
     """Return 64-bit numbers as an array of type `kind`, null at the rows `nulls`."""
-    found = pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+    column = pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
     gone = list(nulls)
     if gone:
         there = bytearray(b"\1" * len(values))
         for row in gone:
             there[row] = 0
-        found = pc.if_else(flags(there), found, pa.scalar(None, pa.int64()))
-    return found if kind == pa.int64() else found.cast(kind, safe=False)
+        column = pc.if_else(flags(there), column, pa.scalar(None, pa.int64()))
+    return column if kind == pa.int64() else column.cast(kind, safe=False)
 
 
 def strings(values: ArrowStrings, kind: pa.DataType) -> pa.Array:
@@ -101,10 +101,10 @@ def strings(values: ArrowStrings, kind: pa.DataType) -> pa.Array:
 
 def header_lists(values: ArrowLists, kind: pa.DataType) -> pa.Array:
     """Return the collected record headers as an array of lists of {key, value}."""
-    each = kind.value_type
+    struct = kind.value_type
     pairs = pa.StructArray.from_arrays(
-        [strings(values.keys, each.field(0).type), strings(values.values, each.field(1).type)],
-        fields=[each.field(0), each.field(1)],
+        [strings(values.keys, struct.field(0).type), strings(values.values, struct.field(1).type)],
+        fields=[struct.field(0), struct.field(1)],
     )
     return pa.Array.from_buffers(kind, len(values.ends) - 1, [None, pa.py_buffer(values.ends)], children=[pairs])
 

@@ -41,8 +41,8 @@ def with_bundles(path: str) -> list[str]:
     bundles = {entry.path for entry in entries if is_bundle(entry.path)}
     if not bundles or AT_ROOT & {by_name(entry.name)[0] for entry in entries}:
         return [path]
-    found = [entry.path for entry in entries if entry.path in bundles or _may_be_read(entry)]
-    return sorted(found, key=natural)
+    paths = [entry.path for entry in entries if entry.path in bundles or _may_be_read(entry)]
+    return sorted(paths, key=natural)
 
 
 def _may_be_read(entry: DirectoryEntry) -> bool:
@@ -78,12 +78,12 @@ def place_on_host(path: str) -> str | None:
     return None if is_url(path) else own + real_path(recorded[len(own) :]) if recorded.startswith(own) else recorded
 
 
-def same_place(found: Iterable[tuple[str, str | None, str | None]], remedy: str) -> str | None:
+def same_place(sources: Iterable[tuple[str, str | None, str | None]], remedy: str) -> str | None:
     """Return the message for two bundles without IDs that were made of the same path on hosts of the same name; None if
-    there are none. `found`: path, recorded place if it is a bundle that nothing else identifies, and broker of each
+    there are none. `sources`: path, recorded place if it is a bundle that nothing else identifies, and broker of each
     source."""
     seen: dict[tuple[str, str | None], str] = {}
-    for path, recorded, broker in found:
+    for path, recorded, broker in sources:
         if recorded is None:
             continue
         other = seen.setdefault((recorded, broker), path)
@@ -98,6 +98,6 @@ def same_place(found: Iterable[tuple[str, str | None, str | None]], remedy: str)
 def content_of(path: str) -> str:
     """Return what a bundle that contains a path has of its disk; empty if the path is in none. The same file can have
     more in another bundle."""
-    found = file_system.tree_at(path)
-    manifest = getattr(found[0], "manifest", None) if found is not None else None
+    tree = file_system.tree_at(path)
+    manifest = getattr(tree[0], "manifest", None) if tree is not None else None
     return f"{manifest.depth} {manifest.internal} {sorted(manifest.topics)}" if manifest is not None else ""

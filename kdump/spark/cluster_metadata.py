@@ -47,16 +47,16 @@ def _assignments(metadata: MetadataImage | None) -> Iterator[dict[str, Any]]:
     for topic in metadata.topics.values() if metadata is not None else ():
         assert metadata is not None
         retention = _retention(metadata, topic.name)
-        for number, each in sorted(topic.partitions.items()):
+        for number, registration in sorted(topic.partitions.items()):
             yield {
                 "topic": topic.name,
                 "topicId": topic.id,
                 "partition": number,
-                "leader": each.leader,
-                "leaderEpoch": each.leaderEpoch,
-                "replicas": list(each.replicas),
-                "isr": list(each.isr),
-                "eligibleLeaderReplicas": list(each.eligibleLeaderReplicas),
+                "leader": registration.leader,
+                "leaderEpoch": registration.leaderEpoch,
+                "replicas": list(registration.replicas),
+                "isr": list(registration.isr),
+                "eligibleLeaderReplicas": list(registration.eligibleLeaderReplicas),
                 "retentionMs": retention,
             }
 

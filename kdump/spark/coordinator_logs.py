@@ -55,15 +55,15 @@ class LogReplicas(NamedTuple):
 
 def coordinator_logs(sources: Iterable[ScanSource]) -> list[LogReplicas]:
     """Return the coordinators' logs in the log directories, without copies of a disk."""
-    found: dict[tuple[str | None, str | None, str], list[tuple[str, int]]] = {}
-    for each in sources:
-        if each.kind == DIRECTORY and each.identity.copyOf is None:
-            for name, _, size in each.logs:
+    replicas: dict[tuple[str | None, str | None, str], list[tuple[str, int]]] = {}
+    for source in sources:
+        if source.kind == DIRECTORY and source.identity.copyOf is None:
+            for name, _, size in source.logs:
                 if name.rpartition("-")[0] in READ:
-                    found.setdefault((*each.owner, name), []).append((log_at(each, name), size))
+                    replicas.setdefault((*source.owner, name), []).append((log_at(source, name), size))
     return [
         LogReplicas(*key, tuple(path for path, _ in own), max(size for _, size in own))
-        for key, own in sorted(found.items(), key=str)
+        for key, own in sorted(replicas.items(), key=str)
     ]
 
 
@@ -71,11 +71,11 @@ def divided(logs: Sequence[LogReplicas], most: int) -> list[tuple[LogReplicas, .
     """Divide the logs among at most `most` tasks, of about the same number of bytes."""
     tasks: list[list[LogReplicas]] = [[] for _ in range(min(most, len(logs)))]
     sizes = [0] * len(tasks)
-    for log in sorted(logs, key=lambda each: -each.size):
+    for log in sorted(logs, key=lambda log: -log.size):
         least = sizes.index(min(sizes))
         tasks[least].append(log)
         sizes[least] += log.size + 1
-    return [tuple(each) for each in tasks]
+    return [tuple(logs_of_task) for logs_of_task in tasks]
 
 
 def read_coordinators(store: Store, logs: Sequence[LogReplicas], limits: Limits) -> list[str]:
@@ -120,13 +120,13 @@ def _log(place: PartitionDirectory) -> CoordinatorLog:
 
 def group_rows(read: GroupCoordinatorState, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield the groups, their committed offsets and the progress of share groups, without what other logs know."""
-    alone = LagContext(LogOffsetsByPartition([]), None)
+    context = LagContext(LogOffsetsByPartition([]), None)
     waiting = read.pending_by_group()
     for name, group in sorted(read.groups.items()):
         yield {"kind": GROUP, "groupId": name, "groupType": group.type, "state": group.state}
-        for commit in positions(read, name, waiting, alone):
+        for commit in positions(read, name, waiting, context):
             yield {"kind": OFFSET, **answer_object(commit)}
     for name in sorted(read.share):
-        for share in share_positions(read, name, alone):
-            at = {"groupId": name, "topicId": share.topicId, "partition": share.partition, "offset": share.startOffset}
-            yield {"kind": SHARE, **at, "done": share.deliveryCompleteCount, "recordOffset": share.recordOffset}
+        for share in share_positions(read, name, context):
+            row = {"groupId": name, "topicId": share.topicId, "partition": share.partition, "offset": share.startOffset}
+            yield {"kind": SHARE, **row, "done": share.deliveryCompleteCount, "recordOffset": share.recordOffset}

@@ -130,5 +130,5 @@ def remark(options: Mapping[str, str]) -> str:
 def options_in(schema: StructType) -> dict[str, str]:
     """Return the options in the `remark` on the first column; none if it has none."""
     comment = schema.fields[0].metadata.get("comment", "") if schema.fields else ""
-    found: dict[str, str] = json.loads(comment.partition(MARK)[2] or "{}")
-    return found
+    options: dict[str, str] = json.loads(comment.partition(MARK)[2] or "{}")
+    return options

@@ -114,16 +114,16 @@ def _paths(named: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _number(named: Mapping[str, str], name: str, default: int | None) -> int | None:
-    text = named.get(name.lower())
-    if text is None:
+    given = named.get(name.lower())
+    if given is None:
         return default
     try:
-        value = int(text)
+        value = int(given)
     except ValueError:
         value = -1
     least = 1 if name in ("splitBytes", "maxBytesPerTrigger") else 0
     if value < least:
-        raise OptionError(f"option {name}: {text!r} is not valid; use a whole number of at least {least}")
+        raise OptionError(f"option {name}: {given!r} is not valid; use a whole number of at least {least}")
     return value
 
 

@@ -87,8 +87,8 @@ def _opened(store: Store, table: str, version: int | None = None) -> DeltaTable:
 
 
 def _files(table: DeltaTable) -> list[TableFile]:
-    found = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
-    return [TableFile(each["path"], each["size_bytes"], each["num_records"]) for each in found.to_pylist()]
+    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
+    return [TableFile(action["path"], action["size_bytes"], action["num_records"]) for action in actions.to_pylist()]
 
 
 def files_of(store: Store, table: str, version: int | None) -> list[TableFile]:
@@ -128,15 +128,15 @@ def finished_scans(store: Store) -> list[FinishedScan]:
         raise StoreError(f"{store.root}: the result of an earlier version of kdump; scan into a new directory")
     if not store.list(f"{SCANS.name}/{LOG}"):
         return []
-    found = []
+    scans = []
     for file in files_of(store, SCANS.name, latest(store, SCANS.name)):
         for row in rows_of(store, SCANS.name, file.name):
             finished = int(row["finished"].timestamp() * 1000)
-            found.append(FinishedScan(**{**row, "finished": finished, "versions": json.loads(row["versions"])}))
-    found.sort()
-    if any(each.versions.get(LAYOUT_NAME) != LAYOUT for each in found):
+            scans.append(FinishedScan(**{**row, "finished": finished, "versions": json.loads(row["versions"])}))
+    scans.sort()
+    if any(scan.versions.get(LAYOUT_NAME) != LAYOUT for scan in scans):
         raise StoreError(f"{store.root}: the result of another version of kdump; scan into a new directory")
-    return found
+    return scans
 
 
 def latest(store: Store, table: str) -> int:
@@ -149,21 +149,21 @@ def finish(store: Store, done: FinishedScan, keep: int) -> None:
     """Add a row to the table scans: from now on, this scan is the result. Deletes the files that only scans need that
     were followed by another one more than `keep` ms ago. Raises StoreError."""
     before = finished_scans(store)
-    followed = [each.finished for each in (*before[1:], done)]
-    scans = [each for each, end in zip(before, followed) if end > done.finished - keep]
+    followed = [scan.finished for scan in (*before[1:], done)]
+    scans = [scan for scan, end in zip(before, followed) if end > done.finished - keep]
     scans.append(done._replace(scan=before[-1].scan + 1 if before else 1))
     rows = []
-    for each in scans:
-        finished = datetime.fromtimestamp(each.finished / 1000, timezone.utc)
-        rows.append({**each._asdict(), "finished": finished, "versions": json.dumps(each.versions)})
+    for scan in scans:
+        finished = datetime.fromtimestamp(scan.finished / 1000, timezone.utc)
+        rows.append({**scan._asdict(), "finished": finished, "versions": json.dumps(scan.versions)})
     commit(store, SCANS.name, arrow_schema(SCANS), [write_rows(store, SCANS, f"{done.run}.parquet", rows)])
     sweep(store, scans)
 
 
 def sweep(store: Store, scans: Sequence[FinishedScan]) -> None:
     """Delete what none of these scans has. Raises StoreError."""
-    for table in {name for each in scans for name in each.versions} - {LAYOUT_NAME}:
-        _sweep(store, table, {each.versions[table] for each in scans if table in each.versions})
+    for table in {name for scan in scans for name in scan.versions} - {LAYOUT_NAME}:
+        _sweep(store, table, {scan.versions[table] for scan in scans if table in scan.versions})
     _sweep(store, SCANS.name, {latest(store, SCANS.name)})
 
 
@@ -172,9 +172,9 @@ def _sweep(store: Store, table: str, versions: set[int]) -> None:
     has about earlier versions."""
     first = min(versions)
     with _stated(store, table):
-        known = _opened(store, table)
+        newest = _opened(store, table)
         # It only names them, because it would add two versions.
-        unused = known.vacuum(0, enforce_retention_duration=False, full=True, keep_versions=sorted(versions))
+        unused = newest.vacuum(0, enforce_retention_duration=False, full=True, keep_versions=sorted(versions))
         for name in unused:
             store.remove(f"{table}/{name}")
             above = f"{table}/{name}".rpartition("/")[0]
@@ -230,8 +230,8 @@ def batches_of(
 
 
 def _may_have(file: pq.ParquetFile, number: int, column: str, value: str) -> bool:
-    found = file.metadata.row_group(number).column(file.schema_arrow.get_field_index(column)).statistics
-    return found is None or not found.has_min_max or found.min <= value <= found.max
+    statistics = file.metadata.row_group(number).column(file.schema_arrow.get_field_index(column)).statistics
+    return statistics is None or not statistics.has_min_max or statistics.min <= value <= statistics.max
 
 
 DAMAGED = "is damaged, so scan with --from-scratch"

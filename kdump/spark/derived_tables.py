@@ -51,8 +51,8 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _format(text: str, value: str) -> str:
-    before, after = text.split("{}")
+def _format(template: str, value: str) -> str:
+    before, after = template.split("{}")
     return f"concat({_text(before)}, {value}, {_text(after)})"
 
 

@@ -76,8 +76,8 @@ class PushedFilters:
 
 
 def _both(choose: Any, one: int | None, other: int | None) -> int | None:
-    known = [each for each in (one, other) if each is not None]
-    return choose(known) if known else None
+    bounds = [bound for bound in (one, other) if bound is not None]
+    return choose(bounds) if bounds else None
 
 
 def _meet(before: frozenset[Any] | None, values: tuple[Any, ...]) -> frozenset[Any]:
@@ -112,10 +112,10 @@ def pushed_filters(filters: list[Any]) -> PushedFilters:
         StringStartsWith: "like",
     }
     pushed = PushedFilters()
-    for each in filters:
-        kind = type(each)
-        if kind is In and len(each.attribute) == 1:
-            pushed = pushed.also(each.attribute[0], "in", tuple(each.value))
-        elif kind in operators and len(each.attribute) == 1:
-            pushed = pushed.also(each.attribute[0], operators[kind], (each.value,))
+    for pushed_filter in filters:
+        kind = type(pushed_filter)
+        if kind is In and len(pushed_filter.attribute) == 1:
+            pushed = pushed.also(pushed_filter.attribute[0], "in", tuple(pushed_filter.value))
+        elif kind in operators and len(pushed_filter.attribute) == 1:
+            pushed = pushed.also(pushed_filter.attribute[0], operators[kind], (pushed_filter.value,))
     return pushed

@@ -111,7 +111,7 @@ def expanded(path: str) -> list[str]:
         matches = [path]
     else:
         matches = sorted(globbed(path) if is_url(path) else glob.glob(path, recursive=True), key=natural)
-    return [each for match in matches for each in with_bundles(match)]
+    return [below for match in matches for below in with_bundles(match)]
 
 
 def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> DiskIdentity:
@@ -157,15 +157,15 @@ def read_names(paths: Sequence[str], ids: frozenset[str]) -> dict[str, str]:
 
 def topic_names(directories: Iterable[LogDirectory], ids: Iterable[str]) -> dict[str, str]:
     """Return the name of each of the topics of which a log directory has the ID in its metadata."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     left = {*ids}
-    for each in directories:
-        if left and any(place.topic == METADATA_TOPIC and not place.state for place in each.partitions):
-            image = MetadataCopies().replayed(each.path)
-            known = {topic: image.by_id[topic].name for topic in left & image.by_id.keys()} if image is not None else {}
-            found |= known
-            left -= known.keys()
-    return found
+    for directory in directories:
+        if left and any(place.topic == METADATA_TOPIC and not place.state for place in directory.partitions):
+            image = MetadataCopies().replayed(directory.path)
+            named = {topic: image.by_id[topic].name for topic in left & image.by_id.keys()} if image is not None else {}
+            names |= named
+            left -= named.keys()
+    return names
 
 
 def id_of(topic: str | None) -> str | None:

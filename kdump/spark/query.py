@@ -47,8 +47,8 @@ def query(
     last one; `since`: another one, whose tables are there, too, with names that begin with EARLIER. Raises NoSpark,
     StoreError and QueryError."""
     store = Store(directory)
-    for at in (as_of, since):
-        scan_at(store, at)  # before Spark starts, which takes seconds
+    for scan in (as_of, since):
+        scan_at(store, scan)  # before Spark starts, which takes seconds
     try:
         with running(master, conf, [directory]) as spark:
             open_result(spark, store, named_in(sql), as_of)
@@ -60,10 +60,10 @@ def query(
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
-        text = reason(error)
-        if text is None:
+        message = reason(error)
+        if message is None:
             raise
-        raise QueryError(text) from None
+        raise QueryError(message) from None
 
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")

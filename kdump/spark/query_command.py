@@ -77,7 +77,7 @@ def command(options: QueryOptions) -> None:
         sys.exit(2)
     from kdump.spark.query import QueryError, QueryResult, query, write_csv, write_json, write_table
 
-    conf = dict(pair("--conf", text) for text in options.confs)
+    conf = dict(pair("--conf", setting) for setting in options.confs)
     output = options.output.output(headline=False)
     in_table = partial(write_table, full=options.output.full, zone=zone)
     writers: dict[str, Callable[[QueryResult, Output], None]] = {JSON: write_json, CSV: write_csv, TABLE: in_table}
@@ -102,11 +102,11 @@ def command(options: QueryOptions) -> None:
         sys.exit(2)
 
 
-def _scan(name: str, text: str | None, zone: tzinfo) -> int | None:
+def _scan(name: str, value: str | None, zone: tzinfo) -> int | None:
     """Parse the value of an option: the number of a scan, or a time in epoch ms. Raises click.UsageError."""
-    if text is None or re.fullmatch(r"[0-9]{1,12}", text):
-        return None if text is None else int(text)
+    if value is None or re.fullmatch(r"[0-9]{1,12}", value):
+        return None if value is None else int(value)
     try:
-        return parse_time(text, zone, end=True, now=round(time.time() * 1000))
+        return parse_time(value, zone, end=True, now=round(time.time() * 1000))
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"{name}: not the number of a scan, and {error}") from None

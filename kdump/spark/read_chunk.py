@@ -108,18 +108,18 @@ def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
         left = leftovers(setup.store, setup.since, stem, wanted)
         for job in chunk.jobs:
             first = 0
-            found = left.get(job.key)
+            earlier = left.get(job.key)
             resumes = isinstance(job, UnitJob) and job.kept is not None
-            if found is not None and found.entry["fingerprint"] and (resumes or not found.entry["firstSegment"]):
-                writer.copy_unit(job.key, found.names, late=True)
-                _copy_entry(writer, found)
-                first = found.entry["firstSegment"]
+            if earlier is not None and earlier.entry["fingerprint"] and (resumes or not earlier.entry["firstSegment"]):
+                writer.copy_unit(job.key, earlier.names, late=True)
+                _copy_entry(writer, earlier)
+                first = earlier.entry["firstSegment"]
                 copied += isinstance(job, UnitJob)
             elif isinstance(job, SliceJob):
                 _slice(writer, job, setup.reading)
             else:
-                resumed = job if found is None or resumes else resumed_job(job, found.entry, setup.check)
-                first = _unit(writer, resumed, found.names if found is not None and resumed is not job else [])
+                resumed = job if earlier is None or resumes else resumed_job(job, earlier.entry, setup.check)
+                first = _unit(writer, resumed, earlier.names if earlier is not None and resumed is not job else [])
                 read += 1
                 continued += first > 0
             if resumes and not first:
@@ -132,10 +132,10 @@ def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
         raise
 
 
-def _copy_entry(writer: UnitWriter, found: Leftover) -> None:
+def _copy_entry(writer: UnitWriter, leftover: Leftover) -> None:
     """Copy the entry of a unit that another task has read. Raises StoreError."""
-    key = found.entry["key"]
-    for entry in entries(writer.store, found.names[-1:]):
+    key = leftover.entry["key"]
+    for entry in entries(writer.store, leftover.names[-1:]):
         if entry["key"] == key:
             writer.end(entry)
 
@@ -171,5 +171,5 @@ def resumed_job(job: UnitJob, entry: Entry, options: Options) -> UnitJob:
         return job
     if not is_unchanged(kept, place, job.unit.known, options, job.tables, job.identity):
         return job
-    done = sum(length(each.log.path) or 0 for each in place.segments[: kept.segments] if each.log is not None)
+    done = sum(length(segment.log.path) or 0 for segment in place.segments[: kept.segments] if segment.log is not None)
     return replace(job, kept=kept, state=entry.get("keptState"), size=max(0, job.size - done))

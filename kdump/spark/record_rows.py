@@ -141,8 +141,8 @@ class RecordRows(RegionObserver):
 
     def _texts(self, columns: RecordColumns) -> None:
         """Add keys, values and headers."""
-        for name, text in self.texts.items():
-            pieces(text, columns, TEXTS[name])
+        for name, strings in self.texts.items():
+            pieces(strings, columns, TEXTS[name])
         if self.headers is not None:
             header_lists(self.headers, columns)
 
@@ -189,8 +189,8 @@ class RecordRows(RegionObserver):
                 if value is None:
                     self.nulls[name].append(self.count)
                 values.append(int64(value or 0))
-            for name, text in self.texts.items():
-                text.add(getattr(record, name))
+            for name, strings in self.texts.items():
+                strings.add(getattr(record, name))
             if self.headers is not None:
                 self.headers.add(record.headers)
             self._rare(record)
@@ -213,12 +213,12 @@ class RecordRows(RegionObserver):
         """Return the texts of the columns of a decoded record."""
         if self.decoder is None or record.is_control:
             return {}
-        found = decoded_fields(self.decoder, self.target, record)
+        fields = decoded_fields(self.decoder, self.target, record)
         for name in ("keyDecoded", "valueDecoded"):
-            if found.get(name) is not None:
-                found[name] = jsonl.line(found[name])
-        self.decoded_size += sum(len(found.get(name) or "") for name in self.decoded)
-        return found
+            if fields.get(name) is not None:
+                fields[name] = jsonl.line(fields[name])
+        self.decoded_size += sum(len(fields.get(name) or "") for name in self.decoded)
+        return fields
 
     def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
         """Record that the next `count` rows belong to this batch."""
@@ -231,7 +231,7 @@ class RecordRows(RegionObserver):
         self.batches.append(values)
 
     def _full(self) -> bool:
-        held = sum(len(text.data) for text in self.texts.values())
+        held = sum(len(strings.data) for strings in self.texts.values())
         held += self.decoded_size
         held += len(self.headers.values.data) + len(self.headers.keys.data) if self.headers else 0
         return self.count >= MAX_BATCH_ROWS or held >= MAX_BATCH_BYTES
@@ -262,21 +262,21 @@ class RecordRows(RegionObserver):
             if not held:
                 return pa.nulls(self.count, kind)
             return arrow.plain([held.get(row) for row in range(self.count)], kind)
-        found = arrow.plain([values.get(name) for values in self.batches], kind)
-        found = found.take(pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.batch_of)]))
+        column = arrow.plain([values.get(name) for values in self.batches], kind)
+        column = column.take(pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.batch_of)]))
         if name == "damaged" and self.damaged:
             gone = set(self.damaged)
-            return pa.array([row in gone or value for row, value in enumerate(found.to_pylist())], type=kind)
-        return found
+            return pa.array([row in gone or value for row, value in enumerate(column.to_pylist())], type=kind)
+        return column
 
 
 def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str, Any]:
     """Return what a decoder makes of a record, by the keys of JSON objects."""
     if too_large(record):
         return {"valueProblem": f"too large to decode: {record.keySize} + {record.valueSize} bytes"}
-    found: dict[str, Any] = {}
-    add_decoded(found, decoder.read(target, record))
-    return found
+    fields: dict[str, Any] = {}
+    add_decoded(fields, decoder.read(target, record))
+    return fields
 
 
 def _decoding(options: ReadOptions) -> RecordDecoder:

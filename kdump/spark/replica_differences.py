@@ -194,39 +194,39 @@ def _with(parts: dict[str, str], sql: str) -> str:
 def not_compared(spark: SparkSession) -> list[str]:
     """Return a line for each partition with more than MAX_COPIES replicas and copies."""
     numbered = NUMBERED.format(changed="")
-    found = spark.sql(
+    partitions = spark.sql(
         f"select topic, partition, max(number) as number from ({numbered}) group by cluster, topic, partition "
         f"having number > {MAX_COPIES} order by topic, partition"
     )
     return [
         f"{row.topic}-{row.partition}: {row.number} replicas and copies, of which the first {MAX_COPIES} were compared"
-        for row in found.toLocalIterator()
+        for row in partitions.toLocalIterator()
     ]
 
 
 def differences_of(rows: Iterable[Any]) -> Iterator[ReplicaDifference]:
     """Yield a difference for each stretch, given the rows of STRETCHES, in order."""
     for (cluster, topic, partition, _), group in groupby(rows, key=lambda row: tuple(row[:4])):
-        found = list(group)
-        here = {row.source: row for row in found}
+        stretches = list(group)
+        here = {row.source: row for row in stretches}
         expected = 0
-        for row in found:
+        for row in stretches:
             expected |= row.expected
         replicas = [
-            _in_replica(each, here.get(each.source))
-            for each in sorted(found[0].replicas, key=lambda each: each.source)
-            if each.bit & expected or each.source in here
+            _in_replica(replica, here.get(replica.source))
+            for replica in sorted(stretches[0].replicas, key=lambda replica: replica.source)
+            if replica.bit & expected or replica.source in here
         ]
-        kind = found[0].kind
-        if kind == DIVERGED and not any(row.isUnlike for row in found):
+        kind = stretches[0].kind
+        if kind == DIVERGED and not any(row.isUnlike for row in stretches):
             kind = MISSING
-        first, last = min(row.first for row in found), max(row.last for row in found)
+        first, last = min(row.first for row in stretches), max(row.last for row in stretches)
         yield _difference(cluster, topic, partition, kind, first, last, replicas)
 
 
 def _in_replica(replica: Any, row: Any) -> ReplicaStretch:
-    found = ReplicaStretch(replica.source, replica.broker, replica.end)
-    return found if row is None else found._replace(records=row.records, remaining=row.remaining, epoch=row.epoch)
+    stretch = ReplicaStretch(replica.source, replica.broker, replica.end)
+    return stretch if row is None else stretch._replace(records=row.records, remaining=row.remaining, epoch=row.epoch)
 
 
 def _difference(
@@ -274,13 +274,13 @@ def _explained(
     if kind == DAMAGED:
         return "the checksum of a batch there does not match; see the findings"
     if kind == MISSING:
-        names = [each.name for each in replicas if each.epoch is None]
+        names = [replica.name for replica in replicas if replica.epoch is None]
         return f"{', '.join(names)} {'lacks' if len(names) == 1 else 'lack'} offsets between others that it has"
     if not earlier:
         return "all have the same leader epoch: there were two leaders at the same time, or a disk changed bytes"
-    older = ", ".join(str(epoch) for epoch in sorted({each.epoch or 0 for each in earlier}))
+    older = ", ".join(str(epoch) for epoch in sorted({replica.epoch or 0 for replica in earlier}))
     has = "has" if len(earlier) == 1 else "have"
-    ahead, behind = (", ".join(each.name for each in some) for some in (later, earlier))
+    ahead, behind = (", ".join(replica.name for replica in some) for some in (later, earlier))
     return (
         f"leader epoch {later[0].epoch} in {ahead}, {older} in {behind}: after an unclean election, a follower"
         f" truncates its data of the earlier epoch; from offset {first} on, {behind} {has} data that the later leader"
@@ -320,14 +320,14 @@ def update_differences(
         since = done.before.run
         view_tables(spark, store, done.before.versions, {name}, one_task=one_task)
         spark.sql(CHANGED.format(since=since)).createOrReplaceTempView("changed")
-    found: Iterator[ReplicaDifference] = iter(())
+    differences: Iterator[ReplicaDifference] = iter(())
     if several:
-        found = replica_differences(spark, only_changed=since is not None, one_task=one_task)
+        differences = replica_differences(spark, only_changed=since is not None, one_task=one_task)
     counts = Counter[bool]()
     worst: list[ReplicaDifference] = []
 
     def rows() -> Iterator[dict[str, Any]]:
-        for difference in _both(spark, found) if since is not None else found:
+        for difference in _both(spark, differences) if since is not None else differences:
             counts[difference.kind == COMPACTED] += 1
             if difference.kind != COMPACTED:
                 worst.append(difference)
@@ -344,11 +344,11 @@ def update_differences(
     }
 
 
-def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[ReplicaDifference]:
+def _both(spark: SparkSession, differences: Iterable[ReplicaDifference]) -> Iterator[ReplicaDifference]:
     """Yield the rows that are still true, and those that were found now."""
     for row in spark.sql(KEPT).toLocalIterator():
         yield ReplicaDifference(**row.asDict())
-    yield from found
+    yield from differences
 
 
 def _order(row: ReplicaDifference) -> tuple[Any, ...]:

@@ -26,32 +26,32 @@ TIMES = 1_000_000_000_000
 """From this number on, a number is a time in ms, and no number of a scan."""
 
 
-def scan_at(store: Store, at: int | None = None) -> FinishedScan:
-    """Return the last finished scan; `at`: the one of that number or, from TIMES on, the last one that was finished by
-    then (epoch ms). Raises StoreError if there is none."""
+def scan_at(store: Store, wanted: int | None = None) -> FinishedScan:
+    """Return the last finished scan; `wanted`: the one of that number or, from TIMES on, the last one that was
+    finished by then (epoch ms). Raises StoreError if there is none."""
     store.require_result()
     scans = finished_scans(store)
     if not scans:
         raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
-    if at is None:
+    if wanted is None:
         return scans[-1]
-    found = [each for each in scans if (each.scan == at if at < TIMES else each.finished <= at)]
-    if not found:
+    chosen = [scan for scan in scans if (scan.scan == wanted if wanted < TIMES else scan.finished <= wanted)]
+    if not chosen:
         first, last = scans[0], scans[-1]
         since = datetime.fromtimestamp(first.finished / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         raise StoreError(
             f"{store.root}: no such scan; it has those from {first.scan} (finished {since}) to {last.scan}, which"
             " 'select * from scans' shows"
         )
-    return found[-1]
+    return chosen[-1]
 
 
 def open_result(
-    spark: SparkSession, store: Store, names: Container[str] = RESULTS, at: int | None = None, prefix: str = ""
+    spark: SparkSession, store: Store, names: Container[str] = RESULTS, wanted: int | None = None, prefix: str = ""
 ) -> None:
-    """Create a view of each of the tables `names`, whether or not it has rows, as they were after the scan `at`
+    """Create a view of each of the tables `names`, whether or not it has rows, as they were after the scan `wanted`
     (scan_at). The name of a view begins with `prefix`. Raises StoreError if there is no result of a scan."""
-    done = scan_at(store, at)
+    done = scan_at(store, wanted)
     require_readable(spark, store)
     view_tables(spark, store, done.versions, names, prefix)
 

@@ -58,10 +58,10 @@ class ResumePoint:
 KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ResumePoint)}
 
 
-def parse_resume_point(text: str | None) -> ResumePoint | None:
+def parse_resume_point(data: str | None) -> ResumePoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
     try:
-        value = json.loads(text) if text is not None else None
+        value = json.loads(data) if data is not None else None
     except ValueError:
         return None
     if not isinstance(value, dict) or value.keys() != KINDS.keys():
@@ -71,7 +71,7 @@ def parse_resume_point(text: str | None) -> ResumePoint | None:
 
 def prefix_fingerprint(
     place: PartitionDirectory,
-    known: PartitionContext,
+    context: PartitionContext,
     check: Options,
     tables: tuple[str, ...],
     identity: DiskIdentity,
@@ -80,11 +80,11 @@ def prefix_fingerprint(
 ) -> str:
     """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
     what ResumePoint compares item by item."""
-    late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
+    late = replace(context, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
     offsets = sorted(
-        (name, checkpointed.offset) for name, checkpointed in known.checkpoints.items() if name not in AT_END
+        (name, checkpointed.offset) for name, checkpointed in context.checkpoints.items() if name not in AT_END
     )
-    cleaned = "cleaner-offset" in known.checkpoints
+    cleaned = "cleaner-offset" in context.checkpoints
     with_snapshot = {target.name_offset for target in place.snapshots}
     seen = []
     for segment in place.segments[:count]:
@@ -100,18 +100,18 @@ def file_stamps(place: PartitionDirectory) -> Stamps:
     return {target.path: file_stamp(target) for target in place.files()}
 
 
-def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
+def epochs_until(context: PartitionContext, reached: int) -> list[list[int]]:
     """Return the entries of leader-epoch-checkpoint with start offsets up to `reached`. If the entries are not in
     ascending order, returns a placeholder, because the check then uses none of them."""
-    entries = known.epochs or ()
+    entries = context.epochs or ()
     if first_falling(entries) is not None:
         return [[-1, -1]]
-    return [[each.epoch, each.startOffset] for each in entries if each.startOffset <= reached]
+    return [[entry.epoch, entry.startOffset] for entry in entries if entry.startOffset <= reached]
 
 
-def recovered(place: PartitionDirectory, known: PartitionContext, count: int) -> list[bool | None]:
+def recovered(place: PartitionDirectory, context: PartitionContext, count: int) -> list[bool | None]:
     """Return which of the first `count` segments a broker re-reads at startup; at least one more must follow them."""
-    return [recovers(known, following) for following in place.segments[1 : count + 1]]
+    return [recovers(context, following) for following in place.segments[1 : count + 1]]
 
 
 def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) -> list[list[Any]]:
@@ -122,7 +122,7 @@ def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) ->
 def is_unchanged(
     kept: ResumePoint,
     place: PartitionDirectory,
-    known: PartitionContext,
+    context: PartitionContext,
     check: Options,
     tables: tuple[str, ...],
     identity: DiskIdentity,
@@ -132,12 +132,12 @@ def is_unchanged(
     if not 0 < count < len(place.segments) or place.listing_errors:
         return False
     stamps = file_stamps(place)
-    if prefix_fingerprint(place, known, check, tables, identity, count, stamps) != kept.print_:
+    if prefix_fingerprint(place, context, check, tables, identity, count, stamps) != kept.print_:
         return False
     below = [target.path for target in place.snapshots if (target.name_offset or 0) <= kept.reached]
-    if compared_now(place, below, stamps) != kept.compared or epochs_until(known, kept.reached) != kept.epochs:
+    if compared_now(place, below, stamps) != kept.compared or epochs_until(context, kept.reached) != kept.epochs:
         return False
-    return not kept.doubts or recovered(place, known, count) == kept.recovers
+    return not kept.doubts or recovered(place, context, count) == kept.recovers
 
 
 def is_time_independent(place: PartitionDirectory, codes: set[str]) -> bool:
@@ -155,8 +155,8 @@ def unpack_state(data: bytes | None) -> dict[str, Any]:
     """Return a state. Raises StateError if it is missing, or invalid."""
     inflated = zlib.decompressobj()
     try:
-        text = inflated.decompress(data or b"", MAX_STATE_BYTES)
-        state = json.loads(text) if inflated.eof else None
+        inflated_data = inflated.decompress(data or b"", MAX_STATE_BYTES)
+        state = json.loads(inflated_data) if inflated.eof else None
     except (zlib.error, ValueError, RecursionError) as error:
         raise StateError(str(error)) from None
     if not isinstance(state, dict):

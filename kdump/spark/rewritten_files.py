@@ -50,7 +50,7 @@ class Rewritten(NamedTuple):
 def rewrite_files(
     tasks: TaskRunner,
     store: Store,
-    run: str,
+    scan: str,
     before: Files,
     added: Files,
     dead: Sequence[str],
@@ -60,7 +60,7 @@ def rewrite_files(
 ) -> Files:
     """Return the files of the result, given those of the scan before, those that were added, and the names of files
     that list whose rows are not part of it. Raises StoreError, or what Spark raises."""
-    names = (f"{run}-merged-{number}" for number in count())
+    names = (f"{scan}-merged-{number}" for number in count())
     planned = []
     for table in WRITTEN:
         old, new = before.get(table, []), added.get(table, [])
@@ -82,17 +82,17 @@ def rewrite_files(
             for files in bins
             if dead or len(files) > 1
         ]
-    found: dict[str, dict[str, TableFile]] = {
+    result: dict[str, dict[str, TableFile]] = {
         table: {file.name: file for file in (*before.get(table, ()), *added.get(table, ()))} for table in WRITTEN
     }
     report = partial(caller.show, f"writing {len(planned)} files again")
     done = tasks.run([partial(rewrite, task) for task in planned], report)
-    for each in done:
-        for file in each.old:
-            del found[each.table][file.name]
-        if each.new is not None:
-            found[each.table][each.new.name] = each.new
-    return {table: sorted(files.values()) for table, files in found.items()}
+    for rewritten in done:
+        for file in rewritten.old:
+            del result[rewritten.table][file.name]
+        if rewritten.new is not None:
+            result[rewritten.table][rewritten.new.name] = rewritten.new
+    return {table: sorted(files.values()) for table, files in result.items()}
 
 
 def rewrite(task: RewriteTask) -> Rewritten:
@@ -123,12 +123,12 @@ def _has_any(task: RewriteTask, file: TableFile, dead: pa.Array) -> bool:
 
 def _divided(every: Iterable[TableFile]) -> list[list[TableFile]]:
     """Divide files among tasks, each with at least SMALL bytes unless there is less."""
-    found: list[list[TableFile]] = []
+    bins: list[list[TableFile]] = []
     size = SMALL
-    for each in sorted(every):
+    for file in sorted(every):
         if size >= SMALL:
-            found.append([])
+            bins.append([])
             size = 0
-        found[-1].append(each)
-        size += each.size
-    return found
+        bins[-1].append(file)
+        size += file.size
+    return bins

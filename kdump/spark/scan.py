@@ -113,16 +113,16 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     parallelism = tasks.parallelism
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
     paths = paths_of(options.paths)
-    found = tasks.run([partial(find_sources, path, check, options.brokers) for path in paths])
-    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks)
+    found_sources = tasks.run([partial(find_sources, path, check, options.brokers) for path in paths])
+    sources = named(merged(sorted(found_sources, key=lambda each: paths.index(each.path))), tasks)
     store.begin([source.path for source in sources.sources])
     scans = finished_scans(store)
     before = scans[-1] if scans else None
-    known = {} if options.from_scratch else _files_before(store, before)
+    files_before = {} if options.from_scratch else _files_before(store, before)
     name = new_run()
     since = name[:-1] if options.from_scratch else before.run if before else ""
     setup = ScanSetup(store, check, reading, options.tables, options.records, name, since)
-    plans = tasks.run([partial(plan_group, group) for group in _groups(setup, sources, known, parallelism)])
+    plans = tasks.run([partial(plan_group, group) for group in _groups(setup, sources, files_before, parallelism)])
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)
     sizes = {chunk.stem: chunk.size for chunk in chunks}
     total = sum(sizes.values())
@@ -133,10 +133,10 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     added = {table: [file for result in results for file in result.files.get(table, ())] for table in WRITTEN}
     restarted = put_dead(setup, "restarted", [key for result in results for key in result.restarted])
     dead = [name for name in (*(plan.dead for plan in plans), restarted) if name is not None]
-    files = rewrite_files(tasks, store, name, known, added, dead, compact=options.compact, caller=run)
+    files = rewrite_files(tasks, store, name, files_before, added, dead, compact=options.compact, caller=run)
     versions = {} if before is None else dict(before.versions)
     for table, own in files.items():
-        is_same = table in versions and own == known.get(table) and latest(store, table) == versions[table]
+        is_same = table in versions and own == files_before.get(table) and latest(store, table) == versions[table]
         if not is_same and (own or table in versions):
             versions[table] = commit(store, table, file_schema(WRITTEN[table]), own)
     store.remove(RUNS)
@@ -160,9 +160,9 @@ def _files_before(store: Store, before: FinishedScan | None) -> Files:
     StoreError."""
     if before is None:
         return {}
-    found = {table: files_of(store, table, before.versions.get(table)) for table in WRITTEN}
-    is_complete = all({file.name for file in files} <= {*store.list(table)} for table, files in found.items())
-    return found if is_complete else {}
+    by_table = {table: files_of(store, table, before.versions.get(table)) for table in WRITTEN}
+    is_complete = all({file.name for file in files} <= {*store.list(table)} for table, files in by_table.items())
+    return by_table if is_complete else {}
 
 
 def finish_scan(store: Store, done: ScanResult, keep: int = KEEP) -> None:

@@ -143,7 +143,7 @@ class ScanCommand:
             options.paths,
             tables,
             records=records,
-            brokers=dict(pair("--broker", text, last=True) for text in options.brokers),
+            brokers=dict(pair("--broker", setting, last=True) for setting in options.brokers),
             limits=options.reading.limits,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
@@ -153,7 +153,7 @@ class ScanCommand:
         )
         if options.keep > MAX_KEEP:
             raise click.UsageError("--keep: at most 52w")
-        self.conf = dict(pair("--conf", text) for text in options.confs)
+        self.conf = dict(pair("--conf", setting) for setting in options.confs)
 
     def run(self) -> int:
         """Run the scan. Returns the exit status. Raises NoSpark."""
@@ -169,15 +169,15 @@ class ScanCommand:
             print_error(str(error))
             return 2
         except Exception as error:
-            text = reason(error)
-            if text is None:
+            message = reason(error)
+            if message is None:
                 raise
-            print_error(text)
+            print_error(message)
             return 2
         for unread in summary["unread"] if not self.sink.shows_unread else ():
             print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
-        differs = any(each["severity"] in severe for each in summary["replicas"])
+        differs = any(difference["severity"] in severe for difference in summary["replicas"])
         if summary["files"] and (differs or any(summary["findings"][severity] for severity in severe)):
             return 1
         return 2 if summary["unread"] else 0

@@ -81,7 +81,7 @@ def plan_group(task: GroupTask) -> GroupPlan:
     dead: list[str] = []
     kept = 0
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
-    disks = setup.check.disks(found.place for found in fleet.found)
+    disks = setup.check.disks(directory.place for directory in fleet.found)
     for job in _jobs(task, fleet, disks):
         before = earlier.pop(job.key, None)
         if before is not None and before["fingerprint"] == job.fingerprint:
@@ -134,9 +134,9 @@ def _kind(key: str) -> str:
 def _jobs(task: GroupTask, fleet: Fleet, disks: Disks) -> Iterator[UnitJob | SliceJob]:
     """Yield a job for every unit of the group, for every path that could not be read, and with --records for every
     slice of a segment."""
-    for path, text in task.unreadable:
-        yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
-    whose = {found.place.path: found.identity for found in fleet.found}
+    for path, why in task.unreadable:
+        yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, why), DiskIdentity(), key_of(why), task.setup.tables)
+    whose = {directory.place.path: directory.identity for directory in fleet.found}
     for unit in units_of(disks, task.setup.check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
@@ -163,14 +163,14 @@ def _root_fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) 
     directory = unit.directory
     assert directory is not None
     files = [*directory.files.values(), *directory.others]
-    for each in directory.partitions:
-        if each.topic == METADATA_TOPIC:
-            files += each.files()
+    for place in directory.partitions:
+        if place.topic == METADATA_TOPIC:
+            files += place.files()
     stamps = sorted((target.path, *file_stamp(target)) for target in files)
-    names = sorted((each.path, each.state, bool(each.file_names)) for each in directory.candidates)
+    names = sorted((place.path, place.state, bool(place.file_names)) for place in directory.candidates)
     beside = (sorted(unit.siblings), sorted((target.path, path) for target, path in unit.duplicates))
     described = unit.metadata.end_offset if unit.metadata is not None else None
-    theirs = sorted(each.name for path in unit.siblings for each in _partitions_at(path))
+    theirs = sorted(place.name for path in unit.siblings for place in _partitions_at(path))
     return _print(task, identity, stamps, names, sorted(directory.unknown), beside, described, theirs)
 
 
@@ -213,13 +213,13 @@ def _chunks(task: GroupTask, jobs: list[UnitJob | SliceJob]) -> list[Chunk]:
     ordered = sorted(jobs, key=lambda job: -job.size)
     total = sum(max(job.size, OPENING) for job in ordered)
     limit = max(task.setup.reading.split_bytes, total // max(1, task.chunks) + 1)
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
     size = limit
     for job in ordered:
         counts = max(job.size, OPENING)
         if size + counts > limit:
-            found.append(Chunk(task.key))
+            chunks.append(Chunk(task.key))
             size = 0
-        found[-1].jobs.append(job)
+        chunks[-1].jobs.append(job)
         size += counts
-    return found
+    return chunks

@@ -64,9 +64,9 @@ class ScanReport(Sink[FleetEnd]):
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.damaged_batches, totals.damaged_records = summary["damagedBatches"], summary["damagedRecords"]
-        differing = [each for each in summary["replicas"] if each["severity"] != INFO]
+        differing = [difference for difference in summary["replicas"] if difference["severity"] != INFO]
         missing.differing = len(differing)
-        missing.truncated = sum(each["lost"] or 0 for each in differing)
+        missing.truncated = sum(difference["lost"] or 0 for difference in differing)
         totals.missing = missing
         totals.not_in_bundle = Counter(summary.get("notInBundle") or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
@@ -92,9 +92,9 @@ class ScanReport(Sink[FleetEnd]):
         self.output.flush()
 
     def _copies(self, summary: Object) -> None:
-        for each in summary["copies"]:
+        for copy in summary["copies"]:
             self.output.text(
-                f"{printable(each['source'])}: a copy of {printable(each['copyOf'])}, not counted", style="dim"
+                f"{printable(copy['source'])}: a copy of {printable(copy['copyOf'])}, not counted", style="dim"
             )
 
     def _replicas(self, summary: Object) -> None:
@@ -102,19 +102,19 @@ class ScanReport(Sink[FleetEnd]):
             return
         more = summary["replicaDifferences"] - MAX_REPLICAS
         self.output.title("replicas that differ" + (f" (the first {MAX_REPLICAS}; {more:,} more)" if more > 0 else ""))
-        for each in summary["replicas"][:MAX_REPLICAS]:
-            place = f"{each['topic']}-{each['partition']}"
-            at = f"offsets {each['firstOffset']} to {each['lastOffset']}"
-            head = f"  {each['severity']} {place}: {each['kind']} at {at}"
-            self.output.text(printable(head), style="bad" if each["severity"] == "error" else "torn")
-            replicas = zip(each["sources"], each["brokers"], each["records"], each["lastOffsets"])
+        for row in summary["replicas"][:MAX_REPLICAS]:
+            place = f"{row['topic']}-{row['partition']}"
+            offsets = f"offsets {row['firstOffset']} to {row['lastOffset']}"
+            head = f"  {row['severity']} {place}: {row['kind']} at {offsets}"
+            self.output.text(printable(head), style="bad" if row["severity"] == "error" else "torn")
+            replicas = zip(row["sources"], row["brokers"], row["records"], row["lastOffsets"])
             for source, broker, records, last in replicas:
                 owner = "" if broker is None else f"broker {broker}, "
                 here = count_text(records, "record")
                 self.output.text(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
-            if each["lost"]:
-                self.output.text(f"    {count_text(each['lost'], 'record')} are {LOST[each['kind']]}")
-            self.output.text(f"    {printable(each['explanation'])}", style="dim")
+            if row["lost"]:
+                self.output.text(f"    {count_text(row['lost'], 'record')} are {LOST[row['kind']]}")
+            self.output.text(f"    {printable(row['explanation'])}", style="dim")
 
     def _transactions(self, summary: Object) -> None:
         rows = summary["openTransactions"]

@@ -73,25 +73,25 @@ class Sources:
     def groups(self) -> dict[str, list[ScanSource]]:
         """Return the sources that are planned together: the log directories of a broker, because what one lacks another
         may have, and single partitions and files in one directory."""
-        found: dict[str, list[ScanSource]] = {}
-        for each in self.sources:
-            owner = each.identity
-            if each.kind != DIRECTORY:
-                key = f"in {each.above if each.kind == PARTITION else parent(each.path)}"
+        by_owner: dict[str, list[ScanSource]] = {}
+        for source in self.sources:
+            owner = source.identity
+            if source.kind != DIRECTORY:
+                key = f"in {source.above if source.kind == PARTITION else parent(source.path)}"
             elif owner.cluster is None or owner.broker is None or owner.logDirectory is None:
-                key = f"at {each.path}"
+                key = f"at {source.path}"
             else:
                 key = f"{owner.cluster}/{owner.broker}"
-            found.setdefault(key, []).append(each)
-        return found
+            by_owner.setdefault(key, []).append(source)
+        return by_owner
 
     def clusters(self) -> dict[tuple[str | None, str | None], list[str]]:
         """Return the paths of the log directories of each cluster, without copies of a disk, by their owner."""
-        found: dict[tuple[str | None, str | None], list[str]] = {}
-        for each in self.sources:
-            if each.kind == DIRECTORY and each.identity.copyOf is None:
-                found.setdefault(each.owner, []).append(each.path)
-        return found
+        paths: dict[tuple[str | None, str | None], list[str]] = {}
+        for source in self.sources:
+            if source.kind == DIRECTORY and source.identity.copyOf is None:
+                paths.setdefault(source.owner, []).append(source.path)
+        return paths
 
     def newest(self, ages: Mapping[str, Age]) -> frozenset[str]:
         """Return the log directory of each cluster with the newest metadata; `ages`: how new each is that has some."""
@@ -109,7 +109,7 @@ def find_sources(path: str, options: Options, brokers: Mapping[str, str]) -> Fou
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
     if isinstance(place, LogDirectory):
-        logs = tuple(_log(each) for each in place.partitions if each.topic in LISTED and not each.state)
+        logs = tuple(_log(log) for log in place.partitions if log.topic in LISTED and not log.state)
         kind, above, topic = DIRECTORY, place.path, None
     elif isinstance(place, PartitionDirectory):
         logs = (_log(place),) if place.topic in LISTED and not place.state else ()
@@ -123,8 +123,8 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
 def place_of(source: ScanSource) -> Place:
     """Return the place again, as it is now."""
     if source.kind == DIRECTORY:
-        found = directory_at(source.path)
-        return found if isinstance(found, LogDirectory) else LogDirectory(source.path)
+        place = directory_at(source.path)
+        return place if isinstance(place, LogDirectory) else LogDirectory(source.path)
     if source.kind == PARTITION:
         return replace(partition(source.path, source.above), topic=source.topic)
     return target(source.path)._replace(topic=source.topic)
@@ -132,12 +132,12 @@ def place_of(source: ScanSource) -> Place:
 
 def named(sources: Sources, tasks: TaskRunner) -> Sources:
     """Return the sources with the names of topics of which their paths have only the ID, as far as known."""
-    ids = frozenset(each.topic for each in sources.sources if each.topic is not None and id_of(each.topic))
+    ids = frozenset(source.topic for source in sources.sources if source.topic is not None and id_of(source.topic))
     if not ids:
         return sources
-    with_metadata = [each.path for each in sources.sources if each.kind == DIRECTORY and _has_metadata(each)]
+    with_metadata = [source.path for source in sources.sources if source.kind == DIRECTORY and _has_metadata(source)]
     (names,) = tasks.run([partial(read_names, with_metadata, ids)])
-    renamed = [replace(each, topic=names.get(each.topic or "", each.topic)) for each in sources.sources]
+    renamed = [replace(source, topic=names.get(source.topic or "", source.topic)) for source in sources.sources]
     return replace(sources, sources=renamed)
 
 
@@ -150,13 +150,13 @@ def log_at(source: ScanSource, name: str) -> str:
     return source.path if source.kind == PARTITION else f"{source.path.rstrip('/')}/{name}"
 
 
-def merged(found: Iterable[FoundSources]) -> Sources:
+def merged(several: Iterable[FoundSources]) -> Sources:
     """Return all sources, each once even if several paths lead to it, with copies of a disk marked. Raises StoreError
     if two bundles without IDs were made of the same path on hosts of the same name: they may be the same disk, or
     not."""
     result = Sources()
     seen: dict[str, ScanSource] = {}
-    for each in found:
+    for each in several:
         result.unreadable += each.unreadable
         for source in each.sources:
             seen.setdefault(source.real, source)
@@ -183,11 +183,11 @@ def _log(place: PartitionDirectory) -> tuple[str, int, int]:
 def _choose_decoded(sources: list[ScanSource]) -> None:
     """Choose the replica of each partition of Kafka's own topics whose records are decoded."""
     best: dict[tuple[str, str], tuple[tuple[int, int], int]] = {}
-    for number, each in enumerate(sources):
-        for name, base, size in each.logs if each.identity.copyOf is None else ():
+    for number, source in enumerate(sources):
+        for name, base, size in source.logs if source.identity.copyOf is None else ():
             if name.rpartition("-")[0] not in DECODED:
                 continue
-            key = (each.identity.cluster or f"at {each.above}", name)
+            key = (source.identity.cluster or f"at {source.above}", name)
             if key not in best or best[key][0] < (base, size):
                 best[key] = (base, size), number
     chosen: dict[int, list[str]] = {}
@@ -207,4 +207,4 @@ def _above(path: str) -> Iterable[str]:
 
 def paths_of(given: Iterable[str]) -> list[str]:
     """Return the paths that the given ones match; one without a match stands for itself."""
-    return [path for each in given for path in (expanded(each) or [each])]
+    return [path for pattern in given for path in (expanded(pattern) or [pattern])]

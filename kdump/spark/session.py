@@ -212,18 +212,18 @@ def reason(error: Exception) -> str | None:
     if not kind.startswith(("pyspark.", "py4j.")):
         return None
     try:
-        text = str(error)
+        message = str(error)
         java = getattr(error, "java_exception", None)
         if java is not None:
-            text = str(java.toString())
+            message = str(java.toString())
     except Exception:  # py4j asks the JVM
         return ENDED
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     errors = [line for line in lines if "StoreError:" in line]
     if errors:
         return errors[-1].partition("StoreError:")[2].strip()
     raised = [line for line in lines if _RAISED.match(line)]
-    if raised and "Python worker" in text:
+    if raised and "Python worker" in message:
         return f"a task failed: {raised[-1]}"
     return lines[0] if lines else type(error).__name__
 
@@ -267,9 +267,9 @@ def _are_small(paths: list[str]) -> bool:
         return False
     files = size = 0
     for path in (match for given in paths for match in expanded(given)):
-        for at in chain([path], (os.path.join(above, name) for above, _, names in os.walk(path) for name in names)):
+        for place in chain([path], (os.path.join(above, name) for above, _, names in os.walk(path) for name in names)):
             with suppress(OSError):
-                size += os.lstat(at).st_size
+                size += os.lstat(place).st_size
             files += 1
             if files > SMALL_FILES or size > SMALL_BYTES:
                 return False

@@ -68,11 +68,11 @@ def finding_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iter
 def unread_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
     if not isinstance(what, CheckUnit):
-        path, text = what
-        yield row_of(not_checked(target(path), text))
+        path, why = what
+        yield row_of(not_checked(target(path), why))
         return
-    for text in totals.unread:
-        yield row_of(not_checked(_named(what, text), text))
+    for why in totals.unread:
+        yield row_of(not_checked(_named(what, why), why))
 
 
 def row_of(finding: Finding) -> Row:
@@ -85,12 +85,12 @@ def row_of(finding: Finding) -> Row:
     return row
 
 
-def _named(unit: CheckUnit, text: str) -> Target:
+def _named(unit: CheckUnit, message: str) -> Target:
     """Return the file of the unit that an error message is about."""
     place = unit.partition
     files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []
     for file in files:
-        if text.startswith(file.path + ":"):
+        if message.startswith(file.path + ":"):
             return file
     if place is not None:
         return Target(place.path, None, place.topic, place.partition, None, place.source)

@@ -138,8 +138,8 @@ class Store:
         """Return the contents of a small file; None if there is none."""
         try:
             with self.open(name) as file:
-                found: bytes = file.read()
-                return found
+                data: bytes = file.read()
+                return data
         except Exception:
             return None
 

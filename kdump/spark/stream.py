@@ -122,16 +122,16 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _segments(self) -> Iterator[tuple[Target, bool, DiskIdentity, str]]:
         """Yield each segment, whether it is its partition's last, its owner, and the state of its directory."""
-        for found in self.reading.fleet().found:
-            place = found.place
+        for directory in self.reading.fleet().found:
+            place = directory.place
             partitions = place.partitions if isinstance(place, LogDirectory) else [place]
-            for each in partitions:
-                if isinstance(each, Target):
-                    yield each, True, found.identity, "live"
-                elif isinstance(each, PartitionDirectory):
-                    logs = [segment.log for segment in each.segments if segment.log is not None]
+            for partition in partitions:
+                if isinstance(partition, Target):
+                    yield partition, True, directory.identity, "live"
+                elif isinstance(partition, PartitionDirectory):
+                    logs = [segment.log for segment in partition.segments if segment.log is not None]
                     for target in logs:
-                        yield target, target is logs[-1], found.identity, each.state or "live"
+                        yield target, target is logs[-1], directory.identity, partition.state or "live"
 
 
 def refuse_bundles(options: ReadOptions) -> None:
@@ -149,9 +149,9 @@ def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Li
         for region in regions(
             window, name_offset=target.name_offset, start=position, limits=limits, depth=Depth.PAYLOADS
         ):
-            for each in region.batches() if isinstance(region, BatchRun) else (region,):
-                if each.end - position >= max_bytes:
-                    return min(end, each.end)
+            for batch in region.batches() if isinstance(region, BatchRun) else (region,):
+                if batch.end - position >= max_bytes:
+                    return min(end, batch.end)
     return end
 
 

@@ -96,14 +96,14 @@ def summarize(
             "tables": [name for name, of in RESULTS.items() if (of.derived and of is not SCANS) or name in chosen],
             "brokers": _brokers(done),
             "copies": [
-                DiskCopy(each.path, each.identity.copyOf)
-                for each in done.sources.sources
-                if each.identity.copyOf is not None
+                DiskCopy(source.path, source.identity.copyOf)
+                for source in done.sources.sources
+                if source.identity.copyOf is not None
             ],
             **{name: sums.counts[name] for name in COUNTS},
             "findings": {severity: sums.severities()[severity] for severity in SEVERITIES},
             "codes": _codes(sums),
-            "unread": [*(text for _, text in done.sources.unreadable), *left, *sums.unread],
+            "unread": [*(why for _, why in done.sources.unreadable), *left, *sums.unread],
             "notes": sums.notes,
             "notInBundle": dict(sums.not_in_bundle) or None,
             **differences,
@@ -135,14 +135,14 @@ def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(name, earlier)
 
 
-def put_summary(store: Store, text: bytes, run: str) -> None:
+def put_summary(store: Store, data: bytes, scan: str) -> None:
     """Write the summary of a scan, and which scan that was. Raises StoreError."""
-    store.write(SUMMARY, text)
-    store.write(SUMMARIZED, _summarized(run, text))
+    store.write(SUMMARY, data)
+    store.write(SUMMARIZED, _summarized(scan, data))
 
 
-def _summarized(run: str, text: bytes) -> bytes:
-    return f"{run} {hashlib.sha256(text).hexdigest()}\n".encode()
+def _summarized(scan: str, data: bytes) -> bytes:
+    return f"{scan} {hashlib.sha256(data).hexdigest()}\n".encode()
 
 
 def _before(store: Store, done: ScanResult) -> Object | None:
@@ -151,20 +151,20 @@ def _before(store: Store, done: ScanResult) -> Object | None:
     if data is None or done.has_changed or store.read(SUMMARIZED) != _summarized(done.result_run, data):
         return None
     try:
-        found = json.loads(data)
+        summary = json.loads(data)
     except ValueError:
         return None
     required = {key.name for key in answer_keys(FleetSummary) if not key.optional}
-    is_complete = isinstance(found, dict) and {*found} >= required
-    return found if is_complete else None
+    is_complete = isinstance(summary, dict) and {*summary} >= required
+    return summary if is_complete else None
 
 
 def _codes(sums: UnitSums) -> dict[str, int]:
     """Return the number of findings by code."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for (code, _), count in sums.codes.items():
-        found[code] += count
-    return dict(sorted(found.items()))
+        counts[code] += count
+    return dict(sorted(counts.items()))
 
 
 def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> UnitSums:
@@ -180,8 +180,8 @@ def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done
         work.append(partial(read_coordinators, store, logs, options.limits))
     results = tasks.run([*work, *_sum_tasks(store, done)])
     _keep(store, CLUSTERS.name, {*files})
-    _keep(store, COORDINATORS.name, {name for each in results if isinstance(each, list) for name in each})
-    return merged_sums(each for each in results if isinstance(each, UnitSums))
+    _keep(store, COORDINATORS.name, {name for result in results if isinstance(result, list) for name in result})
+    return merged_sums(result for result in results if isinstance(result, UnitSums))
 
 
 def _keep(store: Store, directory: str, names: set[str]) -> None:
@@ -211,8 +211,8 @@ def _divided(names: list[str]) -> Iterator[tuple[str, ...]]:
 
 def _brokers(done: ScanResult) -> list[ScannedBroker]:
     by: dict[tuple[str | None, str | None], list[str]] = {}
-    for each in done.sources.sources:
-        by.setdefault((each.identity.cluster, each.identity.broker), []).append(each.path)
+    for source in done.sources.sources:
+        by.setdefault((source.identity.cluster, source.identity.broker), []).append(source.path)
     return [ScannedBroker(cluster, broker, sources) for (cluster, broker), sources in sorted(by.items(), key=str)]
 
 
@@ -222,9 +222,9 @@ def units_with_findings(
     """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
     if not summary["findings"][ERROR] + summary["findings"][WARNING]:
         return
-    found = tasks.run([partial(severe_findings, store, names) for names in _divided(done.names(FINDINGS.name))])
+    rows = tasks.run([partial(severe_findings, store, names) for names in _divided(done.names(FINDINGS.name))])
     by_place: dict[str, list[Finding]] = {}
-    for row in worst(chain.from_iterable(found)):
+    for row in worst(chain.from_iterable(rows)):
         by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
     for place, own in sorted(by_place.items()):
         yield place, sorted(own, key=lambda finding: (finding.file, finding.position))
@@ -242,9 +242,9 @@ def severe_findings(store: Store, names: Iterable[str]) -> list[Row]:
     return worst(chain.from_iterable(_severe(store, name) for name in names))
 
 
-def worst(found: Iterable[Row]) -> list[Row]:
+def worst(rows: Iterable[Row]) -> list[Row]:
     """Return the first MAX_FINDINGS rows: errors before warnings."""
-    return heapq.nsmallest(MAX_FINDINGS, found, key=_order)
+    return heapq.nsmallest(MAX_FINDINGS, rows, key=_order)
 
 
 def _order(row: Row) -> tuple[Any, ...]:

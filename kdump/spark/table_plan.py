@@ -32,7 +32,7 @@ COMPRESSED = (".gz", ".zst")
 def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> list[ReadTask]:
     """Return the tasks for a table."""
     plan = PLANS[options.table.name]
-    fleet = Fleet([found for found in fleet.found if filters.disk(found.identity.broker)], fleet.unreadable)
+    fleet = Fleet([directory for directory in fleet.found if filters.disk(directory.identity.broker)], fleet.unreadable)
     order = packed if options.table.splits else largest_first
     return list(order(plan(fleet, options, check, filters), options.split_bytes, options.parallelism))
 
@@ -59,18 +59,18 @@ def _state_of_file(target: Target) -> str | None:
 
 def _segments(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield slices of each partition's segments, in offset order, and of single files that are, or may be, segments."""
-    for found in fleet.found:
-        for place in _partitions(found):
+    for directory in fleet.found:
+        for place in _partitions(directory):
             logs = [segment.log for segment in place.segments if segment.log is not None and filters.place(segment.log)]
             for target in _in_range(logs, filters):
-                yield from _slices(target, found, options, _state(place))
-        single = found.place
+                yield from _slices(target, directory, options, _state(place))
+        single = directory.place
         if (
             isinstance(single, Target)
             and (single.kind is None or single.kind in file_kinds.BATCHES)
             and filters.place(single)
         ):
-            yield from _slices(single, found, options, _state_of_file(single))
+            yield from _slices(single, directory, options, _state_of_file(single))
 
 
 def _of_topic(topic: str) -> Callable[..., Iterator[TaskItem]]:
@@ -124,19 +124,19 @@ def _has_index(target: Target) -> bool:
 
 def _overview(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
-    for found in fleet.found:
-        clean = had_clean_shutdown(found.place) if isinstance(found.place, LogDirectory) else None
-        for place in _partitions(found):
+    for directory in fleet.found:
+        clean = had_clean_shutdown(directory.place) if isinstance(directory.place, LogDirectory) else None
+        for place in _partitions(directory):
             for facts in segments_of(place):
                 assert facts.segment.log is not None
                 if filters.place(facts.segment.log):
                     facts.size = length(facts.segment.log.path) or 0
                     ended = False if place.topic == METADATA_TOPIC else clean
-                    yield TaskItem((facts, ended), found.identity, facts.size // 8, _state(place))
-        target = found.place
+                    yield TaskItem((facts, ended), directory.identity, facts.size // 8, _state(place))
+        target = directory.place
         if isinstance(target, Target) and target.kind in (None, file_kinds.SEGMENT) and filters.place(target):
             facts = _alone(target)
-            yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(target))
+            yield TaskItem((facts, None), directory.identity, facts.size // 8, _state_of_file(target))
 
 
 def _alone(target: Target) -> SegmentSummary:
@@ -150,19 +150,19 @@ def _files(
     of a log directory if `root` is set, and single files."""
 
     def plan(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
-        for found in fleet.found:
-            place = found.place
+        for directory in fleet.found:
+            place = directory.place
             files: list[tuple[Target, str | None]] = []
             if root and isinstance(place, LogDirectory):
                 files += [(target, None) for target in place.files.values() if target.kind in own]
-            for each in _partitions(found):
+            for each in _partitions(directory):
                 files += [
                     (target, _state(each)) for target in choose(each) if filters.place(target) and target.kind in own
                 ]
             if isinstance(place, Target) and place.kind in own and filters.place(place):
                 files.append((place, _state_of_file(place)))
             for target, state in files:
-                yield TaskItem(target, found.identity, length(target.path) or 0, state)
+                yield TaskItem(target, directory.identity, length(target.path) or 0, state)
 
     return plan
 
@@ -174,10 +174,10 @@ def _indexes(place: PartitionDirectory) -> list[Target]:
 def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
     paths that could not be read."""
-    whose = {found.place.path: found.identity for found in fleet.found}
-    for path, text in fleet.unreadable:
-        yield TaskItem((path, text), DiskIdentity(), 0)
-    for unit in units_of(check.disks(found.place for found in fleet.found), check):
+    whose = {directory.place.path: directory.identity for directory in fleet.found}
+    for path, why in fleet.unreadable:
+        yield TaskItem((path, why), DiskIdentity(), 0)
+    for unit in units_of(check.disks(directory.place for directory in fleet.found), check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         if place is not None and not filters.place(Target(place.path, None, place.topic, place.partition)):
@@ -187,14 +187,14 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushe
 
 def slimmed(unit: CheckUnit) -> CheckUnit:
     """Reduce the unit's coordinator state to the open transactions of its partition: units are sent to tasks."""
-    known = unit.known
-    if isinstance(known.coordinator, TransactionCoordinatorState):
+    context = unit.known
+    if isinstance(context.coordinator, TransactionCoordinatorState):
         mine = {
-            name: each
-            for name, each in known.coordinator.by_id.items()
-            if each.state in UNENDED and known.partition in each.partitions.get(known.topic or "", ())
+            name: transaction
+            for name, transaction in context.coordinator.by_id.items()
+            if transaction.state in UNENDED and context.partition in transaction.partitions.get(context.topic or "", ())
         }
-        unit.known = replace(known, coordinator=replace(known.coordinator, by_id=mine, _open=None))
+        unit.known = replace(context, coordinator=replace(context.coordinator, by_id=mine, _open=None))
     return unit
 
 

@@ -83,8 +83,8 @@ class DecodedRows(RegionObserver):
 
 def _data(fields: Row, part: str) -> Row:
     """Return the fields of a decoded key or value."""
-    found = fields.get(f"{part}Decoded")
-    data = found.get("data") if isinstance(found, dict) else None
+    decoded = fields.get(f"{part}Decoded")
+    data = decoded.get("data") if isinstance(decoded, dict) else None
     return data if isinstance(data, dict) else {}
 
 
@@ -107,13 +107,13 @@ def _group_offset(record: Record, fields: Row) -> Row | None:
 def _transaction(record: Record, fields: Row) -> Row | None:
     if record.is_control:
         return None
-    found = decode_transaction(record.key, record.value)
-    if found.problem is not None:
-        fields.setdefault("valueProblem", str(found.problem))
-    row: Row = {"transactionalId": found.transactionalId, "tombstone": found.tombstone}
-    if not found.tombstone:
-        row |= {name: getattr(found, name) for name in OF_TRANSACTION}
-        row["partitions"] = [{"topic": topic, "partitions": each} for topic, each in found.partitions.items()]
+    state = decode_transaction(record.key, record.value)
+    if state.problem is not None:
+        fields.setdefault("valueProblem", str(state.problem))
+    row: Row = {"transactionalId": state.transactionalId, "tombstone": state.tombstone}
+    if not state.tombstone:
+        row |= {name: getattr(state, name) for name in OF_TRANSACTION}
+        row["partitions"] = [{"topic": topic, "partitions": numbers} for topic, numbers in state.partitions.items()]
     return row
 
 
@@ -122,11 +122,11 @@ def _metadata_record(record: Record, fields: Row) -> Row | None:
         control = decode_control(record.key, record.value)
         data = None if control.value is None else json.dumps(plain(control.value), ensure_ascii=False)
         return {"name": control.type, "version": control.version, "data": data}
-    found = fields.get("valueDecoded")
-    if not isinstance(found, dict):
+    decoded = fields.get("valueDecoded")
+    if not isinstance(decoded, dict):
         return {}
-    data = json.dumps(found["data"], ensure_ascii=False) if "data" in found else None
-    return {"name": found.get("name"), "apiKey": found.get("type"), "version": found.get("version"), "data": data}
+    data = json.dumps(decoded["data"], ensure_ascii=False) if "data" in decoded else None
+    return {"name": decoded.get("name"), "apiKey": decoded.get("type"), "version": decoded.get("version"), "data": data}
 
 
 OF_TRANSACTION = (

@@ -125,13 +125,13 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
     """Return the columns for the keys of a JSON object. `layouts` determine widths; `types` has precedence over both
     them and the keys."""
     widths = {field.name: field.wire.name for layout in layouts for field in layout.fields}
-    found: list[SparkColumn] = []
+    columns: list[SparkColumn] = []
     for key in keys:
         kind = (types or {}).get(key.name) or NESTED.get(key.name) or _type(key, widths)
         meaning = AS_BYTES.get(key.name, key.meaning) if "binary" in kind else key.meaning
         column = SparkColumn(key.name, kind, meaning, key.unit)
-        found += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
-    return found
+        columns += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
+    return columns
 
 
 def with_time(column: SparkColumn) -> list[SparkColumn]:
@@ -182,15 +182,15 @@ class SparkTable(NamedTuple):
         """Return the Spark schema of the columns, or of those with `names`; `remark` is added to the comment on the
         first one. Raises KeyError."""
         chosen = self.columns if names is None else [self.column(name) for name in names]
-        comments = [each.meaning for each in chosen]
+        comments = [column.meaning for column in chosen]
         comments[0] += remark
         return ", ".join(
-            f"`{each.name}` {each.type} COMMENT '{_quoted(about)}'" for each, about in zip(chosen, comments)
+            f"`{column.name}` {column.type} COMMENT '{_quoted(about)}'" for column, about in zip(chosen, comments)
         )
 
 
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+def _quoted(comment: str) -> str:
+    return comment.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _table(

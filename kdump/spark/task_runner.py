@@ -163,8 +163,8 @@ def _packed(value: object) -> str:
     return base64.b64encode(pickle.dumps(value)).decode()
 
 
-def _unpacked(text: str) -> Any:
-    return pickle.loads(base64.b64decode(text))
+def _unpacked(packed: str) -> Any:
+    return pickle.loads(base64.b64decode(packed))
 
 
 def _parallelism(spark: SparkSession) -> int:

@@ -172,7 +172,7 @@ class UnitRead:
     def _keep(self, check: PartitionCheck, number: int) -> None:
         """Note that the next scan may resume at this segment, unless the findings so far may be incomplete, or the
         state is too large."""
-        place, known = self.place, check.known
+        place, context = self.place, check.known
         assert isinstance(place, PartitionDirectory)
         if (
             not self.is_intact
@@ -191,11 +191,11 @@ class UnitRead:
         self.state = state
         self.kept = ResumePoint(
             number,
-            prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
+            prefix_fingerprint(place, context, check.options, tables, identity, number, self.stamps),
             check.reached,
             check.recovery_sensitive,
-            recovered(place, known, number),
-            epochs_until(known, check.reached),
+            recovered(place, context, number),
+            epochs_until(context, check.reached),
             compared_now(place, check.compared, self.stamps),
         )
         if self.writer.is_due:
@@ -216,8 +216,8 @@ class UnitRead:
         try:
             for name, of in RESUMED.items():
                 setattr(self.totals, of, int(state["totals"][name]))
-            found = state["totals"]["findings"]
-            self.totals.findings.update({str(name): int(count) for name, count in found.items()})
+            counts = state["totals"]["findings"]
+            self.totals.findings.update({str(name): int(count) for name, count in counts.items()})
             self.totals.not_in_bundle.update(map(str, state["notInBundle"]))
             self.codes.update({(str(code), str(severity)): int(count) for code, severity, count in state["codes"]})
             self.tally.resume(state["tally"])
@@ -260,8 +260,8 @@ class UnitRead:
             "state": self.common.get("state"),
             "topicId": topic_id(place) if isinstance(place, PartitionDirectory) and not place.state else None,
             **{name: getattr(totals, of) for name, of in COUNTS.items()},
-            "unread": [path_text(text) for text in totals.unread],
-            "notes": [path_text(text) for text in totals.notes],
+            "unread": [path_text(line) for line in totals.unread],
+            "notes": [path_text(line) for line in totals.notes],
             "notInBundle": sorted(totals.not_in_bundle),
             **(self.tally.as_columns() if isinstance(unit, CheckUnit) and place is not None else {}),
             "codes": [
@@ -269,7 +269,7 @@ class UnitRead:
                 for (code, severity), count in sorted(self.codes.items())
             ],
             "logStartOffset": start,
-            "lastStableOffset": min((each["firstOffset"] for each in opened), default=end),
+            "lastStableOffset": min((transaction["firstOffset"] for transaction in opened), default=end),
             "logEndOffset": end,
             "open": opened,
             "seconds": round(time.monotonic() - self.began, 3),

@@ -90,10 +90,10 @@ class UnitSums:
 
     def severities(self) -> Counter[str]:
         """Return the number of findings by severity."""
-        found = Counter[str]()
+        counts = Counter[str]()
         for (_, severity), count in self.codes.items():
-            found[severity] += count
-        return found
+            counts[severity] += count
+        return counts
 
     def lists(self) -> Object:
         """Return fields of the summary (kdump.spark.scan_answer.FleetSummary) by name."""

@@ -208,11 +208,11 @@ class TableWriter:
     def _owners_of(self, count: int) -> list[str]:
         """Return the owner of each of the next rows."""
         first = self.done + self.waiting
-        found: list[str] = []
+        owners: list[str] = []
         while len(self.owners) > 1 and self.owners[1][0] <= first + count:
             _, owner = self.owners.pop(0)
-            found += [owner] * (self.owners[0][0] - first - len(found))
-        return found + [self.owners[0][1]] * (count - len(found))
+            owners += [owner] * (self.owners[0][0] - first - len(owners))
+        return owners + [self.owners[0][1]] * (count - len(owners))
 
     def hold_owned(self, batch: pa.RecordBatch) -> None:
         """Add rows that state their owners."""

@@ -115,7 +115,7 @@ def leftovers(store: Store, since: str, task: str, wanted: dict[str, str]) -> di
     """Return what scans after `since`, which were not finished, and earlier attempts of this task, whose files begin
     with `task`, have written of the units `wanted`, given with their fingerprints: a whole unit, or else what was read
     of it last. Raises StoreError."""
-    found: dict[str, Leftover] = {}
+    left: dict[str, Leftover] = {}
     written: dict[str, list[str]] = {}
     for name in sorted(store.list(UNITS.name)):
         is_left = since < run_of(name) < run_of(task) or name.startswith(f"{task}-")
@@ -130,7 +130,7 @@ def leftovers(store: Store, since: str, task: str, wanted: dict[str, str]) -> di
             if (
                 key in wanted
                 and entry["fingerprint"] in ("", wanted[key])
-                and not (key in found and found[key].entry["fingerprint"])
+                and not (key in left and left[key].entry["fingerprint"])
             ):
-                found[key] = Leftover([*files], entry)
-    return found
+                left[key] = Leftover([*files], entry)
+    return left

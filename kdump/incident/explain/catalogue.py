@@ -90,8 +90,8 @@ def _value(value: Any) -> Any:
         return tuple(value)
     if not isinstance(value, str):
         return value
-    for word, text in TEXTS.items():
-        value = value.replace(word, text)
+    for word, replacement in TEXTS.items():
+        value = value.replace(word, replacement)
     return " ".join(value.split())
 
 

@@ -163,12 +163,12 @@ class ExplainCommand:
         return 0
 
     def _explain_text(self, disk: DiskEvidence | None) -> int:
-        known = 0
+        explained = 0
         for answer in explain_text(self.text, disk, zone=self.options.output.zone):
             if isinstance(answer, ExplanationSummary):
-                known = answer.known
+                explained = answer.known
             self.sink.add(answer)
-        return 0 if known else 2
+        return 0 if explained else 2
 
 
 def _not_there(name: str) -> click.UsageError:
@@ -182,8 +182,8 @@ def _unknown_name(name: str) -> str:
 
 
 def _similar(name: str) -> list[str]:
-    by_lower = {each.lower(): each for each in known_names()}
+    by_lower = {known_name.lower(): known_name for known_name in known_names()}
     typed = name.rsplit(".", 1)[-1].lower()
-    found = difflib.get_close_matches(typed.replace("_", "-"), by_lower, SUGGESTED, 0.7)
-    found += difflib.get_close_matches(typed, by_lower, SUGGESTED, 0.7)
-    return [by_lower[each] for each in dict.fromkeys(found)][:SUGGESTED]
+    names = difflib.get_close_matches(typed.replace("_", "-"), by_lower, SUGGESTED, 0.7)
+    names += difflib.get_close_matches(typed, by_lower, SUGGESTED, 0.7)
+    return [by_lower[known_name] for known_name in dict.fromkeys(names)][:SUGGESTED]

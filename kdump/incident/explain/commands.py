@@ -109,6 +109,6 @@ def _log_directory(path: str, partition: str | None) -> str:
     if "/" not in path:
         return ""
     if partition is not None:
-        before, found, _ = path.partition(f"/{partition}")
-        return before if found else ""
+        before, separator, _ = path.partition(f"/{partition}")
+        return before if separator else ""
     return path.rpartition("/")[0]

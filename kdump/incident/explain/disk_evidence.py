@@ -50,13 +50,13 @@ def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, lim
     """Return what a partition has at an offset: a batch, damage, or nothing, and whether the offset is below the log
     start offset, so that no consumer gets it. Reads the segment's batches near it only, as far as the offset index is
     valid. None without segments."""
-    segments = [each for each in place.segments if each.log is not None]
+    segments = [segment for segment in place.segments if segment.log is not None]
     if not segments:
         return None
     if offset < segments[0].offset:
-        text = f"offset {offset}: below the first segment, which starts at offset {segments[0].offset}"
-        return Evidence(BATCH, place.path, None, offset, text)
-    log = [each for each in segments if each.offset <= offset][-1].log
+        line = f"offset {offset}: below the first segment, which starts at offset {segments[0].offset}"
+        return Evidence(BATCH, place.path, None, offset, line)
+    log = [segment for segment in segments if segment.offset <= offset][-1].log
     assert log is not None
     below = f"below the log start offset {log_start}; on the disk " if offset < (log_start or 0) else ""
     head = f"offset {offset}: {below}"
@@ -246,16 +246,16 @@ class DiskEvidence:
                     continue
                 count += 1
                 if count <= MOST_OF_A_CODE:
-                    text = f"{finding.severity} {finding.code}: {finding.message}"
-                    yield Evidence(FINDING, finding.file, finding.position, finding.offset, text)
+                    line = f"{finding.severity} {finding.code}: {finding.message}"
+                    yield Evidence(FINDING, finding.file, finding.position, finding.offset, line)
         if count > MOST_OF_A_CODE:
             more = count_text(count - MOST_OF_A_CODE, "more finding")
             yield Evidence(FINDING, self.places.paths[0], None, None, f"and {more} with this code")
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, self.places.paths[0], None, None, f"not read: {problem}")
         if not count:
-            text = f"no such finding in {count_text(totals.partitions, 'partition')}"
-            yield Evidence(FINDING, self.places.paths[0], None, None, text)
+            line = f"no such finding in {count_text(totals.partitions, 'partition')}"
+            yield Evidence(FINDING, self.places.paths[0], None, None, line)
 
     # --- Files and bytes -----------------------------------------------------------------------------------------
 
@@ -278,15 +278,15 @@ class DiskEvidence:
     ) -> Iterator[Evidence]:
         facts = self._summary(place)
         name = f"{place.topic}-{place.partition}"
-        text = f"{name}{f' ({place.state})' if place.state else ''}: {count_text(len(facts.segments), 'segment')}"
-        text += f", {count_text(facts.size, 'byte')}"
+        line = f"{name}{f' ({place.state})' if place.state else ''}: {count_text(len(facts.segments), 'segment')}"
+        line += f", {count_text(facts.size, 'byte')}"
         if facts.log_start is not None:
-            text += f", log start offset {facts.log_start}"
+            line += f", log start offset {facts.log_start}"
         if facts.log_end is not None:
-            text += f", log end offset {facts.log_end}"
+            line += f", log end offset {facts.log_end}"
         if facts.high_watermark is not None:
-            text += f", checkpointed high watermark {facts.high_watermark}"
-        yield Evidence(PARTITION, place.path, None, None, text)
+            line += f", checkpointed high watermark {facts.high_watermark}"
+        yield Evidence(PARTITION, place.path, None, None, line)
         for other in self.places.partitions[name]:
             if other.path != place.path:
                 yield Evidence(PARTITION, other.path, None, None, f"{name}: also in {other.path}")
@@ -320,10 +320,10 @@ class DiskEvidence:
     def _of_directory(
         self, directory: LogDirectory, about: dict[str, str], message: Message | None
     ) -> Iterator[Evidence]:
-        live = sum(not each.state for each in directory.partitions)
-        text = f"{count_text(live, 'partition')}, "
-        text += "shut down cleanly" if directory.is_clean else "without a clean-shutdown file"
-        yield Evidence(DIRECTORY, directory.path, None, None, text)
+        live = sum(not partition.state for partition in directory.partitions)
+        line = f"{count_text(live, 'partition')}, "
+        line += "shut down cleanly" if directory.is_clean else "without a clean-shutdown file"
+        yield Evidence(DIRECTORY, directory.path, None, None, line)
         if message is not None and (message.plan or message.codes):
             yield from self._damage(directory.path, directory, message, about)
             if message.codes and "partition" not in about and self.whole:
@@ -332,8 +332,8 @@ class DiskEvidence:
     def _anywhere(self, directory: LogDirectory, codes: tuple[str, ...]) -> Iterator[Evidence]:
         """Yield the findings in any partition that belong to a message without a partition, if the disk is small."""
         if self._is_partial():
-            text = f"the message names no partition; kdump verify {directory.path} checks all of them"
-            yield Evidence(FINDING, directory.path, None, None, text)
+            line = f"the message names no partition; kdump verify {directory.path} checks all of them"
+            yield Evidence(FINDING, directory.path, None, None, line)
             return
         if self._every is None:
             totals = CheckTotals()
@@ -346,9 +346,9 @@ class DiskEvidence:
                 if finding.severity != INFO
             ]
         matching = [finding for finding in self._every if finding.code in codes]
-        for each in matching[:MOST_FINDINGS]:
-            text = f"{each.severity} {each.code}: {each.message}"
-            yield Evidence(FINDING, each.file, each.position, each.offset, text)
+        for damage in matching[:MOST_FINDINGS]:
+            line = f"{damage.severity} {damage.code}: {damage.message}"
+            yield Evidence(FINDING, damage.file, damage.position, damage.offset, line)
         if len(matching) > MOST_FINDINGS:
             more = count_text(len(matching) - MOST_FINDINGS, "more finding")
             yield Evidence(FINDING, directory.path, None, None, f"and {more}: kdump verify {directory.path}")
@@ -362,8 +362,8 @@ class DiskEvidence:
         to the message."""
         checked = self._check(path, place)
         if checked is None:
-            text = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {path}"
-            yield Evidence(FINDING, path, None, None, text)
+            line = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {path}"
+            yield Evidence(FINDING, path, None, None, line)
             return
         findings, counts, totals = checked
         codes = () if message is None else message.codes
@@ -373,12 +373,12 @@ class DiskEvidence:
             other_file = not named or os.path.basename(finding.file) != named
             return finding.code not in codes, other_file, SEVERITIES.index(finding.severity)
 
-        real = [each for each in findings if each.severity != INFO or each.code in codes]
-        shown = sorted((each for each in real if each.severity == ERROR or each.code in codes), key=order)
+        real = [damage for damage in findings if damage.severity != INFO or damage.code in codes]
+        shown = sorted((damage for damage in real if damage.severity == ERROR or damage.code in codes), key=order)
         shown = shown[:MOST_FINDINGS]
-        for each in shown:
-            text = f"{each.severity} {each.code}: {each.message}"
-            yield Evidence(FINDING, each.file, each.position, each.offset, text)
+        for damage in shown:
+            line = f"{damage.severity} {damage.code}: {damage.message}"
+            yield Evidence(FINDING, damage.file, damage.position, damage.offset, line)
         total = sum(count for (severity, code), count in counts.items() if severity != INFO or code in codes)
         if total > len(shown):
             more = count_text(total - len(shown), "more finding" if shown else "warning")
@@ -386,42 +386,42 @@ class DiskEvidence:
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, path, None, None, f"not read: {problem}")
         if not real and not totals.unread:
-            text = f"verify finds no damage in {count_text(totals.files, 'file')}"
+            line = f"verify finds no damage in {count_text(totals.files, 'file')}"
             if isinstance(place, LogDirectory):
-                text += " next to the partitions"
+                line += " next to the partitions"
             else:
-                text += f", {count_text(totals.batches, 'batch', 'batches')}"
+                line += f", {count_text(totals.batches, 'batch', 'batches')}"
                 if self._summary(place).size > LARGEST:
-                    text += " (headers and checksums only)"
+                    line += " (headers and checksums only)"
             if totals.not_in_bundle:
-                text += "; the records are not in the bundle and were not checked"
-            yield Evidence(FINDING, path, None, None, text)
+                line += "; the records are not in the bundle and were not checked"
+            yield Evidence(FINDING, path, None, None, line)
 
     def _check(self, path: str, place: PartitionDirectory | LogDirectory) -> _Checked | None:
-        known = self._findings.get(path)
-        if known is not None or len(self._findings) >= MOST_PARTITIONS:
-            return known
+        earlier = self._findings.get(path)
+        if earlier is not None or len(self._findings) >= MOST_PARTITIONS:
+            return earlier
         totals = CheckTotals()
         findings: list[Finding] = []
         counts: Counter[tuple[str, str]] = Counter()
         of_file: Counter[tuple[str, str, str]] = Counter()
         unit = self._unit(path, place)
-        for each in () if unit is None else unit.run(totals):
-            counts[each.severity, each.code] += 1
-            of_file[each.severity, each.code, each.file] += 1
-            if of_file[each.severity, each.code, each.file] <= MOST_FINDINGS:
-                findings.append(each)
+        for finding in () if unit is None else unit.run(totals):
+            counts[finding.severity, finding.code] += 1
+            of_file[finding.severity, finding.code, finding.file] += 1
+            if of_file[finding.severity, finding.code, finding.file] <= MOST_FINDINGS:
+                findings.append(finding)
         checked = self._findings[path] = _Checked(findings, counts, totals)
         return checked
 
     def _unit(self, path: str, place: PartitionDirectory | LogDirectory) -> CheckUnit | None:
-        known = self._units.get(path)
+        unit = self._units.get(path)
         if isinstance(place, LogDirectory):
             every = units_of(self.disks, self.options)
-            known = known or next((each for each in every if each.directory is place), None)
+            unit = unit or next((candidate for candidate in every if candidate.directory is place), None)
         headers_only = isinstance(place, PartitionDirectory) and self._summary(place).size > LARGEST
-        if known is not None:
-            return replace(known, options=replace(known.options, headers_only=headers_only, more=self.options.more))
+        if unit is not None:
+            return replace(unit, options=replace(unit.options, headers_only=headers_only, more=self.options.more))
         if isinstance(place, LogDirectory):
             return None
         options = Options.of(self.options, now=self.options.now, headers_only=headers_only)
@@ -455,8 +455,8 @@ class DiskEvidence:
             if part in about and family in NEEDED:
                 yield from state.node(int(about[part]))
         if family == "identity":
-            for each in self.places.directories if directory is None else [directory]:
-                yield state.identity(each)
+            for log_directory in self.places.directories if directory is None else [directory]:
+                yield state.identity(log_directory)
         if family in ("kraft", "connections") and "nodeId" not in about:
             yield from state.quorum()
 
@@ -469,19 +469,19 @@ class DiskEvidence:
             yield Evidence(STARTUP, "", None, None, f"startup not predicted: {plan}")
             return
         if place is not None:
-            found = [each for each in plan.partitions if each.path == place.path]
-            for each in found:
+            plans = [each for each in plan.partitions if each.path == place.path]
+            for each in plans:
                 yield from _partition_startup(each)
-            if found and (plan.verdict not in (STOPPED, DEGRADED) or any(each.stops for each in found)):
+            if plans and (plan.verdict not in (STOPPED, DEGRADED) or any(each.stops for each in plans)):
                 return
         stops = plan.allStops
-        text = f"next startup: {VERDICTS[plan.verdict]}"
+        line = f"next startup: {VERDICTS[plan.verdict]}"
         ids = sorted({each.clusterId for each in plan.directories if each.clusterId})
         if plan.verdict != STOPPED and ids:
-            text += f", if the cluster has the ID {' and '.join(ids)}"
+            line += f", if the cluster has the ID {' and '.join(ids)}"
         if not stops and self._is_partial():
-            text += f" (examined: {count_text(len(self._topics), 'topic')} of the log; run kdump restart-plan for all)"
-        yield Evidence(STARTUP, "" if directory is None else directory.path, None, None, text)
+            line += f" (examined: {count_text(len(self._topics), 'topic')} of the log; run kdump restart-plan for all)"
+        yield Evidence(STARTUP, "" if directory is None else directory.path, None, None, line)
         for stop in stops[:MOST_FINDINGS]:
             yield Evidence(STARTUP, stop.file, stop.position, stop.offset, f"next startup: {stop.message}")
 
@@ -489,7 +489,7 @@ class DiskEvidence:
         if self._plan is None and self.places.directories:
             try:
                 self._plan = predict_startup(
-                    [each.path for each in self.places.directories],
+                    [directory.path for directory in self.places.directories],
                     self.options,
                     is_selected=(lambda topic: topic in self._topics) if self._is_partial() else (lambda topic: True),
                     disks=self.disks,
@@ -502,8 +502,8 @@ class DiskEvidence:
         """Return True if the disk is too large to predict the startup of all topics."""
         if self._large is None:
             size = 0
-            for found in self.places.partitions.values():
-                size += sum(_size(each.log.path) for it in found for each in it.segments if each.log is not None)
+            for places in self.places.partitions.values():
+                size += sum(_size(each.log.path) for it in places for each in it.segments if each.log is not None)
                 if size > SMALL:
                     break
             self._large = size > SMALL
@@ -518,15 +518,15 @@ def _partition_startup(plan: PartitionPlan) -> Iterator[Evidence]:
     for cut in plan.cuts[:MOST_FINDINGS]:
         records = "" if not cut.records else f", {count_text(cut.records, 'valid record')} lost"
         where = f"{count_text(cut.size, 'byte')} at byte {cut.position}"
-        text = f"next startup: {where} {cut.kind}{records}"
-        yield Evidence(STARTUP, cut.file, cut.position, cut.offset, text)
+        line = f"next startup: {where} {cut.kind}{records}"
+        yield Evidence(STARTUP, cut.file, cut.position, cut.offset, line)
     if plan.stops or plan.stray:
         return
-    text = "next startup: "
-    text += f"{count_text(plan.recovered, 'segment')} recovered" if plan.recovered else "loaded without recovery"
+    line = "next startup: "
+    line += f"{count_text(plan.recovered, 'segment')} recovered" if plan.recovered else "loaded without recovery"
     if plan.logEndOffset is not None:
-        text += f", log end offset {plan.logEndOffset}"
-    yield Evidence(STARTUP, plan.path, None, None, text)
+        line += f", log end offset {plan.logEndOffset}"
+    yield Evidence(STARTUP, plan.path, None, None, line)
 
 
 def _size(path: str) -> int:

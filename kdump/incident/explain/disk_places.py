@@ -27,8 +27,8 @@ class DiskPlaces:
         """By topic-partition, with the directories that are not live."""
         for place in disks.found:
             if isinstance(place, LogDirectory):
-                for each in place.partitions:
-                    self._add_partition(each)
+                for partition in place.partitions:
+                    self._add_partition(partition)
             elif isinstance(place, PartitionDirectory):
                 self._add_partition(place)
             else:

@@ -197,14 +197,14 @@ def _first(value: dict[str, Any], *keys: str) -> str | None:
     return next((value[key] for key in keys if isinstance(value.get(key), str)), None)
 
 
-def _epoch_ms(text: str, zone: tzinfo) -> int | None:
+def _epoch_ms(time: str, zone: tzinfo) -> int | None:
     """Return the time in epoch ms, in `zone` if it has none. None for a time that does not exist."""
-    text = text.replace(",", ".").replace("Z", "+00:00").replace("T", " ")
-    text = re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", text)
-    text = re.sub(r"\.(\d{1,9})", lambda match: "." + (match[1] + "00000")[:6], text)
+    time = time.replace(",", ".").replace("Z", "+00:00").replace("T", " ")
+    time = re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", time)
+    time = re.sub(r"\.(\d{1,9})", lambda match: "." + (match[1] + "00000")[:6], time)
     try:
-        found = datetime.fromisoformat(text)
-        return round((found if found.tzinfo else found.replace(tzinfo=zone)).timestamp() * 1000)
+        moment = datetime.fromisoformat(time)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
 
@@ -248,22 +248,22 @@ class LogReader:
     def _block(self, data: bytes) -> Iterator[Entry]:
         """Yield the entries that end in these whole lines."""
         first, self.lines = self.lines, self.lines + data.count(b"\n")
-        at = counted = 0
+        position = counted = 0
         number = first + 1
         for start in self._starts(data):
-            if start < at:
+            if start < position:
                 continue
             if self._open is not None:
-                at, done = self._continue(data, at)
+                position, done = self._continue(data, position)
                 if done:
                     yield self._open
                     self._open = None
-                if start < at:
+                if start < position:
                     continue
             number += data.count(b"\n", counted, start)
             counted = start
             end = data.find(b"\n", start)
-            at = end + 1
+            position = end + 1
             line = data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
             entry = parse_head(line, self.zone)
             if entry is None:
@@ -274,44 +274,44 @@ class LogReader:
             entry.number = number
             self._open = entry
         if self._open is not None:
-            _, done = self._continue(data, at)
+            _, done = self._continue(data, position)
             if done:
                 yield self._open
                 self._open = None
 
     def _starts(self, data: bytes) -> list[int]:
         """Return where lines begin that contain one of the needles, in order."""
-        found = set()
+        starts = set()
         for needle in self.needles:
-            at = data.find(needle)
-            while at >= 0:
-                start = at + 1 if needle == b"\n%" else data.rfind(b"\n", 0, at) + 1
-                found.add(start)
-                end = data.find(b"\n", at + 1)
-                at = data.find(needle, max(end, at + 1)) if end >= 0 else -1
+            position = data.find(needle)
+            while position >= 0:
+                start = position + 1 if needle == b"\n%" else data.rfind(b"\n", 0, position) + 1
+                starts.add(start)
+                end = data.find(b"\n", position + 1)
+                position = data.find(needle, max(end, position + 1)) if end >= 0 else -1
         if data.startswith(b"%"):
-            found.add(0)
-        return sorted(found)
+            starts.add(0)
+        return sorted(starts)
 
-    def _continue(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Add the lines from `at` on that belong to the open entry. Return where the next line begins, and whether the
-        entry is complete."""
+    def _continue(self, data: bytes, position: int) -> tuple[int, bool]:
+        """Add the lines from `position` on that belong to the open entry. Return where the next line begins, and
+        whether the entry is complete."""
         assert self._open is not None
-        while at < len(data):
-            end = data.find(b"\n", at)
-            line = data[at : min(end, at + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
+        while position < len(data):
+            end = data.find(b"\n", position)
+            line = data[position : min(end, position + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
             line = without_prefix(line)
             if line.startswith("{"):  # docker's json-file
                 line = _docker_line(line)
             if _FRAME.match(line) or not line.strip():
-                at = end + 1
+                position = end + 1
                 continue
             if _CAUSE.match(line):
                 if len(self._open.causes) < MOST_CAUSES:
                     self._open.causes += [part.strip() for part in split_trace(line)]
-                at = end + 1
+                position = end + 1
                 continue
             if parse_head(line, self.zone) is not None or not line[:1].isspace():
-                return at, True
-            at = end + 1
-        return at, False
+                return position, True
+            position = end + 1
+        return position, False

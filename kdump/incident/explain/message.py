@@ -134,47 +134,47 @@ class Pattern:
         first = self.literals[0]
         if not first:
             return self._parts(text, max(text.rfind(" ", 0, text.find(self.literals[1])) + 1, 0))
-        at = text.find(first)
+        position = text.find(first)
         for _ in range(MOST_STARTS):
-            if at < 0:
+            if position < 0:
                 break
-            found = self._parts(text, at + len(first), anywhere=True)
-            if found is not None:
-                return found
-            at = text.find(first, at + 1)
+            parts = self._parts(text, position + len(first), anywhere=True)
+            if parts is not None:
+                return parts
+            position = text.find(first, position + 1)
         return None
 
-    def _parts(self, text: str, at: int, *, anywhere: bool = False) -> dict[str, str] | None:
-        """Return the named parts of a text whose first literal text ends at `at`."""
+    def _parts(self, text: str, position: int, *, anywhere: bool = False) -> dict[str, str] | None:
+        """Return the named parts of a text whose first literal text ends at `position`."""
         parts: dict[str, str] = {}
         for number, name in enumerate(self.names):
             expression = PARTS.get(name, ANY)
             literal = self.literals[number + 1]
             if expression is ANY:
                 if not literal or (number + 1 == len(self.names) and not (anywhere and literal.strip("."))):
-                    end = _line_end(text, at)
-                    end = text.rfind(literal, at, end) if literal else end
+                    end = _line_end(text, position)
+                    end = text.rfind(literal, position, end) if literal else end
                     end -= self.has_period and text[end - 1 : end] == "."
                 else:
-                    end = text.find(literal, at)
-                if end < 0 or (literal and end - at > LONGEST_PART) or (name not in OPTIONAL and end == at):
+                    end = text.find(literal, position)
+                if end < 0 or (literal and end - position > LONGEST_PART) or (name not in OPTIONAL and end == position):
                     return None
             else:
-                found = expression.match(text, at)
-                if found is None:
+                match = expression.match(text, position)
+                if match is None:
                     return None
-                end = found.end()
+                end = match.end()
                 if not text.startswith(literal, end):
-                    end = text.rfind(literal, at + 1, end)
-                    if end < 0 or expression.fullmatch(text, at, end) is None:
+                    end = text.rfind(literal, position + 1, end)
+                    if end < 0 or expression.fullmatch(text, position, end) is None:
                         return None
                 if self.has_period and number + 1 == len(self.names):  # a name of a topic may contain one
                     end -= text[end - 1 : end] == "."
-            value = text[at:end]
+            value = text[position:end]
             if name and parts.setdefault(name, value) != value:
                 return None
-            at = end + len(literal)
-        return parts if anywhere or _END.match(text, at) else None
+            position = end + len(literal)
+        return parts if anywhere or _END.match(text, position) else None
 
 
 MOST_STARTS = 20
@@ -184,6 +184,6 @@ OPTIONAL = ("", CAUSE)
 _END = re.compile(r"[\s.,;:)\]]*(?:\n|$)")
 
 
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
+def _line_end(text: str, position: int) -> int:
+    end = text.find("\n", position)
     return len(text) if end < 0 else end

@@ -45,83 +45,83 @@ class ExplainReport(Sink[Any]):
             self._finding(answer)
 
     def end(self) -> None:
-        for number, each in enumerate(self._waiting):
-            self._explanation(each, number, 1)
+        for number, explanation in enumerate(self._waiting):
+            self._explanation(explanation, number, 1)
         self._waiting = []
 
     def _log(self, summary: ExplanationSummary) -> None:
-        known = [each for each in self._waiting if each.message is not None]
-        unknown = [each for each in self._waiting if each.message is None]
+        explained = [explanation for explanation in self._waiting if explanation.message is not None]
+        unknown = [explanation for explanation in self._waiting if explanation.message is None]
         self._waiting = []
         if not self.is_pasted:
-            self._headline(summary, known)
-        for number, each in enumerate(known):
+            self._headline(summary, explained)
+        for number, explanation in enumerate(explained):
             if number or not self.is_pasted:
                 self.output.line("")
-            self._explanation(each, number + 1, len(known))
+            self._explanation(explanation, number + 1, len(explained))
         if unknown:
-            if known or not self.is_pasted:
+            if explained or not self.is_pasted:
                 self.output.line("")
             self._unknown(unknown, summary)
 
-    def _headline(self, summary: ExplanationSummary, known: list[Explanation]) -> None:
+    def _headline(self, summary: ExplanationSummary, explained: list[Explanation]) -> None:
         name = "standard input" if summary.source == "-" else printable(path_text(summary.source))
         severe = summary.known + summary.unknown
         parts = [count_text(summary.lines, "line")]
         if severe:
-            parts.append(f"{count_text(summary.known, 'message')} explained as {len(known)}")
+            parts.append(f"{count_text(summary.known, 'message')} explained as {len(explained)}")
             parts.append(f"{summary.unknown:,} unknown" if summary.unknown else "none unknown")
         else:
             parts.append("no message above INFO, and none that kdump knows")
-        text = ", ".join(parts)
+        sentence = ", ".join(parts)
         if summary.firstTime is not None:
-            text += f"; {iso(summary.firstTime, self.zone)} to {iso(summary.lastTime, self.zone)}"
+            sentence += f"; {iso(summary.firstTime, self.zone)} to {iso(summary.lastTime, self.zone)}"
         if summary.error is not None:
-            text = f"NOT READ TO ITS END ({printable(summary.error)}); {text}"
-        self.output.text(f"{name}: {text}", name, "head")
+            sentence = f"NOT READ TO ITS END ({printable(summary.error)}); {sentence}"
+        self.output.text(f"{name}: {sentence}", name, "head")
 
-    def _explanation(self, found: Explanation, number: int, count: int) -> None:
-        head = found.message or "unknown"
-        title = (f"{number}. " if count > 1 else "") + " ".join(part for part in (found.level, head) if part)
-        self.output.text(title + self._when(found), title, LEVEL_STYLE.get(found.level, "head"))
-        if found.text:
-            self._quote(found.text, found.exceptions)
-        self._labelled("means", found.meaning)
-        why = found.reason + (f" ({found.source}; {found.releases})" if found.source else "")
+    def _explanation(self, explanation: Explanation, number: int, count: int) -> None:
+        head = explanation.message or "unknown"
+        title = (f"{number}. " if count > 1 else "") + " ".join(part for part in (explanation.level, head) if part)
+        self.output.text(title + self._when(explanation), title, LEVEL_STYLE.get(explanation.level, "head"))
+        if explanation.text:
+            self._quote(explanation.text, explanation.exceptions)
+        self._labelled("means", explanation.meaning)
+        why = explanation.reason + (f" ({explanation.source}; {explanation.releases})" if explanation.source else "")
         self._labelled("why", why)
-        self._labelled("impact", found.impact)
-        others = [name for name in (*found.loggedAs, found.causedBy) if name]
+        self._labelled("impact", explanation.impact)
+        others = [name for name in (*explanation.loggedAs, explanation.causedBy) if name]
         if others:
             self._labelled("with", "also: " + ", ".join(others))
-        for index, evidence in enumerate(found.evidence):
+        for index, evidence in enumerate(explanation.evidence):
             self._evidence(evidence, "on disk" if index == 0 else "")
-        for index, command in enumerate(found.commands):
+        for index, command in enumerate(explanation.commands):
             self._labelled("run" if index == 0 else "", printable(command), is_command=True)
-        self._labelled("do", found.action)
-        if found.never:
-            self._labelled("never", found.never, style="bad")
-        more = [f"kdump explain {code}" for code in found.codes]
-        if found.incident:
-            more.insert(0, f"docs/incidents/{found.incident}.md")
+        self._labelled("do", explanation.action)
+        if explanation.never:
+            self._labelled("never", explanation.never, style="bad")
+        more = [f"kdump explain {code}" for code in explanation.codes]
+        if explanation.incident:
+            more.insert(0, f"docs/incidents/{explanation.incident}.md")
         self._labelled("more", ", ".join(more))
 
-    def _when(self, found: Explanation) -> str:
+    def _when(self, explanation: Explanation) -> str:
         parts = []
-        if found.count > 1:
-            parts.append(count_text(found.count, "time"))
-        if found.first is not None:
-            text = iso(found.first, self.zone)
-            if found.last is not None and found.last != found.first:
-                text += f" to {iso(found.last, self.zone)}"
-            parts.append(text)
-        if found.line and not self.is_pasted:
-            parts.append(f"{'first in ' if found.count > 1 else ''}line {found.line}")
+        if explanation.count > 1:
+            parts.append(count_text(explanation.count, "time"))
+        if explanation.first is not None:
+            time = iso(explanation.first, self.zone)
+            if explanation.last is not None and explanation.last != explanation.first:
+                time += f" to {iso(explanation.last, self.zone)}"
+            parts.append(time)
+        if explanation.line and not self.is_pasted:
+            parts.append(f"{'first in ' if explanation.count > 1 else ''}line {explanation.line}")
         return f"  {', '.join(parts)}" if parts else ""
 
     def _quote(self, text: str, exceptions: tuple[str, ...]) -> None:
         shown = exceptions if self.full else exceptions[:MOST_EXCEPTIONS]
-        for each in (text, *shown):
-            short = each if self.full or len(each) <= SHORT else each[:SHORT] + "…"
+        for line in (text, *shown):
+            short = line if self.full or len(line) <= SHORT else line[:SHORT] + "…"
             self.output.text(f"  {printable(short)}", "", "")
         if len(exceptions) > len(shown):
             self.output.text(f"  … and {count_text(len(exceptions) - len(shown), 'more exception')} (--full)", "", "")
@@ -129,50 +129,50 @@ class ExplainReport(Sink[Any]):
     def _evidence(self, evidence: Evidence, label: str) -> None:
         self._labelled(label, printable(path_text(evidence.shown)))
 
-    def _unknown(self, found: list[Explanation], summary: ExplanationSummary) -> None:
-        kinds = len(found)
+    def _unknown(self, explanations: list[Explanation], summary: ExplanationSummary) -> None:
+        kinds = len(explanations)
         title = f"unknown: {count_text(summary.unknown, 'message')} of {count_text(kinds, 'kind')}"
         self.output.text(f"{title}, which kdump does not explain; the first of each:", title, "torn")
-        shown = found if self.full else found[:MAX_UNKNOWN]
-        for each in shown:
-            level = f"{each.level} " if each.level else ""
-            logger = f"{printable(each.logger)}: " if each.logger else ""
-            text = each.text if self.full or len(each.text) <= SHORT else each.text[:SHORT] + "…"
-            self.output.text(f"  {level}{logger}{printable(text)}{self._when(each)}", each.level, "torn")
-            for exception in each.exceptions[:1]:
+        shown = explanations if self.full else explanations[:MAX_UNKNOWN]
+        for explanation in shown:
+            level = f"{explanation.level} " if explanation.level else ""
+            logger = f"{printable(explanation.logger)}: " if explanation.logger else ""
+            text = explanation.text if self.full or len(explanation.text) <= SHORT else explanation.text[:SHORT] + "…"
+            self.output.text(f"  {level}{logger}{printable(text)}{self._when(explanation)}", explanation.level, "torn")
+            for exception in explanation.exceptions[:1]:
                 self.output.text(f"    {printable(exception[:SHORT])}", "", "")
         if kinds > len(shown):
             self.output.text(f"  … and {count_text(kinds - len(shown), 'more kind')} (--full)", "", "")
         if summary.notListed:
             self.output.text(f"  … and {count_text(summary.notListed, 'message')} of further kinds", "", "")
 
-    def _finding(self, found: FindingExplanation) -> None:
-        code = found.code
+    def _finding(self, explanation: FindingExplanation) -> None:
+        code = explanation.code
         unless = f" ({code.unless})" if code.unless else ""
         self.output.text(f"{code.code}: a finding of kdump verify, {code.severity}{unless}", code.code, "head")
         self._labelled("means", code.meaning)
         self._labelled("impact", code.consequence.replace("{offset}", "N"))
-        for index, evidence in enumerate(found.evidence):
+        for index, evidence in enumerate(explanation.evidence):
             self._evidence(evidence, "on disk" if index == 0 else "")
-        for index, command in enumerate(found.commands):
+        for index, command in enumerate(explanation.commands):
             self._labelled("run" if index == 0 else "", printable(command), is_command=True)
         self._labelled("do", code.fix)
         self._labelled("Kafka", code.source)
-        if found.messages:
-            self._labelled("logs", "messages that belong to it: " + ", ".join(found.messages))
-        more = [f"docs/incidents/{each}.md" for each in found.incidents]
+        if explanation.messages:
+            self._labelled("logs", "messages that belong to it: " + ", ".join(explanation.messages))
+        more = [f"docs/incidents/{incident}.md" for incident in explanation.incidents]
         self._labelled("more", ", ".join([f"docs/findings.md#{code.code}", *more]))
 
-    def _labelled(self, label: str, text: str, *, style: str = "name", is_command: bool = False) -> None:
-        if not text:
+    def _labelled(self, label: str, sentence: str, *, style: str = "name", is_command: bool = False) -> None:
+        if not sentence:
             return
         head = f"  {label}{':' if label else ''}".ljust(LABEL + 2)
         width = self.output.width
         if width is None or is_command:
-            lines = [head + text]
+            lines = [head + sentence]
         else:
             lines = wrap(
-                text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+                sentence, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
             ) or [head]
         if label:
             lines[0] = lines[0].replace(f"{label}:", self.output.paint(f"{label}:", style), 1)

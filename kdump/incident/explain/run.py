@@ -149,11 +149,11 @@ def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | F
         return None
     groups = Groups()
     groups.add_message(message)
-    found = groups.explanations()[0]
-    found.commands = fill(message.commands, {}, path, {})
+    explanation = groups.explanations()[0]
+    explanation.commands = fill(message.commands, {}, path, {})
     if disk is not None:
-        found.evidence = disk.look(found, message)[0]
-    return found
+        explanation.evidence = disk.look(explanation, message)[0]
+    return explanation
 
 
 def known_names() -> list[str]:
@@ -166,7 +166,7 @@ def literals() -> tuple[bytes, ...]:
     """Return texts that every entry contains that Kafka logs at level INFO and that has a message."""
     needles = {pattern.needle for message in messages() if message.at_info for pattern in message.patterns}
     long = sorted((needle for needle in needles if len(needle) >= SHORTEST_LITERAL), key=len)
-    shortest = [needle for number, needle in enumerate(long) if not any(each in needle for each in long[:number])]
+    shortest = [needle for number, needle in enumerate(long) if not any(shorter in needle for shorter in long[:number])]
     return tuple(needle.encode() for needle in shortest)
 
 
@@ -182,30 +182,30 @@ def _blocks(source: Source, run: Run) -> Iterator[bytes]:
         yield data
 
 
-def look_up(found: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
+def look_up(explanation: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
     """Fill in the evidence on the disk and the commands. Returns the paths there of what it is about: path (of the
     partition), file, otherFile."""
-    message = by_name().get(found.message or "")
+    message = by_name().get(explanation.message or "")
     on_disk: dict[str, str] = {}
     if disk is not None:
-        found.evidence, on_disk = disk.look(found, message)
+        explanation.evidence, on_disk = disk.look(explanation, message)
     if message is not None:
-        directory = None if disk is None else disk.directory_of(found)
-        disks = [] if disk is None else [each.path for each in disk.places.directories]
-        found.commands = fill(message.commands, found.about, directory, on_disk, disks)
-        found.action = fill_action(message.action, found.about, directory, on_disk)
+        directory = None if disk is None else disk.directory_of(explanation)
+        disks = [] if disk is None else [log_directory.path for log_directory in disk.places.directories]
+        explanation.commands = fill(message.commands, explanation.about, directory, on_disk, disks)
+        explanation.action = fill_action(message.action, explanation.about, directory, on_disk)
     return on_disk
 
 
 def _answers(
     groups: Groups, lines: int, path: str, disk: DiskEvidence | None, error: str | None
 ) -> Iterator[Explanation | ExplanationSummary]:
-    found = groups.explanations()
+    explanations = groups.explanations()
     if disk is not None:
-        disk.expect(found)
-    for each in found:
-        look_up(each, disk)
-        yield each
+        disk.expect(explanations)
+    for explanation in explanations:
+        look_up(explanation, disk)
+        yield explanation
     yield ExplanationSummary(
         path, lines, groups.known, groups.unknown, groups.unknown_more, groups.first, groups.last, error
     )

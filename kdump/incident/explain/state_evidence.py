@@ -57,10 +57,10 @@ class DiskState:
 
     @cached_property
     def coordinator(self) -> TransactionCoordinatorState | None:
-        return read_coordinator([each.path for each in self._of(TRANSACTION_TOPIC)], limits=self.limits)
+        return read_coordinator([partition.path for partition in self._of(TRANSACTION_TOPIC)], limits=self.limits)
 
     def _of(self, topic: str) -> list[PartitionDirectory]:
-        live = (each for found in self.places.partitions.values() for each in found if not each.state)
+        live = (each for places in self.places.partitions.values() for each in places if not each.state)
         return [each for each in live if each.topic == topic]
 
     def identity(self, directory: LogDirectory) -> Evidence:
@@ -70,8 +70,8 @@ class DiskState:
         if file is None:
             return Evidence(IDENTITY, path, None, None, f"{META} is missing")
         identity = properties(file)
-        text = ", ".join(f"{key}={identity[key]}" for key in ID_KEYS if key in identity)
-        return Evidence(IDENTITY, path, None, None, f"{META}: {text or 'has none of the values that Kafka needs'}")
+        ids = ", ".join(f"{key}={identity[key]}" for key in ID_KEYS if key in identity)
+        return Evidence(IDENTITY, path, None, None, f"{META}: {ids or 'has none of the values that Kafka needs'}")
 
     def node(self, number: int) -> Iterator[Evidence]:
         """Yield what the metadata has of a node: its registration, or its place in the quorum."""
@@ -88,8 +88,8 @@ class DiskState:
         if voter is not None:
             leads = image.leader is not None and image.leader.leaderId == number
             texts.append("a voter of the quorum" + (" and its last known leader" if leads else ""))
-        text = f"node {number}: {'; '.join(texts) or 'not in the metadata'} (metadata up to offset {image.end_offset})"
-        yield Evidence(NODE, path, None, image.end_offset, text)
+        line = f"node {number}: {'; '.join(texts) or 'not in the metadata'} (metadata up to offset {image.end_offset})"
+        yield Evidence(NODE, path, None, image.end_offset, line)
 
     def quorum(self) -> Iterator[Evidence]:
         """Yield the quorum's voters and its last known leader."""
@@ -98,8 +98,8 @@ class DiskState:
         path, image = self.metadata
         voters = ", ".join(map(str, sorted(image.voters))) or "unknown"
         leader = "unknown" if image.leader is None else f"{image.leader.leaderId} epoch {image.leader.leaderEpoch}"
-        text = f"quorum: voters {voters}; last known leader {leader}; metadata up to offset {image.end_offset}"
-        yield Evidence(NODE, path, None, image.end_offset, text)
+        line = f"quorum: voters {voters}; last known leader {leader}; metadata up to offset {image.end_offset}"
+        yield Evidence(NODE, path, None, image.end_offset, line)
 
     def topic(self, name: str | None, ids: tuple[str, ...], partition: int | None) -> Iterator[Evidence]:
         """Yield what the metadata has of a topic with that name or one of these IDs, and of one partition."""
@@ -108,13 +108,13 @@ class DiskState:
         path, image = self.metadata
         topics = [image.topics.get(name or ""), *(image.by_id.get(each) for each in ids)]
         for topic in {each.id: each for each in topics if each is not None}.values():
-            text = f"topic {topic.name}: ID {topic.id}, {count_text(len(topic.partitions), 'partition')}"
+            line = f"topic {topic.name}: ID {topic.id}, {count_text(len(topic.partitions), 'partition')}"
             info = None if partition is None else topic.partitions.get(partition)
             if info is not None:
                 leader = "no leader" if info.leader < 0 else f"leader {info.leader}"
-                text += f"; partition {partition}: {leader} epoch {info.leaderEpoch}"
-                text += f", replicas {_numbers(info.replicas)}, ISR {_numbers(info.isr)}"
-            yield Evidence(TOPIC, path, None, image.end_offset, text)
+                line += f"; partition {partition}: {leader} epoch {info.leaderEpoch}"
+                line += f", replicas {_numbers(info.replicas)}, ISR {_numbers(info.isr)}"
+            yield Evidence(TOPIC, path, None, image.end_offset, line)
         for each in ids:
             if each not in image.by_id:
                 yield Evidence(TOPIC, path, None, image.end_offset, f"no topic has the ID {each}")
@@ -130,40 +130,40 @@ class DiskState:
             return
         group, offsets = groups.groups.get(name), groups.offsets.get(name, {})
         if group is None and not offsets:
-            text = f"group {name}: not in {count_text(len(groups.logs), 'partition')} of {OFFSETS_TOPIC} on this disk"
-            yield Evidence(GROUP, path, None, None, text)
+            line = f"group {name}: not in {count_text(len(groups.logs), 'partition')} of {OFFSETS_TOPIC} on this disk"
+            yield Evidence(GROUP, path, None, None, line)
             return
         state = "" if group is None else f"{group.type}, {group.state}, {count_text(len(group.members), 'member')}, "
         places = [f"{topic}-{number}={commit.offset}" for (topic, number), commit in sorted(offsets.items())]
-        text = f"group {name}: {state}{count_text(len(places), 'committed offset')}"
+        line = f"group {name}: {state}{count_text(len(places), 'committed offset')}"
         if places:
-            text += f" ({first_of(places, 5)})"
-        yield Evidence(GROUP, path, None, None, text)
+            line += f" ({first_of(places, 5)})"
+        yield Evidence(GROUP, path, None, None, line)
 
     def transactional_id(self, name: str) -> Iterator[Evidence]:
         """Yield the coordinator's last record of a transactional ID."""
         coordinator = self.coordinator
         if coordinator is None:
-            text = f"transactional ID {name}: no partition of {TRANSACTION_TOPIC} is on this disk"
-            yield Evidence(TRANSACTION, "", None, None, text)
+            line = f"transactional ID {name}: no partition of {TRANSACTION_TOPIC} is on this disk"
+            yield Evidence(TRANSACTION, "", None, None, line)
             return
         current, last = coordinator.by_id.get(name), coordinator.history.last_records.get(name)
         path = next((each.path for each in self._of(TRANSACTION_TOPIC) if last and each.name == last.name), "")
         if current is None:
-            text = f"transactional ID {name}: not in {count_text(len(coordinator.partitions), 'partition')} of "
-            yield Evidence(TRANSACTION, path, None, None, text + f"{TRANSACTION_TOPIC} on this disk")
+            line = f"transactional ID {name}: not in {count_text(len(coordinator.partitions), 'partition')} of "
+            yield Evidence(TRANSACTION, path, None, None, line + f"{TRANSACTION_TOPIC} on this disk")
             return
-        text = f"transactional ID {name}: producer {current.producerId} epoch {current.producerEpoch}, {current.state}"
+        line = f"transactional ID {name}: producer {current.producerId} epoch {current.producerEpoch}, {current.state}"
         places = [f"{topic}-{number}" for topic, numbers in current.partitions.items() for number in numbers]
         if places:
-            text += f", partitions {first_of(places, MOST_PARTITIONS)}"
-            text += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if current.state in PREPARED else ""
-        yield Evidence(TRANSACTION, path, None, None if last is None else last.offset, text)
+            line += f", partitions {first_of(places, MOST_PARTITIONS)}"
+            line += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if current.state in PREPARED else ""
+        yield Evidence(TRANSACTION, path, None, None if last is None else last.offset, line)
 
     def prepared(self) -> Iterator[Evidence]:
         """Yield the transactions that the coordinators have not completed."""
         coordinator = self.coordinator
-        names = [] if coordinator is None else [each.transactionalId for each in coordinator.prepared()]
+        names = [] if coordinator is None else [transaction.transactionalId for transaction in coordinator.prepared()]
         for name in names[:MOST_PARTITIONS]:
             yield from self.transactional_id(name or "")
         if coordinator is None or not names:
@@ -178,21 +178,21 @@ class DiskState:
             if not isinstance(row, Producer):
                 continue
             has_batches = True
-            text = f"producer {number}: {count_text(row.batches, 'batch', 'batches')}"
+            line = f"producer {number}: {count_text(row.batches, 'batch', 'batches')}"
             if row.transactionalId is not None:
-                text += f", transactional ID {row.transactionalId}"
+                line += f", transactional ID {row.transactionalId}"
             if row.lastSequence is not None:
-                text += f", epoch {row.epoch}, last sequence {row.lastSequence} at offset {row.lastOffset}"
+                line += f", epoch {row.epoch}, last sequence {row.lastSequence} at offset {row.lastOffset}"
             else:
-                text += ", not in the state that a broker loads at startup"
+                line += ", not in the state that a broker loads at startup"
             if row.gaps or row.duplicates or row.fenced or row.epochStarts:
                 duplicates = plain_count(row.duplicates, "duplicate")
                 fenced = plain_count(row.fenced, "fenced batch", "fenced batches")
-                text += f"; {plain_count(row.gaps, 'gap')}, {duplicates}, {fenced}"
-            yield Evidence(PRODUCER, row.file, row.position, row.lastOffset, text)
+                line += f"; {plain_count(row.gaps, 'gap')}, {duplicates}, {fenced}"
+            yield Evidence(PRODUCER, row.file, row.position, row.lastOffset, line)
         if not has_batches:
-            text = f"producer {number}: no batch in this log: retention or compaction deleted them, or it never wrote"
-            yield Evidence(PRODUCER, place.path, None, None, text)
+            line = f"producer {number}: no batch in this log: retention or compaction deleted them, or it never wrote"
+            yield Evidence(PRODUCER, place.path, None, None, line)
 
 
 def _addresses(endpoints: tuple[Endpoint, ...]) -> str:

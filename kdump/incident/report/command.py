@@ -103,8 +103,8 @@ def run(options: ReportOptions, output: Output) -> int:
             raise
         progress.show("")
     facts = made.facts
-    for text in facts.totals.unread:
-        report_unreadable(SourceError(text))
+    for problem in facts.totals.unread:
+        report_unreadable(SourceError(problem))
     if not options.output.quiet:
         counts = facts.totals.findings
         severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])

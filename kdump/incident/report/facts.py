@@ -158,4 +158,4 @@ class PostMortem:
     def newer(self) -> list[str]:
         """What only a release newer than the newest known one writes."""
         facts = (*self.others, *self.partitions)
-        return [each.message for one in facts for each in one.findings if each.code == NEWER_RELEASE.code]
+        return [finding.message for one in facts for finding in one.findings if finding.code == NEWER_RELEASE.code]

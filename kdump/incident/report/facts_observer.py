@@ -258,9 +258,9 @@ class ProducerEpochs(ProducerSums):
 
     def largest(self, limit: int) -> list[ProducerEpoch]:
         """Return the `limit` producer epochs with the most bytes, in order of their first offsets."""
-        found = [
+        epochs = [
             ProducerEpoch(*who, first, last, batches, records, size, newest)
             for who, (batches, records, size, _, newest, first, last) in self.sums.items()
         ]
-        found = sorted(found, key=lambda each: -each.bytes)[:limit]
-        return sorted(found, key=lambda each: (each.first, each.producerId, each.epoch))
+        epochs = sorted(epochs, key=lambda each: -each.bytes)[:limit]
+        return sorted(epochs, key=lambda each: (each.first, each.producerId, each.epoch))

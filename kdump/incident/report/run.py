@@ -204,8 +204,8 @@ def _run_all(
             for unit in work:
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # stop_workers has to find every worker that was started
-                    for each in islice(rest, AHEAD * jobs - len(futures)):
-                        futures.append(pool.submit(in_worker, read_unit, each))
+                    for following in islice(rest, AHEAD * jobs - len(futures)):
+                        futures.append(pool.submit(in_worker, read_unit, following))
                 yield unit, result_of(futures.popleft(), counter, run)
         except BaseException:
             stop_workers(pool)

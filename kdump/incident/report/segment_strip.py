@@ -126,28 +126,28 @@ class SegmentStrip:
         """Add consecutive batches with the same look: the position, first offset and record count of each. The last one
         ends before byte `end`, with offset `last`."""
         if self.exact is not None and len(self.exact) + len(starts) <= self.max_cells:
-            ends, lasts = [*starts[1:], end], [*(each - 1 for each in firsts[1:]), last]
+            ends, lasts = [*starts[1:], end], [*(offset - 1 for offset in firsts[1:]), last]
             for row, start in enumerate(starts):
                 self.add(start, ends[row], look, firsts[row], lasts[row], 1, records[row])
             return
         self._divide()
         self._reach(end)
-        row, at = 0, starts[0]
-        while at < end:
-            number = at // self.width
+        row, position = 0, starts[0]
+        while position < end:
+            number = position // self.width
             stop = min(end, (number + 1) * self.width)
             upto = bisect_left(starts, stop, row)
-            begun = max(row - 1, 0) if upto == row or starts[row] > at else row
+            begun = max(row - 1, 0) if upto == row or starts[row] > position else row
             previous = last if upto == len(starts) else firsts[upto] - 1
-            self._bin(number).add(look, stop - at, firsts[begun], previous, upto - row, sum(records[row:upto]))
-            row, at = upto, stop
+            self._bin(number).add(look, stop - position, firsts[begun], previous, upto - row, sum(records[row:upto]))
+            row, position = upto, stop
 
     def _divide(self) -> None:
         """Add the regions to byte ranges of equal width from now on, and those so far: they are too many for a cell
         each."""
         regions, self.exact = self.exact or [], None
-        for each in regions:
-            self.add(*each)
+        for region in regions:
+            self.add(*region)
 
     def _reach(self, end: int) -> None:
         """Make room for bytes up to `end`, by doubling the width if necessary."""
@@ -163,10 +163,10 @@ class SegmentStrip:
             self.width *= 2
 
     def _bin(self, number: int) -> _Bin:
-        found = self.bins[number]
-        if found is None:
-            found = self.bins[number] = _Bin()
-        return found
+        own = self.bins[number]
+        if own is None:
+            own = self.bins[number] = _Bin()
+        return own
 
     def cells(self) -> list[Cell]:
         """Return the cells in order: one per region or, if there are too many, with adjacent ones of the same look
@@ -175,11 +175,11 @@ class SegmentStrip:
 
     def _merged(self) -> Iterator[Cell]:
         running: Cell | None = None
-        for number, each in enumerate(self.bins):
-            if each is None:
+        for number, content in enumerate(self.bins):
+            if content is None:
                 continue
             start, end = number * self.width, min(self.end, (number + 1) * self.width)
-            cell = Cell(start, end, each.look, each.first, each.last, each.batches, each.records)
+            cell = Cell(start, end, content.look, content.first, content.last, content.batches, content.records)
             if running is not None and running.look == cell.look and running.end == cell.start:
                 running = joined(running, cell)
                 continue
@@ -192,8 +192,8 @@ class SegmentStrip:
 
 def joined(one: Cell, other: Cell) -> Cell:
     """Merge two cells into one with the look of the first."""
-    firsts = [each for each in (one.first, other.first) if each is not None]
-    lasts = [each for each in (one.last, other.last) if each is not None]
+    firsts = [offset for offset in (one.first, other.first) if offset is not None]
+    lasts = [offset for offset in (one.last, other.last) if offset is not None]
     first, last = min(firsts, default=None), max(lasts, default=None)
     return Cell(one.start, other.end, one.look, first, last, one.batches + other.batches, one.records + other.records)
 

@@ -35,14 +35,14 @@ class RowFormat:
     def many(self) -> str:
         return self.text * ROWS
 
-    def rows(self, run: EntryRun) -> bytes:
+    def rows(self, entries: EntryRun) -> bytes:
         """Return the rows of at most ROWS entries."""
-        values: list[Any] = run.numbers()
-        step = len(run.fixed.names)
+        values: list[Any] = entries.numbers()
+        step = len(entries.fixed.names)
         for number in self.times:
             values[number::step] = iso_many(values[number::step])
-        text = (self.many if run.rows == ROWS else self.text * run.rows) % tuple(values)
-        return text.encode("utf-8", "backslashreplace")
+        lines = (self.many if entries.rows == ROWS else self.text * entries.rows) % tuple(values)
+        return lines.encode("utf-8", "backslashreplace")
 
 
 def json_format(target: Target, fixed: FixedEntries) -> RowFormat:
@@ -60,8 +60,8 @@ def table_format(placed: SizedColumns, fixed: FixedEntries) -> RowFormat | None:
     cells = [
         f"%{'' if column.right else '-'}{width}{'s' if column.name in times else 'd'}" for column, width in placed.shown
     ]
-    text = GAP.join(cells) + "\n"
-    return RowFormat(text, tuple(i for i, name in enumerate(fixed.names) if name in times))
+    row = GAP.join(cells) + "\n"
+    return RowFormat(row, tuple(i for i, name in enumerate(fixed.names) if name in times))
 
 
 class FastEntries:
@@ -73,13 +73,13 @@ class FastEntries:
         self._of: object = None
         self._format: RowFormat | None = None
 
-    def run(self, target: Target, run: EntryRun) -> None:
+    def run(self, target: Target, entries: EntryRun) -> None:
         """Write what the view writes for each entry of the run."""
         row = 0
-        while row < run.rows:
-            form = self._current(target, run.fixed)
+        while row < entries.rows:
+            form = self._current(target, entries.fixed)
             stop = row + (1 if form is None else ROWS)
-            part = run.part(row, stop)
+            part = entries.part(row, stop)
             if form is None:
                 for entry in part.entries():
                     self.view.entry(target, entry)

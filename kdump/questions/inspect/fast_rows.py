@@ -236,8 +236,8 @@ class FastRows:
             self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return count
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
             self.view.finding(finding)
 
     def _rows(

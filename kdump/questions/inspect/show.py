@@ -106,8 +106,8 @@ class ShowOptions:
     redaction: Redaction | None = None
 
 
-def notes_of(target: Target, text: str) -> None:
-    print_error(f"{path_text(target.path)}: {text}")
+def notes_of(target: Target, note: str) -> None:
+    print_error(f"{path_text(target.path)}: {note}")
 
 
 def _furthest(progress: Progress, position: int, size: int | None) -> None:
@@ -234,8 +234,8 @@ class InspectRun:
                 window = scan.open(target)
                 with closing(window.source):
                     for region in scan.chosen(target, window):
-                        found = (record.offset for record in records(region)) if isinstance(region, Batch) else ()
-                        following = [each for each in found if each is not None and each >= offset]
+                        offsets = (record.offset for record in records(region)) if isinstance(region, Batch) else ()
+                        following = [number for number in offsets if number is not None and number >= offset]
                         if following:
                             return min(following)
             except (SourceError, DecodeError):
@@ -477,10 +477,10 @@ class InspectRun:
 
                 self.scan.run = Run(at=at)
                 if self._fast_entries is not None and kind in FIXED:
-                    found: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
+                    items: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
                 else:
-                    found = self._items(target, window, kind)
-                for item in found:
+                    items = self._items(target, window, kind)
+                for item in items:
                     self._show(view, target, item, window)
                     if isinstance(item, EntryRun):
                         shown += item.rows
@@ -537,7 +537,7 @@ class InspectRun:
     def _last(self, view: View, files: list[Target]) -> None:
         """Show the last rows of all files together, found by reading backward from the end."""
         requested = self.options.last or 0
-        found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
+        files_with_rows: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
         for target in reversed(files):
             opened = self._open(target, keep=True)
@@ -558,11 +558,11 @@ class InspectRun:
             )
             target = target._replace(kind=kind)
             total += sum(count for _, count in rows)
-            found.append((target, window, rows))
+            files_with_rows.append((target, window, rows))
             if total >= requested:
                 break
         skip = max(0, total - requested)
-        for target, window, rows in reversed(found):
+        for target, window, rows in reversed(files_with_rows):
             if rows:
                 view.file(target)
             for item, count in rows:

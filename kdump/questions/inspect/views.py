@@ -132,8 +132,8 @@ class TableView(View):
 
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""
-        at, decoding = self.target, self.decoding
-        decoder = decoding.decoder(at) if at is not None and decoding is not None else None
+        target, decoding = self.target, self.decoding
+        decoder = decoding.decoder(target) if target is not None and decoding is not None else None
         if decoder is None:
             return None
 
@@ -182,8 +182,8 @@ class TableView(View):
             reading = decoding.read(target, record) if decoding else None
             if self.below:
                 self._value_below(table, self.below, record)
-            for text, line_style in lines(reading) if reading else ():
-                table.line(text, line_style)
+            for line, line_style in lines(reading) if reading else ():
+                table.line(line, line_style)
             rows += 1
         self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return rows
@@ -220,17 +220,17 @@ class TableView(View):
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
         """Write the value in lines of its own, because the terminal has no room for it next to the key."""
         width = self.output.width or NARROW
-        text = column.cell(record)
-        if text:
-            room = MAX_VALUE_LINES * (width - 10)
-            table.line("      " + (text if len(text) <= room else text[: room - 1] + "…"))
+        value = column.cell(record)
+        if value:
+            most = MAX_VALUE_LINES * (width - 10)
+            table.line("      " + (value if len(value) <= most else value[: most - 1] + "…"))
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.target = target
-        text = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
+        line = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
-            text += f", offset {region.claimed[0]}"
-        self._current.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
+            line += f", offset {region.claimed[0]}"
+        self._current.line(f"{line}: {region.reason}" if region.reason else line, region.kind)
 
     def _findings(self, findings: Iterable[Finding]) -> None:
         for finding in findings:

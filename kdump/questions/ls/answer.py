@@ -209,14 +209,14 @@ def directory_object(facts: LogDirectorySummary) -> Object:
             cleanShutdown=facts.clean,
             brokerEpoch=facts.shutdown.get("brokerEpoch"),
             dated=facts.dated,
-            topics=len({each.topic for each in live}),
+            topics=len({partition.topic for partition in live}),
             partitions=len(live),
             sizes=_sizes(live),
             remoteCacheSize=facts.remote_cache,
             notLive=[
-                NotLive(each.name, each.partition.state, whole_size(each))
-                for each in facts.partitions
-                if each.partition.state
+                NotLive(partition.name, partition.partition.state, whole_size(partition))
+                for partition in facts.partitions
+                if partition.partition.state
             ],
             unknown=[_name(path) for path in facts.directory.unknown],
             otherFiles=[_name(target.path) for target in facts.directory.others],
@@ -238,13 +238,13 @@ def _name(path: str) -> str:
 def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     every = list(parts)
     return FileSizes(
-        segments=sum(len(each.segment_sizes) for each in every),
-        size=sum(each.size for each in every),
-        besideSize=sum(each.others_size for each in every),
-        deletedSize=sum(each.deleted for each in every),
-        unfinishedSize=sum(each.unfinished for each in every),
-        swapSegments=sum(each.swaps for each in every),
-        onDisk=sum(each.on_disk for each in every),
+        segments=sum(len(partition.segment_sizes) for partition in every),
+        size=sum(partition.size for partition in every),
+        besideSize=sum(partition.others_size for partition in every),
+        deletedSize=sum(partition.deleted for partition in every),
+        unfinishedSize=sum(partition.unfinished for partition in every),
+        swapSegments=sum(partition.swaps for partition in every),
+        onDisk=sum(partition.on_disk for partition in every),
     )
 
 
@@ -295,10 +295,10 @@ def partition_object(facts: PartitionSummary) -> Object:
 def topic_object(parts: list[PartitionSummary]) -> Object:
     """Return the object of all partitions of one topic."""
     headers = HeaderTotals()
-    for each in parts:
-        headers.add(each.headers)
-    offsets = [each.offsets for each in parts]
-    damage = next((f"{each.name}: {each.damage}" for each in parts if each.damage), "")
+    for partition in parts:
+        headers.add(partition.headers)
+    offsets = [partition.offsets for partition in parts]
+    damage = next((f"{partition.name}: {partition.damage}" for partition in parts if partition.damage), "")
     return answer_object(
         ListedTopic(
             source=parts[0].partition.source,
@@ -306,7 +306,7 @@ def topic_object(parts: list[PartitionSummary]) -> Object:
             partitions=len(parts),
             sizes=_sizes(parts),
             offsets=None if None in offsets else sum(count for count in offsets if count is not None),
-            headers=_batches(headers, damage, [error for each in parts for error in each.errors]),
+            headers=_batches(headers, damage, [error for partition in parts for error in partition.errors]),
         )
     )
 

@@ -102,15 +102,15 @@ class LsReport(Sink[LsPart]):
 
     def _directory(self, facts: LogDirectorySummary, rows: Iterable[LsRow]) -> None:
         self._begin(facts.directory.path)
-        for text, style in directory_lines(facts, self.zone):
-            self._text(text, style)
+        for line, style in directory_lines(facts, self.zone):
+            self._text(line, style)
         self.output.tick()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
     def _partition(self, facts: PartitionSummary) -> None:
         self._begin(facts.partition.path)
-        for text in partition_lines(facts):
-            self._text(text, "")
+        for line in partition_lines(facts):
+            self._text(line, "")
 
     def _text(self, text: str, style: str) -> None:
         lines = (
@@ -143,8 +143,8 @@ class LsReport(Sink[LsPart]):
 
     def end(self) -> None:
         if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
-            text = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
-            self.output.line(self.output.paint(text, "dim"))
+            note = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
+            self.output.line(self.output.paint(note, "dim"))
 
 
 def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
@@ -199,7 +199,7 @@ def partition_lines(facts: PartitionSummary) -> list[str]:
 
 def _other_sizes(fields: Object) -> str:
     """Return the sizes of the files that are not segments."""
-    text = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
-    text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
+    sizes = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
+    sizes += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
     left = fields["unfinishedSize"]
-    return text + (f"; {size_text(left)} that a startup deletes" if left else "")
+    return sizes + (f"; {size_text(left)} that a startup deletes" if left else "")

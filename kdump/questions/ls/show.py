@@ -154,8 +154,8 @@ class LsRun:
                         self._note_unread(SourceError(_why_unlistable(place.path)))
             except SourceError as error:
                 self._note_unread(error)
-        for directory, found in files.items():
-            self._files(directory, found)
+        for directory, targets in files.items():
+            self._files(directory, targets)
         self._sink.end()
         self.output.flush()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:

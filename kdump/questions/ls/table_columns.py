@@ -26,17 +26,17 @@ def ls_columns(
     """Return the columns for objects of this type: the default ones, with all sizes if `by_size`, or those named.
     Raises UnknownColumn."""
     keys = answer_keys(ANSWERS[type_name])
-    known = {key.name: _column(key, zone) for key in keys}
+    columns = {key.name: _column(key, zone) for key in keys}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
-    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
+    columns["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
     if widest > WIDE:
-        known["name"] = known["name"]._replace(least=20, cuts=NAME)
-    known["notes"] = Column("notes", "notes", _notes, rank=8, least=30, cuts=TEXT)
+        columns["name"] = columns["name"]._replace(least=20, cuts=NAME)
+    columns["notes"] = Column("notes", "notes", _notes, rank=8, least=30, cuts=TEXT)
     if names is None:
         shown = shown_keys(ANSWERS[type_name], "size" if by_size else "")
-        return [known[name] for name in ("name", *(key.name for key in shown), "notes")]
-    check_names(names, known)
-    return [known[name] for name in names]
+        return [columns[name] for name in ("name", *(key.name for key in shown), "notes")]
+    check_names(names, columns)
+    return [columns[name] for name in names]
 
 
 ROWS = {"logDirectory": "directory", "partitionLog": "partition", "topicLogs": "topic", "logSegment": "segment"}
@@ -52,8 +52,8 @@ def _column(key: Key, zone: tzinfo) -> Column:
 
     def cell(fields: Object) -> str:
         value = fields.get(key.name)
-        text = "-" if value is None else show(value)
-        return text + more if fields["partial"] else text
+        shown_value = "-" if value is None else show(value)
+        return shown_value + more if fields["partial"] else shown_value
 
     shown = key.shown or Shown()
     right = key.type.startswith("number") and key.unit != EPOCH_MS

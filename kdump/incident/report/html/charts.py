@@ -36,8 +36,8 @@ class ChartSet:
     @property
     def charts(self) -> list[Chart]:
         """All charts."""
-        found = [chart for charts in self.maps.values() for chart in charts]
-        return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
+        maps = [chart for charts in self.maps.values() for chart in charts]
+        return [*maps, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
 def draw_charts(made: PostMortem, names: PageLabels) -> ChartSet:
@@ -57,7 +57,7 @@ def draw_charts(made: PostMortem, names: PageLabels) -> ChartSet:
     for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
         chart, note = throughput_charts.over_offsets(facts, names.of(facts))
         drawn.offsets += [chart] if chart is not None else []
-        drawn.offsets_text += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in note]
+        drawn.offsets_text += [f"{names.of(facts)}: {far} are too far away to be drawn" for far in note]
     with_transactions = [facts for facts in everything if facts.transactions]
     chosen = _focus(with_transactions, lambda facts: True)
     drawn.transactions = _made(producer_charts.transactions, chosen, names)
@@ -82,7 +82,7 @@ def _focus(
     partitions: list[PartitionFacts], is_selected: Callable[[PartitionFacts], bool], *, by_producers: bool = False
 ) -> list[PartitionFacts]:
     """Return the most interesting partitions: those with findings, then those with most of what is drawn."""
-    found = [facts for facts in partitions if is_selected(facts)]
+    selected = [facts for facts in partitions if is_selected(facts)]
 
     def weight(facts: PartitionFacts) -> tuple[int, ...]:
         errors, warnings, held, size = facts.weight
@@ -91,7 +91,7 @@ def _focus(
             return min(1, errors), breaks, facts.producerCount, size
         return errors, warnings, held, min(1, facts.gapCount), size
 
-    return sorted(found, key=weight, reverse=True)[:FOCUS]
+    return sorted(selected, key=weight, reverse=True)[:FOCUS]
 
 
 def _made(

@@ -206,7 +206,7 @@ def ticks(first: float, last: float, unit: str, count: int = 8) -> list[tuple[fl
     """Return at most `count` round values of an axis, with their labels."""
     span = max(last - first, 1e-9)
     if unit == TIME:
-        step: float = next((each for each in TIMES if span / each <= count), TIMES[-1])
+        step: float = next((distance for distance in TIMES if span / distance <= count), TIMES[-1])
     else:
         step = 10 ** max(0, len(str(int(span / count))) - 1)
         step = next((step * by for by in (1, 2, 5, 10) if span / (step * by) <= count), step * 10)

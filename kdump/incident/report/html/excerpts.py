@@ -59,13 +59,13 @@ class _Dump(Hexdump):
             super().batch(batch, chosen)
 
     def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
-        at = self.damage.position
-        if at is not None and not inner and not words.wrong and position <= at < position + len(data):
+        damaged = self.damage.position
+        if damaged is not None and not inner and not words.wrong and position <= damaged < position + len(data):
             words = words._replace(wrong=self.damage.text)
         super()._bytes(position, data, name, words, inner)
 
-    def _text(self, text: str, style: str) -> None:
-        super()._text(text.replace(" (--full)", ""), style)
+    def _text(self, line: str, style: str) -> None:
+        super()._text(line.replace(" (--full)", ""), style)
 
 
 def hexdump(
@@ -98,7 +98,7 @@ def hexdump(
                 _entries(dump, finding, window, kind, file.name_offset or 0)
         except SourceError:
             pass
-    while dump.lines and not any(text.strip() for text, _ in dump.lines[-1]):
+    while dump.lines and not any(part.strip() for part, _ in dump.lines[-1]):
         dump.lines.pop()
     return excerpt(dump.lines)
 
@@ -142,8 +142,8 @@ def _entries(dump: _Dump, finding: Finding, window: Window, kind: file_kinds.Fil
             if item.position + item.size <= finding.position:
                 before = [*before[1 - BEFORE :], item]
                 continue
-            for each in before:
-                dump.entry(each)
+            for entry in before:
+                dump.entry(entry)
             before = []
             if shown == 0:
                 dump.finding(finding)

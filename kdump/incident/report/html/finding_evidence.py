@@ -60,8 +60,8 @@ class FindingsSection:
 def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsSection:
     """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
     bytes."""
-    found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
-    stories, omitted = _folded(found)
+    groups = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
+    stories, omitted = _folded(groups)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
     omitted += max(0, len(stories) - MAX_EXPLAINED)
     explained = [_explain(number, *each, names) for number, each in enumerate(stories[:MAX_EXPLAINED])]
@@ -130,8 +130,8 @@ def _explain(
     count = sum(story.codes.values())
     more = ""
     if len(places) > 1:
-        first = ", ".join(names.of(each) for each in places[:EVERYWHERE])
-        total = sum(each.codes[finding.severity, finding.code] for each in places)
+        first = ", ".join(names.of(place) for place in places[:EVERYWHERE])
+        total = sum(place.codes[finding.severity, finding.code] for place in places)
         more = f"{count_text(total, 'finding')}, in {first} and others. The first is in {names.of(facts)}:"
     elif count > 1:
         kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())

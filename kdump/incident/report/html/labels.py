@@ -72,8 +72,8 @@ class PageLabels:
         topic, key, size, is_cut = split_key(stats, item)
         if self.redaction is not None:
             return self.clean(topic or "?"), f"{self.redaction.payload(key)} ({size:,} bytes)"
-        text = bytes_text(key, SHOWN_KEY)
-        return clean(topic or "?"), f"{text}… ({size:,} bytes)" if is_cut and not text.endswith("…") else text
+        shown = bytes_text(key, SHOWN_KEY)
+        return clean(topic or "?"), f"{shown}… ({size:,} bytes)" if is_cut and not shown.endswith("…") else shown
 
     def time(self, milliseconds: int | None) -> str:
         """Format a time with milliseconds."""
@@ -82,10 +82,10 @@ class PageLabels:
     def utc_offset(self, milliseconds: int) -> int:
         """Return how far the zone is ahead of UTC at that time, in ms; 0 if the time is outside the calendar."""
         try:
-            found = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(self.zone).utcoffset()
+            offset = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(self.zone).utcoffset()
         except (OverflowError, ValueError):
             return 0
-        return round(found.total_seconds()) * 1000 if found is not None else 0
+        return round(offset.total_seconds()) * 1000 if offset is not None else 0
 
     def second(self, milliseconds: int | None) -> str:
         """Format a time without milliseconds; a value that is not a valid time remains a number."""
@@ -116,20 +116,24 @@ def _replacements(made: PostMortem, redaction: Redaction | None) -> dict[str, st
     names = redaction.names if redaction is not None else None
     if names is None:
         return {}
-    found: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     everything = [*made.partitions, *made.others]
     for facts in everything:
         if facts.topic is not None and facts.topic not in INTERNAL_TOPICS:
-            found[facts.topic] = names.topic(facts.topic)
+            replacements[facts.topic] = names.topic(facts.topic)
         for row in facts.transactions:
             if row.transactionalId:
-                found[row.transactionalId] = names.transactional_id(row.transactionalId)
-    for path in (*made.paths, *(each.path for each in made.directories), *(facts.path for facts in everything)):
+                replacements[row.transactionalId] = names.transactional_id(row.transactionalId)
+    for path in (
+        *made.paths,
+        *(identified.path for identified in made.directories),
+        *(facts.path for facts in everything),
+    ):
         directory = os.path.dirname(path) if path != "-" else ""
-        for each in (path, directory, os.path.abspath(path)):
-            if each and each != "-":
-                found.setdefault(each, names.path(each))
-    return found
+        for text in (path, directory, os.path.abspath(path)):
+            if text and text != "-":
+                replacements.setdefault(text, names.path(text))
+    return replacements
 
 
 def _any_of(texts: dict[str, str]) -> re.Pattern[str] | None:

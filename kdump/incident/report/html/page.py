@@ -100,10 +100,10 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
             for facts in made.partitions
             for each in facts.differences
         ][:GAPS],
-        "unread": [names.clean(text) for text in totals.unread[:UNREAD]],
+        "unread": [names.clean(line) for line in totals.unread[:UNREAD]],
         "unread_more": max(0, len(totals.unread) - UNREAD),
-        "notes": [names.clean(text) for text in totals.notes[:UNREAD]]
-        + [names.clean(text) for facts in made.partitions for text in facts.notes][:UNREAD],
+        "notes": [names.clean(line) for line in totals.notes[:UNREAD]]
+        + [names.clean(line) for facts in made.partitions for line in facts.notes][:UNREAD],
         "groups": _by_severity(section),
     }
 
@@ -152,17 +152,17 @@ def _held(made: PostMortem, names: PageLabels) -> Iterator[str]:
         hidden = ended.logEndOffset - ended.lastStableOffset
         if hidden > 0:
             state = "hanging" if ended.hanging else "open"
-            text = f"{names.of(facts)}: consumers with read_committed stop at offset {ended.lastStableOffset:,}, "
-            yield text + f"{hidden:,} before the end: a transaction of producer {ended.heldBy} is {state}"
+            sentence = f"{names.of(facts)}: consumers with read_committed stop at offset {ended.lastStableOffset:,}, "
+            yield sentence + f"{hidden:,} before the end: a transaction of producer {ended.heldBy} is {state}"
 
 
-def _directory(each: Any, names: PageLabels) -> str:
-    identity = each.identity
-    words = [names.clean(each.path)]
+def _directory(directory: Any, names: PageLabels) -> str:
+    identity = directory.identity
+    words = [names.clean(directory.path)]
     words += [f"cluster {names.clean(identity['cluster.id'])}"] if "cluster.id" in identity else []
     words += [f"node {names.clean(identity['node.id'])}"] if "node.id" in identity else []
     ends = {True: "shut down cleanly", False: "no clean shutdown: the broker is running or has crashed"}
-    words += [ends[each.clean]] if each.clean is not None else []
+    words += [ends[directory.clean]] if directory.clean is not None else []
     return ", ".join(words)
 
 
@@ -195,10 +195,10 @@ def _row(facts: PartitionFacts, names: PageLabels) -> dict[str, str]:
 
 def _gaps(made: PostMortem, names: PageLabels) -> list[tuple[str, str, str, str]]:
     """Return partition, offsets, size and reason of each offset gap: gaps at damage first, then the largest."""
-    found = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
-    found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))
+    gaps = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
+    gaps.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))
     rows = []
-    for facts, gap in found[:GAPS]:
+    for facts, gap in gaps[:GAPS]:
         why = "damaged bytes there" if gap.is_damage else "the topic is compacted" if facts.is_compacted else ""
         where = f"{gap.first:,}..{gap.last:,}" if gap.size > 1 else f"{gap.first:,}"
         rows.append((names.of(facts), where, f"{gap.size:,}", why or "no damage next to it"))

@@ -88,7 +88,7 @@ def report(
     names = PageLabels(made, redaction, zone)
     drawn = draw_charts(made, names)
     section = evidence(made, names, options)
-    text = page(made, drawn, section, names, clean(title) if title else _title(made, names)).encode(
+    html = page(made, drawn, section, names, clean(title) if title else _title(made, names)).encode(
         "utf-8", "backslashreplace"
     )
     written: list[str] = []
@@ -96,8 +96,8 @@ def report(
         options.show("writing charts")
         written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
     with page_file.writing() as file:
-        file.write(text)
-    return ReportFiles(out, len(text), written, made)
+        file.write(html)
+    return ReportFiles(out, len(html), written, made)
 
 
 def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
@@ -120,8 +120,8 @@ def _require(module: str, extra: str) -> Any:
 
 
 def _picture(directory: OutputDirectory, chart: Chart, chart_format: str) -> str:
-    text = svg(chart, alone=True)
-    data = _require("vl_convert", "charts").svg_to_png(text, scale=2) if chart_format == "png" else text.encode()
+    drawn = svg(chart, alone=True)
+    data = _require("vl_convert", "charts").svg_to_png(drawn, scale=2) if chart_format == "png" else drawn.encode()
     name = f"{chart.name}.{chart_format}"
     directory.write(name, data)
     return directory.path(name)

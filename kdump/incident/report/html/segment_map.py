@@ -45,9 +45,9 @@ class SegmentMaps:
         self.names = names
         self.rows: list[tuple[PartitionFacts, SegmentFacts]] = []
         drawn = sorted((facts for facts in made.partitions if facts.segments), key=_worst)
-        found = [(facts, segment) for facts in drawn for segment in facts.segments if segment.size]
+        segments = [(facts, segment) for facts in drawn for segment in facts.segments if segment.size]
         self.all = sum(facts.segmentCount for facts in made.partitions)
-        self.rows = found if len(found) <= SEGMENTS else _chosen(drawn)
+        self.rows = segments if len(segments) <= SEGMENTS else _chosen(drawn)
         self.max_cells = max(24, CELLS // max(1, len(self.rows)))
         self.producers = self._producers()
         self.valid = VALID if not made.totals.not_in_bundle[CHECKSUMS] else UNVERIFIED
@@ -72,7 +72,7 @@ class SegmentMaps:
 
     def charts(self, by: str) -> list[Chart]:
         """Draw the map by one of BY, as charts of one page each."""
-        return [self._chart(by, number, self.rows[at : at + ROWS]) for number, at in enumerate(self._starts())]
+        return [self._chart(by, number, self.rows[start : start + ROWS]) for number, start in enumerate(self._starts())]
 
     def _starts(self) -> range:
         return range(0, len(self.rows), ROWS)
@@ -85,12 +85,12 @@ class SegmentMaps:
             labels.append(unlike(f"{self.names.of(facts)}{base}  {size_text(segment.size)}", labels))
             marks += [self._mark(by, row, facts, segment, cell) for cell in self._cells(by, facts, segment)]
             if by == "finding":  # the worst is drawn last, so that it is visible
-                for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity)):
+                for mark in sorted(segment.marks, key=lambda mark: -SEVERITIES.index(mark.severity)):
                     more = f" and {count_text(mark.findings - 1, 'more finding')}" if mark.findings > 1 else ""
                     tip = {"finding": f"{mark.severity} {mark.code}{more}"}
                     marks.append(_place(row, segment, mark.start, mark.end, mark.severity, tip))
             if by == "transaction":
-                marks += [_place(row, segment, *each) for each in _unended(facts, segment)]
+                marks += [_place(row, segment, *place) for place in _unended(facts, segment)]
         more = f"-{number + 1}" if len(self.rows) > ROWS else ""
         panel = Panel(0, 100, PERCENT, marks, "% of the file", labels)
         return Chart(f"map-{by}{more}", f"Segments by {TITLES[by]}", "", [panel], used(self._colours(by), marks))
@@ -179,15 +179,15 @@ def _worst(facts: PartitionFacts) -> tuple[int, int, int]:
 
 def _chosen(drawn: list[PartitionFacts]) -> list[tuple[PartitionFacts, SegmentFacts]]:
     """Return each partition's segments with findings and its newest segments, as many as there is room for."""
-    room = max(1, SEGMENTS // max(1, len(drawn)))
-    found: list[tuple[PartitionFacts, SegmentFacts]] = []
+    most = max(1, SEGMENTS // max(1, len(drawn)))
+    chosen: list[tuple[PartitionFacts, SegmentFacts]] = []
     for left, facts in zip(range(len(drawn), 0, -1), drawn):
-        room = max(1, (SEGMENTS - len(found)) // left)
-        marked = [each for each in facts.segments if any(mark.severity != "info" for mark in each.marks)][:room]
+        most = max(1, (SEGMENTS - len(chosen)) // left)
+        marked = [each for each in facts.segments if any(mark.severity != "info" for mark in each.marks)][:most]
         others = [each for each in facts.segments if each not in marked]
-        kept = marked + others[len(others) - (room - len(marked)) :] if room > len(marked) else marked
-        found += [(facts, each) for each in facts.segments if each in kept and each.size]
-    return found[:SEGMENTS]
+        kept = marked + others[len(others) - (most - len(marked)) :] if most > len(marked) else marked
+        chosen += [(facts, each) for each in facts.segments if each in kept and each.size]
+    return chosen[:SEGMENTS]
 
 
 def _base(segment: SegmentFacts, names: PageLabels) -> str:

@@ -41,12 +41,12 @@ def _brief(size: int) -> str:
 def _histogram(title: str, counts: array[int], show: Callable[[int], str]) -> Panel:
     labels: list[str] = []
     marks, notes = [], []
-    for row, each in enumerate(size_classes(counts)):
-        first, last = show(each.first), "" if each.last is None else show(each.last)
+    for row, size_class in enumerate(size_classes(counts)):
+        first, last = show(size_class.first), "" if size_class.last is None else show(size_class.last)
         labels.append(unlike(first if first == last else f"{first}..{last}", labels))
-        tip = {title: f"{each.first:,}.." + ("" if each.last is None else f"{each.last:,}")}
-        marks.append(Mark(0, each.amount, palette.BLUE, tip | {"batches": f"{each.amount:,}"}, row))
-        notes.append(Note(each.amount, row, f"{each.amount:,}"))
+        tip = {title: f"{size_class.first:,}.." + ("" if size_class.last is None else f"{size_class.last:,}")}
+        marks.append(Mark(0, size_class.amount, palette.BLUE, tip | {"batches": f"{size_class.amount:,}"}, row))
+        notes.append(Note(size_class.amount, row, f"{size_class.amount:,}"))
     end = max((mark.b for mark in marks), default=1) * 1.1
     return Panel(0, end, AMOUNT, marks, "batches", labels, 17, heading=title, notes=notes)
 
@@ -61,9 +61,9 @@ def compression(stats: Stats) -> Chart | None:
         common = {"codec": name, "batches": f"{codec.batches:,}", "records": f"{codec.records:,}", "ratio": ratio}
         for kind, amount in (("stored", codec.storedBytes), ("unpacked", unpacked)):
             if amount:
-                text = size_text(amount) + (f", {ratio}" if kind == "stored" and ratio else "")
+                label = size_text(amount) + (f", {ratio}" if kind == "stored" and ratio else "")
                 marks.append(Mark(0, amount, kind, common | {kind: size_text(amount)}, len(labels)))
-                notes.append(Note(amount, len(labels), text))
+                notes.append(Note(amount, len(labels), label))
                 labels.append(name if kind == "stored" or not codec.storedBytes else "")
     if not marks:
         return None
@@ -77,15 +77,15 @@ def top_keys(stats: Stats, names: PageLabels) -> Chart | None:
     rows = []
     if stats.unknown or stats.keyless:
         return None
-    for each in stats.keys.top(TOP):
-        topic, key = names.key_name(stats, each.item)
-        rows.append((f"{topic}: {key}" if stats.topic is None else key, each))
+    for item in stats.keys.top(TOP):
+        topic, key = names.key_name(stats, item.item)
+        rows.append((f"{topic}: {key}" if stats.topic is None else key, item))
     return _top("top-keys", "Keys with the most records", rows, stats.keys)
 
 
 def top_producers(stats: Stats) -> Chart | None:
     """Draw the producers with the most records."""
-    rows = [(f"producer {each.item}", each) for each in stats.producers.top(TOP) if each.times]
+    rows = [(f"producer {item.item}", item) for item in stats.producers.top(TOP) if item.times]
     return _top("top-producers", "Producers with the most records", rows, stats.producers)
 
 
@@ -94,15 +94,15 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         return None
     labels: list[str] = []
     marks, notes = [], []
-    for row, (label, each) in enumerate(rows):
+    for row, (label, item) in enumerate(rows):
         labels.append(unlike(label, labels))
-        highest = each.times + sketch.error
-        count = f"{each.times:,}" + (f"..{highest:,}" if sketch.error else "")
-        share = f"{100 * each.times / sketch.total:.1f} %" if sketch.total else ""
-        tip = {"name": label, "records": count, "size": size_text(each.weight), "share": share}
-        marks.append(Mark(0, each.times, palette.BLUE, tip, row))
+        highest = item.times + sketch.error
+        count = f"{item.times:,}" + (f"..{highest:,}" if sketch.error else "")
+        share = f"{100 * item.times / sketch.total:.1f} %" if sketch.total else ""
+        tip = {"name": label, "records": count, "size": size_text(item.weight), "share": share}
+        marks.append(Mark(0, item.times, palette.BLUE, tip, row))
         if sketch.error:
-            marks.append(Mark(each.times, highest, palette.MUTED, tip, row, shape=THIN))
+            marks.append(Mark(item.times, highest, palette.MUTED, tip, row, shape=THIN))
         notes.append(Note(highest, row, count))
     last = max(mark.b for mark in marks) * 1.12
     panel = Panel(0, last, AMOUNT, marks, "records", labels, 18, notes=notes)

@@ -45,9 +45,9 @@ def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
     total = by_time()
     for _, time in made.series:
         total.merge(time)
-    found = buckets_of(total)
-    kept, far = main_part([each for each in found if each.last < CALENDAR_END])
-    return kept, [*far, *(each for each in found if each.last >= CALENDAR_END)], total.step
+    buckets = buckets_of(total)
+    kept, far = main_part([bucket for bucket in buckets if bucket.last < CALENDAR_END])
+    return kept, [*far, *(bucket for bucket in buckets if bucket.last >= CALENDAR_END)], total.step
 
 
 def over_time(made: PostMortem, names: PageLabels) -> tuple[list[Chart], list[str]]:
@@ -114,19 +114,19 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     """Draw the bytes and records of a partition by offset, with its offset gaps. Also returns text about what is too
     distant to draw."""
     kept, far = main_part(buckets_of(facts.offsets))
-    texts = [f"{count_text(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
+    texts = [f"{count_text(bucket.records, 'record')} at offsets from {bucket.first:,} on" for bucket in far[:FAR]]
     if not kept:
         return None, texts
     first, last = kept[0].first, kept[-1].last
     if facts.ended is not None and facts.ended.logEndOffset is not None:
         last = max(kept[-1].first, min(last, facts.ended.logEndOffset - 1))
     marks: tuple[list[Mark], list[Mark]] = ([], [])
-    for each in _wider(kept, facts.offsets.width):
-        end = min(each.last, last)
-        tip = {"offsets": f"{each.first:,}..{end:,}", "size": size_text(each.bytes)}
-        tip["count"] = count_text(each.records, "record")
-        for number, amount in enumerate((each.bytes, each.records)):
-            marks[number].append(Mark(each.first, end + 1, palette.BLUE, tip, high=amount))
+    for bucket in _wider(kept, facts.offsets.width):
+        end = min(bucket.last, last)
+        tip = {"offsets": f"{bucket.first:,}..{end:,}", "size": size_text(bucket.bytes)}
+        tip["count"] = count_text(bucket.records, "record")
+        for number, amount in enumerate((bucket.bytes, bucket.records)):
+            marks[number].append(Mark(bucket.first, end + 1, palette.BLUE, tip, high=amount))
     gaps = [gap for gap in facts.gaps if gap.last >= first and gap.first <= last]
     for both in marks:
         both += _gaps(gaps, facts)
@@ -148,10 +148,10 @@ def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
     while span > width * BUCKETS:
         width *= 2
     made: dict[int, list[int]] = {}
-    for each in buckets:
-        row = made.setdefault(each.first // width, [0, 0])
-        row[0] += each.bytes
-        row[1] += each.records
+    for bucket in buckets:
+        row = made.setdefault(bucket.first // width, [0, 0])
+        row[0] += bucket.bytes
+        row[1] += bucket.records
     return [Bucket(at * width, (at + 1) * width - 1, size, records) for at, (size, records) in sorted(made.items())]
 
 
@@ -179,7 +179,7 @@ def main_part(buckets: list[Bucket]) -> tuple[list[Bucket], list[Bucket]]:
     """Return the buckets that belong together, and the few outliers that would make a chart of all unreadable: a
     timestamp in the year 2106, an offset with a flipped bit. `buckets` in order."""
     kept, far = list(buckets), []
-    total = sum(each.records for each in kept)
+    total = sum(bucket.records for bucket in kept)
     while len(kept) > 1:
         first, second, before, last = kept[0], kept[1], kept[-2], kept[-1]
         if _is_far(second.first - first.last, last.last - second.first, first.records, total):
