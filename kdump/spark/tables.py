@@ -350,7 +350,7 @@ PRODUCERS = _table(
 )
 REPLICA_DIFFERENCES = _table(
     "replica_differences",
-    "a range of offsets at which the replicas of a partition differ",
+    "a range of offsets at which the replicas of a partition differ, which have the same topic ID",
     [IDENTITY[0]],
     PLACE,
     [
