@@ -27,8 +27,12 @@ from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.walk import RegionObserver, observe
-from kdump.questions.bundle.connect_secrets import connect_bytes
-from kdump.questions.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
+from kdump.questions.bundle.hidden_secrets import (
+    connect_bytes,
+    control_bytes,
+    looks_like_metadata,
+    without_secrets,
+)
 from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
 from kdump.questions.bundle.redact.batches import redacted_batch

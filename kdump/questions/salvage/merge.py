@@ -27,8 +27,7 @@ from kdump.questions.salvage.byte_outcomes import (
     UNUSED,
 )
 from kdump.questions.salvage.reference_copy import ReplicaHistories
-from kdump.questions.salvage.source.file_parts import Disordered
-from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.file_parts import Disordered, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import SourceFile, is_one_bit
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from kdump.check.options import Options
-from kdump.format.count_text import plain_count
+from kdump.format.count_text import first_of, plain_count
 from kdump.io.directory_listing import is_inside, length, real_path
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
@@ -35,18 +35,22 @@ from kdump.questions.salvage.byte_outcomes import (
     ByteRange,
     MissingOffsetRange,
 )
-from kdump.questions.salvage.leader_epochs import EpochsWritten, checkpoint_text
 from kdump.questions.salvage.ledger import SalvageLedger
 from kdump.questions.salvage.merge import Merge
 from kdump.questions.salvage.reference_copy import ReplicaHistories, histories_of
 from kdump.questions.salvage.source.damaged_records import rescue
-from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
-from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
 from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput
 from kdump.questions.salvage.source.survey import OrderedReader, survey
-from kdump.questions.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
+from kdump.questions.salvage.write_segments import (
+    BatchRejected,
+    BatchWriter,
+    EpochsWritten,
+    SegmentWriter,
+    checkpoint_text,
+)
 from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
 
@@ -108,8 +112,6 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
 
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-MAX_UNKNOWN_FILES_LISTED = 5
-"""Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "a startup deletes it; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
@@ -277,9 +279,7 @@ class PartitionRun:
             for target in given.misnamed:
                 yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
             if given.unknown_names:
-                shown = ", ".join(given.unknown_names[:MAX_UNKNOWN_FILES_LISTED])
-                more = len(given.unknown_names) - MAX_UNKNOWN_FILES_LISTED
-                which = f"{shown} and {more} more" if more > 0 else shown
+                which = first_of(given.unknown_names)
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
     def _all_readers(self) -> list[SalvageReader]:

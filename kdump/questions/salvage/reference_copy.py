@@ -19,16 +19,6 @@ from kdump.questions.find_copies import Copy
 
 
 @dataclass
-class Divergence:
-    """Where a copy (by its number) diverges from the reference copy: nothing from `offset` on is used. `reason` states
-    what decided that."""
-
-    copy: int
-    offset: int
-    reason: str
-
-
-@dataclass
 class ReplicaHistories:
     """The decisions about the copies. `epochs`: those of the reference copy, empty if it has none;
     `from_checkpoint`: they are from its leader-epoch-checkpoint, not from its batches in order of position. `stop`:
@@ -37,7 +27,9 @@ class ReplicaHistories:
     order: list[int]
     """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
     epochs: Sequence[StoredEpoch] = field(default_factory=list)
-    divergences: dict[int, Divergence] = field(default_factory=dict)
+    divergences: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By copy, where it diverges from the reference copy, so that nothing from this offset on is used, and what decided
+    that."""
     from_checkpoint: bool = True
     stop: int | None = None
     notes: list[str] = field(default_factory=list)
@@ -46,8 +38,8 @@ class ReplicaHistories:
         """Return why a batch of a copy (an index in `order`) belongs to another history; empty if it does not. No batch
         in live segments of the reference copy does: the caller passes -1 as their epoch."""
         divergence = self.divergences.get(copy)
-        if divergence is not None and last >= divergence.offset:
-            return divergence.reason
+        if divergence is not None and last >= divergence[0]:
+            return divergence[1]
         own = epoch_for_offset(self.epochs, base)
         if epoch < 0 or own is None or own == epoch:
             return ""
@@ -82,10 +74,10 @@ def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, 
     pair = diff.pairs[(min(one, other), max(one, other))]
     divergence = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
     known = made.divergences.get(place)
-    if divergence is None or (known is not None and known.offset <= divergence):
+    if divergence is None or (known is not None and known[0] <= divergence):
         return
     higher = made.divergences.get(above)
-    if higher is not None and higher.offset <= divergence:
+    if higher is not None and higher[0] <= divergence:
         return  # that copy has diverged already, and decides nothing here
     batches = pair.batches_at.get(divergence, (None, None))
     epochs = [None if each is None else each.leaderEpoch for each in batches]
@@ -101,13 +93,13 @@ def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, 
         choose = "run kdump diff to see how they differ, and choose one with --prefer PATH"
         if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):
-                made.divergences[each] = Divergence(each, divergence, f"{both}, and nothing shows which is right")
+                made.divergences[each] = divergence, f"{both}, and nothing shows which is right"
             made.notes.append(f"{both}: from there on, neither fills gaps; {choose}")
             return
         made.stop = divergence if made.stop is None else min(made.stop, divergence)
         made.notes.append(f"{both}: from there on, nothing is written; {choose}")
         return
-    made.divergences[place] = Divergence(place, divergence, reason)
+    made.divergences[place] = divergence, reason
 
 
 def _newest(facts: CopyFacts) -> int:

@@ -38,7 +38,7 @@ from kdump.questions.salvage.byte_outcomes import (
 )
 from kdump.questions.salvage.merge import EQUAL, EQUAL_EXCEPT
 from kdump.questions.salvage.source.batch_index import BatchIndex
-from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.file_parts import LostOffsets
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES, numbers_in

@@ -16,7 +16,7 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE
 from kdump.format.metadata_names import ACL_RESOURCE, CONFIG_RESOURCE, PATTERN
 from kdump.log.pseudonyms import WILDCARD, Pseudonyms
-from kdump.questions.bundle.metadata_secrets import MASK
+from kdump.questions.bundle.hidden_secrets import MASK
 from kdump.state.effective_config import is_public
 
 Values = dict[str, Any]

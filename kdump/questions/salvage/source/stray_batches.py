@@ -18,8 +18,7 @@ from typing import NamedTuple
 from kdump.log.header_candidate import REACH
 from kdump.questions.salvage.byte_outcomes import CONTRADICTS
 from kdump.questions.salvage.source.batch_index import ALONE, FIXED, BatchIndex, IndexedBatch
-from kdump.questions.salvage.source.file_parts import Disordered, LostBytes
-from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.file_parts import Disordered, LostBytes, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import MISFIT, SalvageReader
 
 BITS = 63

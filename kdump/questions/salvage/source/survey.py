@@ -19,8 +19,7 @@ from kdump.log.header_candidate import REACH
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.salvage.byte_outcomes import LOST, UNREAD
 from kdump.questions.salvage.source.batch_index import ALONE, FIXED, RESCUED, BatchIndex, IndexedBatch
-from kdump.questions.salvage.source.file_parts import Disordered, LostBytes
-from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.file_parts import Disordered, LostBytes, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import CHANGED, SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT, with_fields, without_sign
 from kdump.questions.salvage.source.stray_batches import OrderedRanges, StrayBatchPlacement, SurveyedFile
