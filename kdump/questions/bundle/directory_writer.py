@@ -85,11 +85,11 @@ class _Copier:
         return log._replace(blocks=blocks.end(), records=records, hashes=hashes)
 
     def located(self, rows: StoredRows) -> StoredRows:
-        found = RowsWriter(self.container)
+        copied = RowsWriter(self.container)
         stored: RowsReader[Located] = RowsReader(self.reader, rows, located_of)
-        for each in stored.after(0):
-            found.add(each._replace(frame=self.frame(each.frame)))
-        return found.end()
+        for row in stored.after(0):
+            copied.add(row._replace(frame=self.frame(row.frame)))
+        return copied.end()
 
 
 MAX_SMALL_FILE = 16 << 20
@@ -253,8 +253,8 @@ class DirectoryWriter:
         container = ContainerWriter(out)
         rows = SortedRows()
         for name, file in self._files():
-            found = self._copied(name, file, container) or self._written(name, file, container)
-            rows.add(found.name, row_of(found))
+            stored = self._copied(name, file, container) or self._written(name, file, container)
+            rows.add(stored.name, row_of(stored))
         tree = RowTreeWriter(container)
         for name, row in rows:
             tree.add(name, row)
@@ -301,33 +301,33 @@ class DirectoryWriter:
             return file
         if kind is CLEAN_SHUTDOWN and file.is_directory:  # to a broker it is the same
             return file
-        at = target(os.path.join(self.path, name), source=self.path)
+        source_target = target(os.path.join(self.path, name), source=self.path)
         try:
             if file.seen is None:
-                raise Refused(f"{at.path}: a broken link")
+                raise Refused(f"{source_target.path}: a broken link")
             if not stat.S_ISREG(file.seen.mode):  # to read a pipe would not end
-                raise Refused(f"{at.path}: not a file")
+                raise Refused(f"{source_target.path}: not a file")
             if kind in BATCHES:
-                return self._segment(file, at, kind is KRAFT_SNAPSHOT, container)
+                return self._segment(file, source_target, kind is KRAFT_SNAPSHOT, container)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
-                raise Refused(f"{at.path}: {file.seen.size} bytes are too many for such a file")
-            source = self.options.reading.open(at).source
+                raise Refused(f"{source_target.path}: {file.seen.size} bytes are too many for such a file")
+            source = self.options.reading.open(source_target).source
             if self.options.names is not None:
                 return self._redacted(file, kind, source, container)
-            found, size = self._bytes(source, container)
-            return _with_size(file, size)._replace(contents=found)
+            contents, size = self._bytes(source, container)
+            return _with_size(file, size)._replace(contents=contents)
         except SourceError as error:
-            reason = self._error(str(error).removeprefix(f"{at.path}: "))
+            reason = self._error(str(error).removeprefix(f"{source_target.path}: "))
             self.unread.append(str(error))
             return file._replace(contents=None, error=reason, refused=isinstance(error, Refused))
 
-    def _segment(self, file: StoredFile, at: Target, is_snapshot: bool, container: ContainerWriter) -> StoredFile:
-        records = self._records_writer(file, at, container)
+    def _segment(self, file: StoredFile, segment: Target, is_snapshot: bool, container: ContainerWriter) -> StoredFile:
+        records = self._records_writer(file, segment, container)
         try:
             contents = write_log(
-                at,
-                self.options.reading.open(at),
+                segment,
+                self.options.reading.open(segment),
                 container,
                 self._keep(is_snapshot),
                 checksums=self.options.checksums,
@@ -337,14 +337,14 @@ class DirectoryWriter:
                 run=self._run,
             )
             # What stat showed may be older than what was read.
-            found = file._replace(contents=self._without_error(contents))
-            if not fits(row_of(found)):
+            stored = file._replace(contents=self._without_error(contents))
+            if not fits(row_of(stored)):
                 raise TooManyRows
         except TooManyRows:
-            raise Refused(f"{at.path}: it is damaged in more places than a bundle can describe") from None
+            raise Refused(f"{segment.path}: it is damaged in more places than a bundle can describe") from None
         if records is not None and _is_live_segment(file):
             self.newest = records.newest
-        return found
+        return stored
 
     def _refused(self, name: str, file: StoredFile) -> None:
         """Say again that a file is left out, in a run that does not read it."""
@@ -353,8 +353,8 @@ class DirectoryWriter:
         else:
             self.unread.append(f"{os.path.join(self.path, name)}: {file.error}")
 
-    def _error(self, text: str) -> str:
-        return text if self.options.names is None else self.options.names.error(text)
+    def _error(self, message: str) -> str:
+        return message if self.options.names is None else self.options.names.error(message)
 
     def _without_error(self, log: Log) -> Log:
         return log if log.error is None else log._replace(error=self._error(log.error))
@@ -371,7 +371,7 @@ class DirectoryWriter:
         if contents is None:
             self.left_out += 1
             return file._replace(error=LEFT_OUT, refused=True)
-        pieces = [contents[at : at + PIECE].rstrip(b"\0") for at in range(0, len(contents), PIECE)]
+        pieces = [contents[start : start + PIECE].rstrip(b"\0") for start in range(0, len(contents), PIECE)]
         frames = tuple(map(container.add, pieces))
         return _with_size(file, len(data))._replace(contents=Bytes(frames, len(contents)))
 
@@ -389,11 +389,11 @@ class DirectoryWriter:
         key = self.options.hash_key
         return RecordHasher(container, key) if key is not None and self.known(self.path).compacted else None
 
-    def _records_writer(self, file: StoredFile, at: Target, container: ContainerWriter) -> RecordsWriter | None:
+    def _records_writer(self, file: StoredFile, segment: Target, container: ContainerWriter) -> RecordsWriter | None:
         if not self.options.records:
             return None
         keyed = bool(self.known(self.path).compacted)
-        return RecordsWriter(container, at, self.options.reading, keyed=keyed, before=self._newest_before(file))
+        return RecordsWriter(container, segment, self.options.reading, keyed=keyed, before=self._newest_before(file))
 
     def _keep(self, is_snapshot: bool) -> Keep:
         topic = partition(self.path).topic

@@ -95,7 +95,7 @@ def _hidden(record: Record) -> list[Mask] | None:
     names: tuple[str, ...] = SECRET_FIELDS.get(decoded.name, ())
     if decoded.name == CONFIG and not is_public(decoded.values):
         names = ("value",)
-    return [(record.value_start + at, mask) for name in names for at, mask in _masks(name, spans)]
+    return [(record.value_start + start, mask) for name in names for start, mask in _masks(name, spans)]
 
 
 def _hidden_of_newer(record: MetadataRecord, value: bytes, value_start: int) -> list[Mask]:
@@ -169,8 +169,8 @@ def _secrets(data: bytes, start: int, key: str) -> Iterator[tuple[int, int]]:
         name, value = _scalar(pair[1]), _scalar(pair[2])
         if hides(name, value, key):
             quoted = pair[2].startswith(b'"')
-            at, end = pair.start(2) + quoted, pair.end(2) - quoted
-            yield start + at, end - at
+            begin, end = pair.start(2) + quoted, pair.end(2) - quoted
+            yield start + begin, end - begin
 
 
 def _scalar(data: bytes) -> Any:

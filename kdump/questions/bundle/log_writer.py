@@ -69,7 +69,7 @@ def _schemas_without_secrets(batch: Batch) -> bytes | None:
     if not isinstance(batch, DefaultRecordBatch) or not batch.crcValid:
         return None
     try:
-        same = all(kept_schema_record(each, None) == (each.key, each.value) for each in records(batch))
+        same = all(kept_schema_record(record, None) == (record.key, record.value) for record in records(batch))
     except Unclear:
         return None
     return None if batch.problems else _complete(batch) if same else redacted_batch(batch, SCHEMAS_TOPIC, None)
@@ -119,7 +119,7 @@ def write_log(
         observe(regions_of_log, [*observers, writer], run)
         writer.end()
     unreadable = tuple(getattr(source, "unreadable", ()))
-    known = None if records is None else records.end()
+    known_records = None if records is None else records.end()
     hashed = None if hashes is None else hashes.writer.end()
     return Log(
         writer.position,
@@ -129,7 +129,7 @@ def write_log(
         writer.is_incomplete,
         writer.is_redacted,
         checksums,
-        known,
+        known_records,
         hashed,
         totals.finished().row(),
     )
@@ -184,9 +184,9 @@ class _LogWriter(RegionObserver):
         elif self.keep.hides and "header" in row:
             row["header"] = row["header"]._replace(crc=0)
             row |= {"computedCrc": 1} if "computedCrc" in row else {}
-        text = json.dumps(row, separators=(",", ":"))
-        self._rows.append(text)
-        self._rows_size += len(text) + 1
+        line = json.dumps(row, separators=(",", ":"))
+        self._rows.append(line)
+        self._rows_size += len(line) + 1
         self.position = region.end
         if self._payload_size >= MAX_PAYLOAD or self._rows_size >= MAX_PAYLOAD:
             self.end()
@@ -199,8 +199,8 @@ class _LogWriter(RegionObserver):
         self._payload.append(kept)
         self._payload_size += len(kept)
 
-    def _add_run(self, run: BatchRun) -> None:
-        heads, buffer = run.headers, run.buffer
+    def _add_run(self, batches: BatchRun) -> None:
+        heads, buffer = batches.headers, batches.buffer
         size = BATCH_HEADER.size
         only_control = self.keep.only_control
         attributes = heads.column(ATTRIBUTES)
@@ -208,7 +208,7 @@ class _LogWriter(RegionObserver):
         for row, start in enumerate(heads.column(BATCH_START)):
             kept = None
             if not only_control or attributes[row] & CONTROL.mask:
-                kept = self.keep.bytes_of(run.batch(start))
+                kept = self.keep.bytes_of(batches.batch(start))
             if kept is not None:
                 self._headers += kept[:size]
                 self._keep(memoryview(kept)[size:])
@@ -238,9 +238,11 @@ class _LogWriter(RegionObserver):
     def _write(self, kind: str, frame: Frame, complete: Frame | None) -> None:
         parts = self._payload
         if kind == REDACTED:
-            parts = [part for each in self._payload for part in (SIZE.pack(len(each)), each)]
+            parts = [part for batch in self._payload for part in (SIZE.pack(len(batch)), batch)]
         view = memoryview(b"".join(parts))
-        payload = tuple(self.container.add(view[at : at + MAX_PAYLOAD]) for at in range(0, len(view), MAX_PAYLOAD))
+        payload = tuple(
+            self.container.add(view[start : start + MAX_PAYLOAD]) for start in range(0, len(view), MAX_PAYLOAD)
+        )
         block = Block(kind, self._start, self.position - self._start, frame, complete, payload)
         self.blocks.add(block)
         self.is_incomplete |= block.is_incomplete

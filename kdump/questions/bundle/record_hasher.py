@@ -23,10 +23,10 @@ class RecordHasher:
         """Return a function that does as `keep` does, and hashes the records of a batch that is not kept."""
 
         def kept(batch: Batch) -> bytes | None:
-            found = keep(batch)
-            if found is None:
+            data = keep(batch)
+            if data is None:
                 self._hash(batch)
-            return found
+            return data
 
         return kept
 

@@ -64,22 +64,22 @@ class RecordsWriter(RegionObserver):
                 read_wrapper(region)
             self._judge(region)
 
-    def _add_run(self, run: BatchRun) -> None:
-        heads = run.headers
+    def _add_run(self, batches: BatchRun) -> None:
+        heads = batches.headers
         row = 0
         while row < len(heads):
             stop = is_plain_batch(heads, row, len(heads), FLAGS, FURTHEST)
             row = first_record_suspect(heads, row, stop, self.limits, keyed=self.keyed)
             if row < len(heads):
-                self._judge(run.batch(heads.of(row, BATCH_START)))
+                self._judge(batches.batch(heads.of(row, BATCH_START)))
             row += 1
 
     def _judge(self, batch: Batch) -> None:
-        found = verdict(self.target, batch, keyed=self.keyed)
-        if found.problems:
-            found = found._replace(records=sum(1 for _ in records(batch, values=False)))
-        if found != RecordVerdict((), (), None):
-            row = json.dumps(verdict_row(batch.position, found), separators=(",", ":"))
+        judged = verdict(self.target, batch, keyed=self.keyed)
+        if judged.problems:
+            judged = judged._replace(records=sum(1 for _ in records(batch, values=False)))
+        if judged != RecordVerdict((), (), None):
+            row = json.dumps(verdict_row(batch.position, judged), separators=(",", ":"))
             self._first = self._first if self._rows else batch.position
             self._rows.append(row)
             self._size += len(row)

@@ -39,7 +39,7 @@ def bundle_note(bundle: Bundle) -> str:
     lacks = "records of clients" if not made.topics else "records of other topics"
     what = [lacks] if made.internal else ["records"]
     what += ["results of checksums"] if made.depth == "headers" else []
-    text = f"{path_text(bundle.path)}: a bundle of {sources} on {made.host}, made {iso(made.created)}"
-    text += f"; it has no {' and no '.join(what)}"
-    text += "; its names are replaced" if made.redacted is not None else ""
-    return text if made.complete else f"{text}. IT IS NOT COMPLETE: run kdump bundle again"
+    note = f"{path_text(bundle.path)}: a bundle of {sources} on {made.host}, made {iso(made.created)}"
+    note += f"; it has no {' and no '.join(what)}"
+    note += "; its names are replaced" if made.redacted is not None else ""
+    return note if made.complete else f"{note}. IT IS NOT COMPLETE: run kdump bundle again"

@@ -198,7 +198,7 @@ class _BundleWriter:
     def run(self) -> None:
         self.place.manifest(self.manifest)
         for number, source in enumerate(self.sources):
-            there = {self._directory(number, *found) for found in self._walk(source)}
+            there = {self._directory(number, *directory) for directory in self._walk(source)}
             removed = self.place.keep_only(number, there)
             self.summary.removed += removed if self.is_again else 0
         self.place.manifest({**self.manifest, "complete": True})

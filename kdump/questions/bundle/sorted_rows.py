@@ -34,10 +34,10 @@ class SortedRows:
 
     def add(self, name: str, row: Any) -> None:
         """Add a row, an object of JSON's types."""
-        text = json.dumps(row, separators=(",", ":"))
-        self._rows.append((name, text))
+        line = json.dumps(row, separators=(",", ":"))
+        self._rows.append((name, line))
         self._count += 1
-        self._size += len(name) + len(text)
+        self._size += len(name) + len(line)
         if self._size >= MAX_HELD:
             self._compress()
 
@@ -46,15 +46,15 @@ class SortedRows:
         rows = iter(sorted(self._rows))
         self._rows, self._size = [], 0
         pieces = []
-        while lines := [f"{json.dumps(name)}\t{text}" for name, text in islice(rows, PIECE_ROWS)]:
+        while lines := [f"{json.dumps(name)}\t{line}" for name, line in islice(rows, PIECE_ROWS)]:
             pieces.append(compress("\n".join(lines).encode()))
         self._parts.append(pieces)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and rows. No row may be added meanwhile."""
         self._rows.sort()
-        for name, text in merge(self._rows, *map(_rows_of, self._parts)):
-            yield name, json.loads(text)
+        for name, line in merge(self._rows, *map(_rows_of, self._parts)):
+            yield name, json.loads(line)
 
 
 def _rows_of(pieces: list[bytes]) -> Iterator[tuple[str, str]]:

@@ -221,27 +221,27 @@ def difference_objects(diff: Diff) -> Iterator[Object]:
     """Yield each difference of each pair, in order."""
     for (left, right), pair in diff.pairs.items():
         paths = diff.copies[left].path, diff.copies[right].path
-        for each in pair.differences:
-            yield _difference(diff, each, paths)
+        for difference in pair.differences:
+            yield _difference(diff, difference, paths)
 
 
-def _difference(diff: Diff, each: DifferingRange, paths: tuple[str, str]) -> Object:
+def _difference(diff: Diff, difference: DifferingRange, paths: tuple[str, str]) -> Object:
     return answer_object(
         of_fact(
             CopyDifference,
-            each,
+            difference,
             topic=diff.topic,
             partition=diff.partition,
-            isDivergence=each.parts,
+            isDivergence=difference.parts,
             left=paths[0],
             right=paths[1],
-            lacking=None if each.lacking is None else paths[each.lacking],
-            offset=each.first,
-            lastOffset=each.last,
-            leftFile=None if each.left is None else each.left.file,
-            leftPosition=None if each.left is None else each.left.position,
-            rightFile=None if each.right is None else each.right.file,
-            rightPosition=None if each.right is None else each.right.position,
+            lacking=None if difference.lacking is None else paths[difference.lacking],
+            offset=difference.first,
+            lastOffset=difference.last,
+            leftFile=None if difference.left is None else difference.left.file,
+            leftPosition=None if difference.left is None else difference.left.position,
+            rightFile=None if difference.right is None else difference.right.file,
+            rightPosition=None if difference.right is None else difference.right.position,
             samples=[
                 SampleRecord(
                     sample.offset,
@@ -249,7 +249,7 @@ def _difference(diff: Diff, each: DifferingRange, paths: tuple[str, str]) -> Obj
                     _row(sample.left, sample.sizes[0]),
                     _row(sample.right, sample.sizes[1]),
                 )
-                for sample in each.samples
+                for sample in difference.samples
             ],
         )
     )
@@ -275,14 +275,14 @@ def diff_object(diff: Diff) -> Object:
             majority=[paths[number] for number in diff.majority],
             truncations=[
                 FollowerTruncation(
-                    paths[each.leader],
-                    paths[each.follower],
-                    each.does.offset,
-                    each.does.loses,
-                    each.does.by,
-                    each.mends,
+                    paths[choice.leader],
+                    paths[choice.follower],
+                    choice.does.offset,
+                    choice.does.loses,
+                    choice.does.by,
+                    choice.mends,
                 )
-                for each in diff.choices
+                for choice in diff.choices
             ],
         )
     )

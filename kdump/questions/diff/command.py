@@ -110,14 +110,14 @@ class DiffCommand:
         began = time.monotonic()
         with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
             check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
-            for found in diff(
+            for compared in diff(
                 self.options.paths,
                 check,
                 hash_key=self.key,
                 is_selected=self.of_topic,
                 on_unpaired=self._add_unpaired,
             ):
-                self._found(found)
+                self._found(compared)
         self._end(time.monotonic() - began)
         self.output.flush()
         if unreadable() or self.counts[None] > self.gone:
@@ -139,8 +139,8 @@ class DiffCommand:
         self.counts[diff.relation] += 1
         self.gone += diff.relation is None and diff.has_deleted_segment
         for copy in diff.copies:
-            for text in copy.unread:
-                self._note_unread(SourceError(text))
+            for problem in copy.unread:
+                self._note_unread(SourceError(problem))
         self.sink.add(diff)
 
     def _end(self, seconds: float) -> None:
@@ -163,7 +163,7 @@ class DiffCommand:
         self.sink.end()
 
     def _report_lone(self) -> None:
-        for number, text in enumerate(self.unpaired):
-            self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
+        for number, message in enumerate(self.unpaired):
+            self.notes.add("", message, quiet=number >= MAX_UNPAIRED)
         if len(self.unpaired) > MAX_UNPAIRED:
             print_error(f"… and {len(self.unpaired) - MAX_UNPAIRED} more partitions that are only in one of the paths")

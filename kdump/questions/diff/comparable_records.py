@@ -36,13 +36,13 @@ class ComparableRecord(NamedTuple):
 def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRecord]:
     """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
     and batch.problems gives the reason. `hash_key`: yield them hashed under this key."""
-    found = _rows(batch)
+    plain = _rows(batch)
     if isinstance(batch, RedactedBatch):
         # Comparable only with records whose names were replaced under the same key.
-        return (hash_record(HashKey(b"", f"redacted under {batch.key}"), row) for row in found)
+        return (hash_record(HashKey(b"", f"redacted under {batch.key}"), row) for row in plain)
     if hash_key is None or batch.lacks:
-        return found
-    return (hash_record(hash_key, row) for row in found)
+        return plain
+    return (hash_record(hash_key, row) for row in plain)
 
 
 def _rows(batch: Batch) -> Iterator[ComparableRecord]:
@@ -141,5 +141,5 @@ def is_hidden(row: ComparableRecord, other: ComparableRecord) -> bool:
     values: tuple[Any, Any] = (row.value, other.value)
     if HIDDEN in values:
         return True
-    keys = {each.key if isinstance(each, RecordHash) else None for each in values}
+    keys = {value.key if isinstance(value, RecordHash) else None for value in values}
     return len(keys) > 1

@@ -64,7 +64,7 @@ class _Pair:
         one, other = left.run, right.run
         if one is None or other is None or self.found.diverged_at is not None or self.unlike == (one, other):
             return False
-        if any(isinstance(each, StoredRun) and each.has_unknown_checksum for each in (one, other)):
+        if any(isinstance(batches, StoredRun) and batches.has_unknown_checksum for batches in (one, other)):
             return False
         size = min(left.stop - left.at, right.stop - right.at)
         # Memoryviews are compared byte by byte, which is slow; bytes.startswith is faster.

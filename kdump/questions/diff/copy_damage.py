@@ -44,13 +44,15 @@ class OffsetGap(NamedTuple):
 
     def is_as(self, other: OffsetGap) -> bool:
         """Return True if both are damaged in the same way, byte for byte."""
-        mine, theirs = ([(each.kind, each.place.size, each.digest) for each in hole.damages] for hole in (self, other))
+        mine, theirs = (
+            [(damage.kind, damage.place.size, damage.digest) for damage in hole.damages] for hole in (self, other)
+        )
         return mine == theirs and self.places == other.places == len(mine) and not (self.unread or other.unread)
 
     @property
     def is_known(self) -> bool:
         """Whether all of its damage can be compared with that of another copy."""
-        return all(each.digest is not None for each in self.damages)
+        return all(damage.digest is not None for damage in self.damages)
 
 
 class EpochInBatches(NamedTuple):

@@ -55,7 +55,7 @@ class CopyFacts:
         cache = LeaderEpochFileCache()
         cache.load(self.epochs or [])
         if self.epochs is None:
-            cache.load([EpochEntry(each.epoch, each.offset) for each in self.batchEpochs])
+            cache.load([EpochEntry(batch.epoch, batch.offset) for batch in self.batchEpochs])
         return tuple(cache.entries)
 
     def checkpoint_epoch(self, offset: int) -> int | None:
@@ -92,4 +92,4 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
 def _checkpoint(copy: Copy) -> list[EpochEntry] | None:
     if copy.epochs is None or first_falling(copy.epochs) is not None:
         return None
-    return [EpochEntry(each.epoch, each.startOffset) for each in copy.epochs]
+    return [EpochEntry(entry.epoch, entry.startOffset) for entry in copy.epochs]

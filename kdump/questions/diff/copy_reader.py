@@ -145,9 +145,9 @@ class CopyReader:
             assert self.target is not None
             base, last = batch.baseOffset or 0, self.last
             self.last = base - 1 if self._taken is None else self._taken
-            found = self._damage(batch, batch.problems[0].reason)
+            damage = self._damage(batch, batch.problems[0].reason)
             if self.last == last and len(self.undecoded) < MAX_KEPT:
-                self.undecoded.append(Undecoded(base, last, found))
+                self.undecoded.append(Undecoded(base, last, damage))
         self.records_seen += batch.possible_records
         if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
             assert self.target is not None
@@ -159,12 +159,12 @@ class CopyReader:
         if epoch >= 0 and len(self.epochs) < MAX_KEPT:
             self.epochs.append(EpochInBatches(epoch, base, place))
 
-    def _to(self, at: int) -> None:
+    def _to(self, position: int) -> None:
         """Move to the batch at `at` in the run, or to the next one after the run."""
         self._batch = self._rows = self._row = self.hole = self._taken = None
         self.consumed = False
-        self.at = at
-        if at >= self.stop:
+        self.at = position
+        if position >= self.stop:
             self._next()
         elif self._pending_count and self.batch is not None:
             self._found(self.batch.baseOffset or 0)
@@ -245,9 +245,9 @@ class CopyReader:
     def _valid_part(self, batch_run: BatchRun) -> int:
         """Return where the run ends in its buffer, without its last batch if that one skips offsets: no other batch of
         it can."""
-        run = batch_run.run
-        before = self._expected - 1 if run.batches == 1 else run.before
-        if not self._leaps(batch_run.end, before + 1, run.last_offset + 1, run.last_offset):
+        checked = batch_run.run
+        before = self._expected - 1 if checked.batches == 1 else checked.before
+        if not self._leaps(batch_run.end, before + 1, checked.last_offset + 1, checked.last_offset):
             return batch_run.stop
         for batch in batch_run.batches():
             if batch.end == batch_run.end and batch.header.baseOffset > before + 1:
@@ -330,12 +330,12 @@ class CopyReader:
         place = FilePosition(self.target.path, region.position, region.size)
         self.damaged += 1
         self._pending_count += 1
-        found = UnreadableSpan(kind, place, reason, damage_digest(region, self._reader.window))
+        span = UnreadableSpan(kind, place, reason, damage_digest(region, self._reader.window))
         if len(self._pending) < MAX_KEPT:
-            self._pending.append(found)
+            self._pending.append(span)
         if len(self.damages) < MAX_KEPT:
-            self.damages.append(found)
-        return found
+            self.damages.append(span)
+        return span
 
     def _finish(self) -> None:
         """Handle the end. A single torn or zero region there, as a crash, a copy or preallocation leaves it, is not

@@ -78,10 +78,10 @@ class DifferenceCollector:
         if hidden and not names and not self._has_other_bytes():
             self.not_compared(mine.offset, mine.offset, 1)
             return
-        found = self._part(RECORDS, None, mine.offset, fields=names)
-        if len(found.samples) < SAMPLES and not hidden and not isinstance(mine.value, RecordHash):
+        part = self._part(RECORDS, None, mine.offset, fields=names)
+        if len(part.samples) < SAMPLES and not hidden and not isinstance(mine.value, RecordHash):
             sizes = tuple((_size(row.key), _size(row.value)) for row in (mine, theirs))
-            found.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
+            part.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
 
     def _has_other_bytes(self) -> bool:
         """Return True if the two current batches, which are not the same, have the same offsets and are not compressed:
@@ -142,19 +142,19 @@ class DifferenceCollector:
             if hole.unread and not hole.damages:
                 self.sum(UNREAD, number, offset, last, records=records)
                 return
-            found = self._part(DAMAGE, number, offset, last=last, records=records)
-            self._at_damage(found, number, hole)
+            difference = self._part(DAMAGE, number, offset, last=last, records=records)
+            self._at_damage(difference, number, hole)
             return
-        found = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
+        difference = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
         if self.absent[number] is None:
-            self._locate(found, offset)
+            self._locate(difference, offset)
         if self.diverged_at is None and not side.sign:
             # If signs of compaction follow, `settle` withdraws this.
             self.diverged_at, self.doubted = offset, number
             self.add_tail(1 - number, records, timestamp)
-        self.absent[number] = found
-        found.last = last
-        found.records += records
+        self.absent[number] = difference
+        difference.last = last
+        difference.records += records
         self.run_of = None
 
     def settle(self) -> None:
@@ -178,11 +178,11 @@ class DifferenceCollector:
         elif one.is_as(other):
             self.sum(DAMAGED_ALIKE, None, one.first, last)
         elif one.first == other.first and one.damages and other.damages:
-            found = self._part(DAMAGE, None, first)
-            found.records -= 1  # their number is unknown
-            found.last = max(found.last, last)
-            found.left, found.right = one.damages[0].place, other.damages[0].place
-            found.reason = one.damages[0].reason
+            difference = self._part(DAMAGE, None, first)
+            difference.records -= 1  # their number is unknown
+            difference.last = max(difference.last, last)
+            difference.left, difference.right = one.damages[0].place, other.damages[0].place
+            difference.reason = one.damages[0].reason
         else:
             self.sum(UNKNOWN, None, first, last)
 
@@ -206,18 +206,18 @@ class DifferenceCollector:
         records: int = 1,
     ) -> DifferingRange:
         """Add the offsets from `offset` to `last` (default: one offset), at which the copies diverge."""
-        run = self.run_of
-        if run is None or (run.kind, run.lacking) != (kind, lacking):
-            run = DifferingRange(kind, offset, offset, lacking)
-            self._locate(run, offset)
+        part = self.run_of
+        if part is None or (part.kind, part.lacking) != (kind, lacking):
+            part = DifferingRange(kind, offset, offset, lacking)
+            self._locate(part, offset)
             if len(self.runs) < MAX_RUNS:
-                self.runs.append(run)
+                self.runs.append(part)
             else:
                 self.more += 1
-            self.run_of = run
-        run.last = offset if last is None else last
-        run.records += records
-        run.fields = tuple(dict.fromkeys((*run.fields, *fields)))
+            self.run_of = part
+        part.last = offset if last is None else last
+        part.records += records
+        part.fields = tuple(dict.fromkeys((*part.fields, *fields)))
         if kind == RECORDS:
             self.doubted = None
         if kind == RECORDS and self.diverged_at is None:
@@ -225,7 +225,7 @@ class DifferenceCollector:
             for number, side in enumerate(self.sides):
                 if side.row is not None:
                     self.add_tail(number, 1, side.row.timestamp)
-        return run
+        return part
 
     def _locate(self, difference: DifferingRange, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
@@ -255,16 +255,16 @@ class DifferenceCollector:
         fields: tuple[str, ...] = (),
     ) -> None:
         """Add to the single difference that collects all occurrences of this kind."""
-        found = self.sums.get((kind, lacking))
-        if found is None:
-            found = self.sums[(kind, lacking)] = DifferingRange(kind, first, last, lacking)
+        difference = self.sums.get((kind, lacking))
+        if difference is None:
+            difference = self.sums[(kind, lacking)] = DifferingRange(kind, first, last, lacking)
             left, right = (side.place if side.batch is not None else None for side in self.sides)
-            found.left, found.right = left, right
-        found.last = max(found.last, last)
-        found.records += records
-        found.batches += batches
-        if fields and found.fields != fields:
-            found.fields = tuple(dict.fromkeys((*found.fields, *fields)))
+            difference.left, difference.right = left, right
+        difference.last = max(difference.last, last)
+        difference.records += records
+        difference.batches += batches
+        if fields and difference.fields != fields:
+            difference.fields = tuple(dict.fromkeys((*difference.fields, *fields)))
 
     def add_tail(self, number: int, records: int, timestamp: int | None) -> None:
         """Count records that a side has after the divergence."""
@@ -275,12 +275,12 @@ class DifferenceCollector:
 
     def finished(self) -> Comparison:
         """Return the result, once both sides have been read."""
-        for number, found in enumerate(self.absent):
-            if found is not None:
+        for number, difference in enumerate(self.absent):
+            if difference is not None:
                 side = self.sides[number]
                 if side.sign:
-                    found.kind, found.reason = CLEANED, side.sign
-                self.runs.append(found)
+                    difference.kind, difference.reason = CLEANED, side.sign
+                self.runs.append(difference)
         self._undecoded()
         differences = sorted([*self.runs, *self.sums.values()], key=lambda each: each.first)
         relation, shorter = self._relation(differences)
@@ -302,9 +302,9 @@ class DifferenceCollector:
                     del self.sums[(REWRITTEN, None)]
 
     def _relation(self, differences: list[DifferingRange]) -> tuple[str | None, int | None]:
-        if any(each.parts for each in differences):
+        if any(difference.parts for difference in differences):
             return DIVERGENT, None
-        if any(each.kind in (UNREAD, UNKNOWN, NOT_IN_BUNDLE) for each in differences):
+        if any(difference.kind in (UNREAD, UNKNOWN, NOT_IN_BUNDLE) for difference in differences):
             return None, None
         left, right = self.sides
         if left.end_unread or right.end_unread:

@@ -103,10 +103,14 @@ class Comparison:
     @property
     def first(self) -> DifferingRange | None:
         """The first difference that makes the copies divergent."""
-        return min((each for each in self.differences if each.parts), key=lambda each: each.first, default=None)
+        return min(
+            (difference for difference in self.differences if difference.parts),
+            key=lambda difference: difference.first,
+            default=None,
+        )
 
     @property
     def history(self) -> DifferingRange | None:
         """The first divergence that is not damage: where the histories diverge."""
-        found = (each for each in self.differences if each.kind in (RECORDS, MISSING))
-        return min(found, key=lambda each: each.first, default=None)
+        differences = (difference for difference in self.differences if difference.kind in (RECORDS, MISSING))
+        return min(differences, key=lambda difference: difference.first, default=None)

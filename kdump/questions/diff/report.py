@@ -47,11 +47,11 @@ def next_steps(diff: Diff) -> Iterator[str]:
     """Yield what a broker would do, and what you should do."""
     choices = diff.choices
     if diff.relation == SAME:
-        choices = [each for each in choices if each.does.loses]
+        choices = [choice for choice in choices if choice.does.loses]
     if diff.majority:
-        choices = [each for each in choices if each.leader == diff.majority[0]]
-    for each in choices:
-        yield _choice(diff, each)
+        choices = [choice for choice in choices if choice.leader == diff.majority[0]]
+    for choice in choices:
+        yield _choice(diff, choice)
     damaged = [number for number, copy in enumerate(diff.copies) if copy.damaged]
     for number in damaged:
         yield (
@@ -73,28 +73,32 @@ def save_commands(diff: Diff) -> Iterator[str]:
             yield f"kdump inspect {path} --records --offset {diff.history}.. --json > {letter(number)}.jsonl"
 
 
-def _choice(diff: Diff, each: FollowerOutcome) -> str:
-    leader, follower, does = letter(each.leader), letter(each.follower), each.does
-    text = f"{leader} elected: {follower} "
+def _choice(diff: Diff, choice: FollowerOutcome) -> str:
+    leader, follower, does = letter(choice.leader), letter(choice.follower), choice.does
+    outcome = f"{leader} elected: {follower} "
     if does.by == "logStart":
-        return text + f"deletes all its records and restarts at offset {does.offset}, the log start offset of {leader}"
+        return (
+            outcome + f"deletes all its records and restarts at offset {does.offset}, the log start offset of {leader}"
+        )
     if does.offset is None:
-        return text + "has no leader epochs and truncates to its high watermark, which is unknown here"
+        return outcome + "has no leader epochs and truncates to its high watermark, which is unknown here"
     if does.loses:
-        text += f"truncates to offset {does.offset} and loses its offsets {does.offset}..{does.offset + does.loses - 1}"
+        outcome += (
+            f"truncates to offset {does.offset} and loses its offsets {does.offset}..{does.offset + does.loses - 1}"
+        )
     else:
-        text += f"truncates nothing and fetches from offset {does.offset}"
+        outcome += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":
-        text += " (by its high watermark: it has no leader epochs)"
-    pair = diff.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
-    if each.mends is False and pair.first is not None:
+        outcome += " (by its high watermark: it has no leader epochs)"
+    pair = diff.pairs[(min(choice.leader, choice.follower), max(choice.leader, choice.follower))]
+    if choice.mends is False and pair.first is not None:
         offset = pair.first.first
         if pair.first.kind == DAMAGE:
-            text += f"; the damage at offset {offset} stays: no broker repairs it by itself"
+            outcome += f"; the damage at offset {offset} stays: no broker repairs it by itself"
         else:
-            text += f"; the copies still differ at offset {offset}, and no broker detects it"
+            outcome += f"; the copies still differ at offset {offset}, and no broker detects it"
 
-    return text
+    return outcome
 
 
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
@@ -240,51 +244,57 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
                 return
         reported = 0
-        for each in comparison.differences:
-            reported += each.parts
-            if each.parts and reported > MAX_SHOWN and not self.full:
+        for difference in comparison.differences:
+            reported += difference.parts
+            if difference.parts and reported > MAX_SHOWN and not self.full:
                 continue
-            yield from self._difference(each, pair)
+            yield from self._difference(difference, pair)
         left = comparison.more + (max(0, reported - MAX_SHOWN) if not self.full else 0)
         if left:
             yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
-    def _difference(self, each: DifferingRange, pair: tuple[int, int]) -> Iterator[str]:
+    def _difference(self, difference: DifferingRange, pair: tuple[int, int]) -> Iterator[str]:
         one, other = map(letter, pair)
-        lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
-        where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
-        count = count_text(each.records, "record")
-        names = ", ".join(each.fields)
+        lacks = letter(pair[difference.lacking]) if difference.lacking is not None else ""
+        where = (
+            f"offset {difference.first}"
+            if difference.first == difference.last
+            else f"offsets {difference.first}..{difference.last}"
+        )
+        count = count_text(difference.records, "record")
+        names = ", ".join(difference.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
             MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
-            DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
-            CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {each.reason}",
+            DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {difference.reason}",
+            CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {difference.reason}",
             REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
-            LEADER_EPOCH: f"  legal: {count_text(each.batches, 'batch', 'batches')}"
+            LEADER_EPOCH: f"  legal: {count_text(difference.batches, 'batch', 'batches')}"
             f" within {where} differ only in their leader epoch",
             DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
             NOT_IN_BUNDLE: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
         }
-        text = texts.get(each.kind, f"  {where}: both are damaged there in different ways: no comparison is possible")
-        if each.kind == DAMAGE and not each.records:
-            text = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {each.reason}"
-        if each.kind == DAMAGE and not lacks:
-            text = f"  {where}: both are damaged there in different ways: {each.reason}"
-        yield text
-        if each.kind in (RECORDS, MISSING, DAMAGE):
-            for number, place in zip(pair, (each.left, each.right)):
-                if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
+        line = texts.get(
+            difference.kind, f"  {where}: both are damaged there in different ways: no comparison is possible"
+        )
+        if difference.kind == DAMAGE and not difference.records:
+            line = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {difference.reason}"
+        if difference.kind == DAMAGE and not lacks:
+            line = f"  {where}: both are damaged there in different ways: {difference.reason}"
+        yield line
+        if difference.kind in (RECORDS, MISSING, DAMAGE):
+            for number, place in zip(pair, (difference.left, difference.right)):
+                if place is not None and (difference.kind != MISSING or pair[1 - (difference.lacking or 0)] == number):
                     yield (
                         f"    {letter(number)}  batch at byte {place.position}, {plain_count(place.size, 'byte')}"
                         f", of {place.file}"
                     )
-        shown = each.samples[: None if self.full else SAMPLES]
+        shown = difference.samples[: None if self.full else SAMPLES]
         for sample in shown:
             yield from self._sample(sample, pair)
-        if shown and len(shown) < each.records:
-            more = count_text(each.records - len(shown), "more record")
+        if shown and len(shown) < difference.records:
+            more = count_text(difference.records - len(shown), "more record")
             yield f"    … and {more}, which kdump inspect --records shows"
 
     def _sample(self, sample: Sample, pair: tuple[int, int]) -> Iterator[str]:
@@ -299,8 +309,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             return f"timestamp {iso(row.timestamp, self.zone)}"
         if name in ("key", "value"):
             size = sizes[name == "value"]
-            text = bytes_text(getattr(row, name), limit)
-            return f"{name} {text}" + (f" ({plain_count(size, 'byte')})" if size > CELL else "")
+            value = bytes_text(getattr(row, name), limit)
+            return f"{name} {value}" + (f" ({plain_count(size, 'byte')})" if size > CELL else "")
         if name == "headers":
             return f"{plain_count(row.headers[0], 'header')}, {bytes_text(row.headers[1], limit)}"
         return f"{name} {getattr(row, name)}"
@@ -349,12 +359,12 @@ def verdict(diff: Diff) -> tuple[str, str]:
 def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
     """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
     divergence."""
-    known = [dict(copy.history) for copy in diff.copies]
-    for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
+    starts = [dict(copy.history) for copy in diff.copies]
+    for epoch, start in sorted({entry for epochs in starts for entry in epochs.items()}, key=lambda entry: entry[1]):
         if start > offset:
             return
-        have = [n for n, each in enumerate(known) if each.get(epoch) == start]
-        lack = [n for n, copy in enumerate(diff.copies) if epoch not in known[n] and (copy.logEndOffset or 0) > start]
+        have = [n for n, epochs in enumerate(starts) if epochs.get(epoch) == start]
+        lack = [n for n, copy in enumerate(diff.copies) if epoch not in starts[n] and (copy.logEndOffset or 0) > start]
         lack = [n for n in lack if diff.copies[n].logStartOffset <= start]
         if lack and start == offset:
             names = " and ".join(map(letter, have))
@@ -368,10 +378,10 @@ def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
 def _later_leader(diff: Diff) -> Iterator[str]:
     """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
     shows."""
-    found = diff.later_leader
-    if found is None:
+    leader = diff.later_leader
+    if leader is None:
         return
-    latest, later, earlier = found.epoch, [letter(number) for number in found.copies], found.earlier
+    latest, later, earlier = leader.epoch, [letter(number) for number in leader.copies], leader.earlier
     names = " and ".join(later)
     yield f"from there on, {names} {'have' if len(later) > 1 else 'has'} the log of the later leader (epoch {latest})"
     unknown = [letter(number) for number in earlier if diff.copies[number].highWatermark is None]
@@ -414,8 +424,8 @@ def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
     if copy.tail is not None:
         ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
         yield f"{ending}: a broker truncates it at startup"
-    yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
-    yield from (f"note: {text}" for text in copy.notes)
+    yield from (f"{letter(number)} could not be read: {remark}" for remark in copy.unread)
+    yield from (f"note: {remark}" for remark in copy.notes)
 
 
 def _bytes(damage: UnreadableSpan) -> str:

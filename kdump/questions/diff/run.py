@@ -88,7 +88,7 @@ class Diff:
     @property
     def has_deleted_segment(self) -> bool:
         """Whether a segment was deleted during the comparison."""
-        return any(is_gone(text) for copy in self.copies for text in copy.unread)
+        return any(is_gone(problem) for copy in self.copies for problem in copy.unread)
 
     @property
     def has_remarks(self) -> bool:
@@ -99,8 +99,8 @@ class Diff:
     @property
     def cause(self) -> str:
         """The kind of the first divergence: records, missing or damage; empty without one."""
-        found = self.first
-        return found[1].kind if found else ""
+        first = self.first
+        return first[1].kind if first else ""
 
     @property
     def first(self) -> tuple[tuple[int, int], DifferingRange] | None:
@@ -111,7 +111,7 @@ class Diff:
     @property
     def history(self) -> int | None:
         """The first offset at which the histories of two copies diverge, apart from damage; None if they do not."""
-        return min((each.history.first for each in self.pairs.values() if each.history), default=None)
+        return min((comparison.history.first for comparison in self.pairs.values() if comparison.history), default=None)
 
     @property
     def majority(self) -> list[int]:
@@ -121,11 +121,11 @@ class Diff:
 
     def batch_at(self, number: int) -> BatchAtOffset | None:
         """Return the batch of a copy that contains the first divergent offset."""
-        for (one, other), each in self.pairs.items():
-            if number in (one, other) and self.firstDivergentOffset in each.batches_at:
-                found = each.batches_at[self.firstDivergentOffset][0 if number == one else 1]
-                if found is not None:
-                    return found
+        for (one, other), comparison in self.pairs.items():
+            if number in (one, other) and self.firstDivergentOffset in comparison.batches_at:
+                batch = comparison.batches_at[self.firstDivergentOffset][0 if number == one else 1]
+                if batch is not None:
+                    return batch
         return None
 
     def epoch_at(self, number: int) -> int | None:
@@ -138,18 +138,18 @@ class Diff:
     def later_leader(self) -> LaterLeader | None:
         """The copies of the later leader, by the epochs where the copies diverge; None if these do not show it."""
         epochs = [self.epoch_at(number) for number in range(len(self.copies))]
-        known = [each for each in epochs if each is not None]
-        if self.first is None or self.first[1].kind == DAMAGE or len(known) < len(epochs) or len(set(known)) < 2:
+        stated = [each for each in epochs if each is not None]
+        if self.first is None or self.first[1].kind == DAMAGE or len(stated) < len(epochs) or len(set(stated)) < 2:
             return None
-        latest = max(known)
+        latest = max(stated)
         later = [number for number, epoch in enumerate(epochs) if epoch == latest]
         return LaterLeader(latest, later, [number for number, epoch in enumerate(epochs) if epoch != latest])
 
     def tail(self, number: int) -> DivergentTail | None:
         """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""
-        for (one, other), each in self.pairs.items():
-            if number in (one, other) and each.history is not None and each.history.first == self.history:
-                return each.tails[0 if number == one else 1]
+        for (one, other), comparison in self.pairs.items():
+            if number in (one, other) and comparison.history is not None and comparison.history.first == self.history:
+                return comparison.tails[0 if number == one else 1]
         return None
 
 
@@ -174,8 +174,8 @@ def diff(
     sides = sides_of(list(paths), options)
     if sides is None:
         return
-    identities = [each.directory_ids for each in sides]
-    one_disk = all(identities) and all(each & identities[0] for each in identities)
+    identities = [one.directory_ids for one in sides]
+    one_disk = all(identities) and all(ids & identities[0] for ids in identities)
     for group in groups(sides):
         topic = group.key[0] if group.key else group.copies[0].known.topic
         if not is_selected(topic or ""):
@@ -203,14 +203,14 @@ def _compared(copies: list[Copy], options: Options, hash_key: HashKey | None) ->
 
 def sides_of(paths: list[str], options: Options) -> list[Side] | None:
     """Return what is at each path; None if a path has nothing, because then there is nothing to compare."""
-    found = []
+    sides = []
     for path in paths:
         try:
-            found.append(side(path, options))
+            sides.append(side(path, options))
         except SourceError as error:
             options.unreadable(error)
             return None
-    return found
+    return sides
 
 
 def diff_copies(
@@ -222,11 +222,11 @@ def diff_copies(
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = found = compare(copies[one], copies[other], options, hash_key)
-        read.setdefault(one, found.left)
-        read.setdefault(other, found.right)
+        pairs[(one, other)] = comparison = compare(copies[one], copies[other], options, hash_key)
+        read.setdefault(one, comparison.left)
+        read.setdefault(other, comparison.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]
-    first = min((each.first.first for each in pairs.values() if each.first), default=None)
+    first = min((compared.first.first for compared in pairs.values() if compared.first), default=None)
     topic, partition = copies[0].key or (None, None)
     made = Diff(topic, partition, facts, pairs, _relation(pairs), first, _votes(facts, pairs, first), [])
     apart = _not_replicas(copies)
@@ -236,12 +236,12 @@ def diff_copies(
 
 
 def _relation(pairs: dict[tuple[int, int], Comparison]) -> str | None:
-    found = {each.relation for each in pairs.values()}
-    if DIVERGENT in found:
+    relations = {comparison.relation for comparison in pairs.values()}
+    if DIVERGENT in relations:
         return DIVERGENT
-    if None in found:
+    if None in relations:
         return None
-    return PREFIX if PREFIX in found else SAME
+    return PREFIX if PREFIX in relations else SAME
 
 
 def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], offset: int | None) -> list[list[int]]:
@@ -254,7 +254,9 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
     for number in voters:
         for group in groups_of:
             differences = pairs[(group[0], number)].differences
-            if not any(each.parts and each.first <= offset <= each.last for each in differences):
+            if not any(
+                difference.parts and difference.first <= offset <= difference.last for difference in differences
+            ):
                 group.append(number)
                 break
         else:

@@ -238,7 +238,7 @@ class Rescue:
         summary = self.summary
         lost = summary.leftOut or summary.dependents or summary.fromData or summary.notUsed
         lost = lost or summary.damagedOffset is not None
-        return not (lost or any(each.ownOffsets or each.state == DAMAGED for each in self.copies))
+        return not (lost or any(copy.ownOffsets or copy.state == DAMAGED for copy in self.copies))
 
     @property
     def ledger(self) -> list[Any]:

@@ -158,8 +158,8 @@ def run(options: RescueOptions) -> int:
 
         reading = Run(limits=options.reading.limits, at=at, more=progress.more)
         made = rescue(options.paths, options.out, request=request, run=reading)
-    for each in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
-        sink.add(each)
+    for answer in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
+        sink.add(answer)
     sink.end()
     output.flush()
     return int(not made.is_whole)

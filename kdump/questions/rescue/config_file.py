@@ -72,24 +72,24 @@ def given_configs(path: str) -> GivenConfigs:
         raise RescueError(f"--configs {path}: {error}") from error
 
 
-def _of_json(found: Any) -> GivenConfigs:
+def _of_json(parsed: Any) -> GivenConfigs:
     """Read {"topics": {name: {config: value}}, "brokers": {node ID, or "": {config: value}}}. Raises ValueError."""
     given = GivenConfigs()
-    for kind in found:
+    for kind in parsed:
         if kind not in ("topics", "brokers"):
             raise ValueError(f"{kind!r} is neither topics nor brokers")
-    for name, configs in _objects(found, "topics"):
+    for name, configs in _objects(parsed, "topics"):
         given.topic(name).configs = configs
-    given.brokers = dict(_objects(found, "brokers"))
+    given.brokers = dict(_objects(parsed, "brokers"))
     for name in given.brokers:
         if name and not name.isdecimal():
             raise ValueError(f"{name!r} is no node ID")
     return given
 
 
-def _objects(found: Any, kind: str) -> list[tuple[str, dict[str, str]]]:
-    rows = found.get(kind, {})
-    if not isinstance(rows, dict) or not all(isinstance(each, dict) for each in rows.values()):
+def _objects(parsed: Any, kind: str) -> list[tuple[str, dict[str, str]]]:
+    rows = parsed.get(kind, {})
+    if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
         raise ValueError(f"{kind} is not an object of objects")
     for configs in rows.values():
         if not all(isinstance(value, str) for value in configs.values()):

@@ -35,21 +35,21 @@ class Coordinators:
     def _groups(self, topic: FoundTopic, run: Run) -> None:
         logs = []
         for number, mine in topic.copies.items():
-            best = max(mine, key=lambda each: each.rank)
-            segments = tuple(each.log.path for each in best.log.segments if each.log is not None)
+            best = max(mine, key=lambda copy: copy.rank)
+            segments = tuple(segment.log.path for segment in best.log.segments if segment.log is not None)
             logs.append(CoordinatorLog(OFFSETS_TOPIC, number, best.log.path, segments))
-        found = read_groups(logs, run=run)
-        self.keys[topic.name] = {name: group.partition for name, group in found.groups.items()}
-        for group in found.offsets:
-            for name, number in found.offsets[group]:
+        groups = read_groups(logs, run=run)
+        self.keys[topic.name] = {name: group.partition for name, group in groups.groups.items()}
+        for group in groups.offsets:
+            for name, number in groups.offsets[group]:
                 self.committed[name] = max(number, self.committed.get(name, 0))
 
     def _transactions(self, copy: LogCopy, run: Run) -> None:
         names = self.keys.setdefault(copy.key[0], {})
-        found = read_coordinator([copy.log.path], limits=run.limits)
-        for name, known in found.by_id.items() if found is not None else ():
+        coordinator = read_coordinator([copy.log.path], limits=run.limits)
+        for name, producer in coordinator.by_id.items() if coordinator is not None else ():
             names[name] = copy.key[1]
-            own = known.producerId, known.previousProducerId, known.nextProducerId
+            own = producer.producerId, producer.previousProducerId, producer.nextProducerId
             self.producer_id = max(self.producer_id, *own)
 
 

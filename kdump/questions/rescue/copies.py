@@ -31,11 +31,13 @@ class MetadataHistories:
 
     def __init__(self, disks: Disks, chosen: str | None, run: Run = PLAIN_RUN) -> None:
         self.disks = disks
-        self.places = [each for each in disks.directories if file_system.isdir(os.path.join(each.path, METADATA_LOG))]
-        newest = disks.copies.newest([each.path for each in self.places], run)[0]
-        self.images = {each.path: disks.copies.quorum(each.path) for each in self.places}
+        self.places = [
+            place for place in disks.directories if file_system.isdir(os.path.join(place.path, METADATA_LOG))
+        ]
+        newest = disks.copies.newest([place.path for place in self.places], run)[0]
+        self.images = {place.path: disks.copies.quorum(place.path) for place in self.places}
         if not newest:
-            names = ", ".join(each.path for each in self.places)
+            names = ", ".join(place.path for place in self.places)
             raise RescueError(f"{names}: no copy of the metadata log has a segment or snapshot")
         self.source = newest if chosen is None else self._chosen(chosen)
 
@@ -56,7 +58,7 @@ class MetadataHistories:
 
     def answers(self) -> list[RescueCopy]:
         """Return the copies in the order of their paths."""
-        return [self._answer(each) for each in sorted(self.places, key=lambda each: each.path)]
+        return [self._answer(place) for place in sorted(self.places, key=lambda place: place.path)]
 
     def _answer(self, place: LogDirectory) -> RescueCopy:
         image = self.images[place.path]
@@ -74,8 +76,8 @@ class MetadataHistories:
         else:
             state = SAME if own.end == used.end else BEHIND
         # The epoch in which it diverges may have begun before that.
-        after = [each.epoch for each in own.epochs if each.startOffset > same]
-        first = [each.epoch for each in own.epochs if each.startOffset <= same][-1:]
+        after = [entry.epoch for entry in own.epochs if entry.startOffset > same]
+        first = [entry.epoch for entry in own.epochs if entry.startOffset <= same][-1:]
         return RescueCopy(
             place.path,
             self.node_id(place),
@@ -99,7 +101,7 @@ class MetadataHistories:
             for place in self.places
             if (image := self.images[place.path]) is not None
         }
-        known = [
+        offsets = [
             min(image.committed, shared[path])
             for path, image in self.images.items()
             if image is not None and image.committed and shared[path]
@@ -112,17 +114,17 @@ class MetadataHistories:
                 ends[node] = max(ends.get(node, 0), shared[place.path])
         majority = len(wanted) // 2 + 1
         if wanted and len(ends) >= majority:
-            known.append(sorted(ends.values(), reverse=True)[majority - 1])
-        return max(known, default=None)
+            offsets.append(sorted(ends.values(), reverse=True)[majority - 1])
+        return max(offsets, default=None)
 
 
 def lineage(image: MetadataImage) -> EpochLineage:
     """Return the leader epochs of a copy, from its snapshot on."""
     start = image.snapshot or 0
-    found = [EpochEntry(image.snapshot_epoch, start)] if start else []
+    entries = [EpochEntry(image.snapshot_epoch, start)] if start else []
     for epoch, offset in image.epochs:
-        if offset >= start and (not found or epoch > found[-1].epoch):
-            if found and offset == found[-1].startOffset:
-                found.pop()
-            found.append(EpochEntry(epoch, offset))
-    return EpochLineage(tuple(found), start, image.end_offset)
+        if offset >= start and (not entries or epoch > entries[-1].epoch):
+            if entries and offset == entries[-1].startOffset:
+                entries.pop()
+            entries.append(EpochEntry(epoch, offset))
+    return EpochLineage(tuple(entries), start, image.end_offset)

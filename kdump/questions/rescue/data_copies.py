@@ -51,7 +51,7 @@ Key = tuple[str, int]
 
 
 class LogFacts(RegionObserver):
-    """`known`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and high
+    """`checkpointed`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and high
     watermark, as a broker has them after startup; `damaged`: offset from which on the log is damaged, None if no header
     shows that; `newest`: largest timestamp, epoch ms; `producer_id`, `coordinator_epoch`: the highest; `has_gaps`:
     offsets of closed segments have no record, as after compaction; `append_time`: whether the last data batch has the
@@ -60,7 +60,7 @@ class LogFacts(RegionObserver):
 
     Raises RescueError if the directory cannot be listed."""
 
-    def __init__(self, log: PartitionDirectory, known: Mapping[str, int], clean: bool, run: Run) -> None:
+    def __init__(self, log: PartitionDirectory, checkpointed: Mapping[str, int], clean: bool, run: Run) -> None:
         if log.listing_errors:
             raise RescueError(log.listing_errors[0])
         self.damaged: int | None = None
@@ -78,24 +78,26 @@ class LogFacts(RegionObserver):
             self._next = segment.offset
             damaged = self.damaged
             with closing(window.source):
-                found = summarize_headers(segment.log, window, run=run, others=(self,))
+                headers = summarize_headers(segment.log, window, run=run, others=(self,))
                 size = window.source.size or 0
             self.damaged = self.damaged if damaged is None else damaged
-            self.newest = max(self.newest, -1 if found.newest is None else found.newest)
-            end = max(segment.offset, end if found.last is None else found.last + 1)
+            self.newest = max(self.newest, -1 if headers.newest is None else headers.newest)
+            end = max(segment.offset, end if headers.last is None else headers.last + 1)
             if number + 1 < len(segments):
                 self.closed = max(self.closed, size)
-                if not found.damage and found.records is not None and found.last is not None:
-                    self.has_gaps = self.has_gaps or found.last + 1 - segment.offset > found.records
-        if self.damaged is not None and not clean and self.damaged >= known.get("recovery-point-offset", 0):
+                if not headers.damage and headers.records is not None and headers.last is not None:
+                    self.has_gaps = self.has_gaps or headers.last + 1 - segment.offset > headers.records
+        if self.damaged is not None and not clean and self.damaged >= checkpointed.get("recovery-point-offset", 0):
             end = min(end, self.damaged)
         first = segments[0].offset if segments else 0
-        start = known.get("log-start-offset", 0)
+        start = checkpointed.get("log-start-offset", 0)
         self.remote_start = start if start < first else None
         epochs = self._checkpointed(log)
-        lineage = EpochLineage(tuple(epochs or self._epochs), max(first, start), end, known.get("replication-offset"))
+        lineage = EpochLineage(
+            tuple(epochs or self._epochs), max(first, start), end, checkpointed.get("replication-offset")
+        )
         self.lineage = lineage.loaded()
-        self.epoch = max((each.epoch for each in (*(epochs or ()), *self._epochs)), default=-1)
+        self.epoch = max((entry.epoch for entry in (*(epochs or ()), *self._epochs)), default=-1)
         self._snapshots(log)
 
     def region(self, region: Region) -> None:
@@ -139,9 +141,9 @@ class LogFacts(RegionObserver):
         for target in log.snapshots:
             window = open_window(target)
             with closing(window.source):
-                found = list(entries(file_kinds.PRODUCER_SNAPSHOT, window, target.name_offset or 0))
-            rows = [each.values for each in found if isinstance(each, Entry) and each.type]
-            if len(rows) + 1 == len(found):
+                parts = list(entries(file_kinds.PRODUCER_SNAPSHOT, window, target.name_offset or 0))
+            rows = [each.values for each in parts if isinstance(each, Entry) and each.type]
+            if len(rows) + 1 == len(parts):
                 self.producer_id = max([self.producer_id, *(each["producerId"] for each in rows)])
                 self.coordinator_epoch = max([self.coordinator_epoch, *(each["coordinatorEpoch"] for each in rows)])
 
@@ -197,11 +199,11 @@ class FoundTopic:
 
     @property
     def newest(self) -> int:
-        return max((each.facts.newest for each in self.every()), default=-1)
+        return max((copy.facts.newest for copy in self.every()), default=-1)
 
     def every(self) -> Iterator[LogCopy]:
-        for each in self.copies.values():
-            yield from each
+        for copies in self.copies.values():
+            yield from copies
 
 
 class DataCopies:
@@ -218,33 +220,33 @@ class DataCopies:
         """The topics that a cleaner-offset-checkpoint names, because they were compacted."""
         by_name: dict[str, list[LogCopy]] = {}
         for node in disks.nodes:
-            for each in self._of_node(node, disks):
-                by_name.setdefault(each.key[0], []).append(each)
+            for copy in self._of_node(node, disks):
+                by_name.setdefault(copy.key[0], []).append(copy)
         used = {name: self._used(by_name.pop(name), with_stray) for name in sorted(by_name)}
-        self.topics = {each.name: each for each in self._topics(used)}
+        self.topics = {topic.name: topic for topic in self._topics(used)}
 
     def _used(self, copies: list[LogCopy], with_stray: bool) -> list[LogCopy]:
         """Return the copies of the topics of one name that are used: live ones, and others in the place of one."""
-        live = [each for each in copies if not each.log.state]
+        live = [copy for copy in copies if not copy.log.state]
         if len(live) == len(copies):
             return live
-        here = {(each.node, *each.key) for each in live}
-        known = {each.topic_id for each in live} - {None}
-        keys = {each.key for each in live}
-        for each in copies:
-            state, place = each.log.state, (each.node, *each.key)
+        here = {(copy.node, *copy.key) for copy in live}
+        ids = {copy.topic_id for copy in live} - {None}
+        keys = {copy.key for copy in live}
+        for copy in copies:
+            state, place = copy.log.state, (copy.node, *copy.key)
             if not state:
                 continue
-            is_missing = each.key not in keys if state == FUTURE else with_stray and place not in here
+            is_missing = copy.key not in keys if state == FUTURE else with_stray and place not in here
             if state != DELETE and is_missing:
                 here.add(place)
-                live.append(each)
-                command = f"mv {_there(each.log.path)} {_there(each.live_path)}"
+                live.append(copy)
+                command = f"mv {_there(copy.log.path)} {_there(copy.live_path)}"
                 reason = "the only copy on these disks" if state == FUTURE else "as asked for (--with-stray)"
-                self._note(each, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
+                self._note(copy, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
             else:
                 has_live = with_stray and place in here
-                self._note(each, state, _unused(each, each.topic_id in known, has_live=has_live))
+                self._note(copy, state, _unused(copy, copy.topic_id in ids, has_live=has_live))
         return live
 
     def _of_node(self, node: Node, disks: Disks) -> Iterator[LogCopy]:
@@ -258,19 +260,21 @@ class DataCopies:
                     f"{place.path}: no valid meta.properties states the node that it is of; write one with its "
                     "node.id, cluster.id and version=1"
                 )
-            known: dict[str, dict[str, dict[int, int]]] = {}
+            offsets_by_topic: dict[str, dict[str, dict[int, int]]] = {}
             for file_name, target in place.files.items():
                 if target.kind is file_kinds.OFFSET_CHECKPOINT:
                     name = file_name.removesuffix("-checkpoint")
                     for (topic, number), offset in offsets(target)[0].items():
-                        known.setdefault(topic, {}).setdefault(name, {})[number] = offset
+                        offsets_by_topic.setdefault(topic, {}).setdefault(name, {})[number] = offset
                         self.checkpointed[topic] = max(number, self.checkpointed.get(topic, 0))
-            self.cleaned |= {topic for topic, each in known.items() if CLEANED in each}
+            self.cleaned |= {topic for topic, each in offsets_by_topic.items() if CLEANED in each}
             own = disks.ids(place).get("directory.id")
             for log in logs:
-                text = topic_id(log)
-                text = None if text is None else intern(text)
-                yield LogCopy(node.node_id, place, known.get(log.topic or "", {}), log, own, text, self.run)
+                stated_id = topic_id(log)
+                stated_id = None if stated_id is None else intern(stated_id)
+                yield LogCopy(
+                    node.node_id, place, offsets_by_topic.get(log.topic or "", {}), log, own, stated_id, self.run
+                )
 
     def _note(self, copy: LogCopy, state: str, reason: str, command: str | None = None) -> None:
         self.directories.append(RescueDirectory(copy.log.path, copy.node, state, copy.topic_id, reason, command))
@@ -280,17 +284,17 @@ class DataCopies:
         chosen: dict[str, FoundTopic] = {}
         for name, copies in used.items():
             by_id: dict[str | None, list[LogCopy]] = {}
-            for each in copies:
-                by_id.setdefault(each.topic_id, []).append(each)
+            for copy in copies:
+                by_id.setdefault(copy.topic_id, []).append(copy)
             if not by_id:
                 continue
             topic = self._of_name(name, by_id)
             other = chosen.get(topic.topic_id)
             if other is not None:
-                topic, other = sorted((topic, other), key=lambda each: (len(list(each.every())), each.newest))[::-1]
-                for each in other.every():
+                topic, other = sorted((topic, other), key=lambda one: (len(list(one.every())), one.newest))[::-1]
+                for copy in other.every():
                     self._note(
-                        each, OTHER_NAME, f"{other.name} has the ID of {topic.name}, which has more copies: not used"
+                        copy, OTHER_NAME, f"{other.name} has the ID of {topic.name}, which has more copies: not used"
                     )
             chosen[topic.topic_id] = topic
         return iter(chosen.values())
@@ -299,15 +303,15 @@ class DataCopies:
         """Return the topic of a name, with one of the IDs that its directories have."""
         given = self.given.get(name, GivenTopic())
         nameless = copies.pop(None, [])
-        found = [_topic(name, each or "", "partition.metadata", mine) for each, mine in copies.items()]
-        by_id = {each.topic_id: each for each in found}
+        topics = [_topic(name, each or "", "partition.metadata", mine) for each, mine in copies.items()]
+        by_id = {each.topic_id: each for each in topics}
         if given.topic_id is not None:
             topic = by_id.get(given.topic_id) or FoundTopic(name, given.topic_id, "configs")
-        elif found:
-            topic = found[0] if len(found) == 1 else max(found, key=lambda each: (each.newest, each.topic_id))
+        elif topics:
+            topic = topics[0] if len(topics) == 1 else max(topics, key=lambda each: (each.newest, each.topic_id))
         else:
             topic = FoundTopic(name, new_uuid(self.cluster_id, f"topic {name}"), "made")
-        for other in found:
+        for other in topics:
             for each in other.every() if other is not topic else ():
                 why = (
                     "--configs states"
@@ -320,10 +324,10 @@ class DataCopies:
                 self._note(each, OTHER_ID, f"{reason} {why}".rstrip(" ,") + ": the broker sets this one aside as stray")
         for each in nameless:
             topic.copies.setdefault(each.key[1], []).append(each)
-            text = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
+            quoted = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
             path = _there(os.path.join(each.log.path, "partition.metadata"))
             reason = "it has no valid partition.metadata, without which the broker sets it aside as stray"
-            self._note(each, NO_ID, reason, f"printf {text} > {path}")
+            self._note(each, NO_ID, reason, f"printf {quoted} > {path}")
         if not topic.copies:
             raise RescueError(
                 f"--configs states the topic ID {topic.topic_id} of {name}, which none of its directories has: the "
@@ -335,17 +339,17 @@ class DataCopies:
 
     def _one_on_each_node(self, copies: Iterable[LogCopy]) -> Iterator[LogCopy]:
         by_node: dict[int, list[LogCopy]] = {}
-        for each in copies:
-            by_node.setdefault(each.node, []).append(each)
+        for copy in copies:
+            by_node.setdefault(copy.node, []).append(copy)
         for _, mine in sorted(by_node.items()):
-            best = max(mine, key=lambda each: each.rank) if len(mine) > 1 else mine[0]
+            best = max(mine, key=lambda copy: copy.rank) if len(mine) > 1 else mine[0]
             yield best
-            for each in mine:
-                if each is not best:
-                    beside = origin(each.place.path)[1].rstrip("/")
-                    aside = shlex.quote(f"{beside}-{os.path.basename(each.log.path)}.before-rescue")
+            for copy in mine:
+                if copy is not best:
+                    beside = origin(copy.place.path)[1].rstrip("/")
+                    aside = shlex.quote(f"{beside}-{os.path.basename(copy.log.path)}.before-rescue")
                     reason = f"the node also has {best.log.path}, and does not start with both"
-                    self._note(each, TWICE, reason, f"mv {_there(each.log.path)} {aside}")
+                    self._note(copy, TWICE, reason, f"mv {_there(copy.log.path)} {aside}")
 
 
 def _there(path: str) -> str:
@@ -354,10 +358,10 @@ def _there(path: str) -> str:
 
 
 def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> FoundTopic:
-    found = FoundTopic(name, topic, id_from)
-    for each in copies:
-        found.copies.setdefault(each.key[1], []).append(each)
-    return found
+    made = FoundTopic(name, topic, id_from)
+    for copy in copies:
+        made.copies.setdefault(copy.key[1], []).append(copy)
+    return made
 
 
 def _unused(copy: LogCopy, is_live: bool, *, has_live: bool) -> str:

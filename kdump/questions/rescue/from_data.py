@@ -73,40 +73,40 @@ class DataRescuer(Rescuer):
         self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
         self.topics: list[RescueTopic] = []
         self.losses: list[RescueLoss] = []
-        found = self.copies.topics
-        self.coordinators = Coordinators(found.get(OFFSETS_TOPIC), found.get(TRANSACTION_TOPIC), run)
+        topics = self.copies.topics
+        self.coordinators = Coordinators(topics.get(OFFSETS_TOPIC), topics.get(TRANSACTION_TOPIC), run)
         self.image = self._state()
         self.voters = self.named_voters()
 
     def _refuse_metadata(self) -> None:
         """Raise RescueError if a copy of the metadata is left, which has all that the partitions do not show."""
-        path, image = self.disks.newest_metadata(*(each.path for each in self._old)) if self._old else ("", None)
+        path, image = self.disks.newest_metadata(*(place.path for place in self._old)) if self._old else ("", None)
         if image is not None and image.topics:
             raise RescueError(
                 f"{path}: its metadata log has {count_text(len(image.topics), 'topic')}, up to offset "
                 f"{image.end_offset - 1}: rescue that, without --from-data; if you do not want its state, move "
                 f"{METADATA_LOG} out of the log directory"
             )
-        for each in self.places:
-            ids = self.disks.ids(each)
+        for place in self.places:
+            ids = self.disks.ids(place)
             if "broker.id" in ids and ids.get("version", "0") == "0":
                 raise RescueError(
-                    f"{each.path}: the disk of a broker with ZooKeeper: KRaft cannot take over its partitions as they "
+                    f"{place.path}: the disk of a broker with ZooKeeper: KRaft cannot take over its partitions as they "
                     "are; restore ZooKeeper's data. The records can be saved with kdump salvage"
                 )
 
     def _release(self) -> KafkaRelease:
         """Return the release that runs: nodes start with no level that is above what they know."""
-        found = [disk_release([each.path for each in node.directories], None) for node in self.disks.nodes]
+        releases = [disk_release([each.path for each in node.directories], None) for node in self.disks.nodes]
         if self.asked.release is not None:
-            return completed(self.asked.release, found[0])
-        for each in found:
+            return completed(self.asked.release, releases[0])
+        for each in releases:
             if each.since != each.until or not each.is_stated or each.newer:
                 raise RescueError(
                     "nothing on these disks states which release of Kafka runs: name the oldest one that a node of the "
                     "cluster runs with --kafka-version"
                 )
-        return min((each.release for each in found), key=lambda each: each.line)
+        return min((each.release for each in releases), key=lambda each: each.line)
 
     def _checked(self, given: GivenConfigs) -> GivenConfigs:
         """Return what --configs states. Raises RescueError for a config with which no broker starts."""
@@ -155,11 +155,11 @@ class DataRescuer(Rescuer):
         for broker, values in self.given.brokers.items():
             image.configs[BROKER_TYPE, broker] = values
         for each in self.topics:
-            for number, found in image.topics[each.topic].partitions.items():
+            for number, registration in image.topics[each.topic].partitions.items():
                 # The epoch of a partition without a copy is not known.
                 least = max(epoch * (number in each.lost), coordinator * (each.topic == TRANSACTION_TOPIC))
-                if found.leaderEpoch < least:
-                    image.topics[each.topic].partitions[number] = found._replace(leaderEpoch=least)
+                if registration.leaderEpoch < least:
+                    image.topics[each.topic].partitions[number] = registration._replace(leaderEpoch=least)
         image.producer_ids[""] = ProducerIds(-1, -1, producer + 1)
         return image
 
@@ -231,12 +231,12 @@ class DataRescuer(Rescuer):
 
     @property
     def images(self) -> list[MetadataImage]:
-        found = [self.disks.copies.quorum(each.path) for each in self._old]
-        return [*(each for each in found if each is not None), self.image]
+        quorums = [self.disks.copies.quorum(each.path) for each in self._old]
+        return [*(each for each in quorums if each is not None), self.image]
 
     def found_directory(self, number: int) -> LogDirectory | None:
-        own = [each for node in self.disks.nodes if node.node_id == number for each in node.directories]
-        return next((each for each in own if each in self._old), next(iter(own), None))
+        own = [directory for node in self.disks.nodes if node.node_id == number for directory in node.directories]
+        return next((directory for directory in own if directory in self._old), next(iter(own), None))
 
     def answers(self, made: Rescue) -> None:
         made.topics, made.directories = self.topics, self.copies.directories
@@ -257,18 +257,18 @@ class DataRescuer(Rescuer):
         reason = "as kafka-storage.sh format chooses them for this release"
         levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in self.image.features.items())
         self.inventions.append(RescueInvention("feature levels", None, levels, reason))
-        for each in self.topics:
-            if each.idFrom == "made":
+        for topic in self.topics:
+            if topic.idFrom == "made":
                 reason = "none of its directories states one"
-                self.inventions.append(RescueInvention(f"topic ID of {each.topic}", None, each.topicId, reason))
+                self.inventions.append(RescueInvention(f"topic ID of {topic.topic}", None, topic.topicId, reason))
         super().invent(log)
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes
-        for each in self.topics:
-            if each.fewest < each.replicas:
+        for topic in self.topics:
+            if topic.fewest < topic.replicas:
                 yield (
-                    f"{each.topic}: its partitions have {each.fewest} to {each.replicas} replicas: others were on "
+                    f"{topic.topic}: its partitions have {topic.fewest} to {topic.replicas} replicas: others were on "
                     "disks that are not here, or a reassignment was in progress; kafka-reassign-partitions.sh makes "
                     "new ones"
                 )
@@ -294,7 +294,7 @@ class DataRescuer(Rescuer):
     def _unknowns(self) -> Iterator[RescueUnknown]:
         """Yield what only the metadata had."""
         configs = "kafka-configs.sh --bootstrap-server HOST:PORT --alter"
-        held = [each.topic for each in self.topics if RETENTION in each.configs and HELD in each.shown]
+        held = [topic.topic for topic in self.topics if RETENTION in topic.configs and HELD in topic.shown]
         if held:
             command = f"{configs} --entity-type topics --entity-name TOPIC --add-config NAME=VALUE"
             reason = f"{HELD}. Where a default is to apply: --delete-config {','.join(HOLD)} in a command of its own"

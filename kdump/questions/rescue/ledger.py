@@ -34,12 +34,12 @@ def ledger(
     if start:
         snapshot = next(path for offset, path in files.snapshots if offset == start)
         yield RescueRecord(KEPT, 0, start - 1, snapshot, reason="as the metadata snapshot has them")
-    yield from (_left_out(each) for each in choice.left_out if each.refusal.offset is None)
-    marks = [_left_out(each) for each in choice.left_out if each.refusal.offset is not None]
+    yield from (_left_out(left) for left in choice.left_out if left.refusal.offset is None)
+    marks = [_left_out(left) for left in choice.left_out if left.refusal.offset is not None]
     reason = "their metadata transaction was aborted, or did not end"
     for first, last in choice.uncommitted:
         marks.append(RescueRecord(UNCOMMITTED, first, min(last, image.end_offset - 1), "", reason=reason))
-    marks.sort(key=lambda each: (each.offset or 0, each.fate != UNCOMMITTED))
+    marks.sort(key=lambda mark: (mark.offset or 0, mark.fate != UNCOMMITTED))
     for mark in marks:
         first, last = mark.offset or 0, mark.lastOffset or 0
         if last < start:
@@ -62,19 +62,19 @@ def ledger(
             yield RescueRecord(OTHER, copy.endOffset, None, copy.path, reason="damaged: what it has there is not known")
 
 
-def _left_out(each: LeftOut) -> RescueRecord:
-    refusal = each.refusal
+def _left_out(left: LeftOut) -> RescueRecord:
+    refusal = left.refusal
     return RescueRecord(
-        DEPENDENT if each.is_dependent else LEFT_OUT,
+        DEPENDENT if left.is_dependent else LEFT_OUT,
         refusal.offset,
-        each.last,
+        left.last,
         refusal.file,
         refusal.record,
-        each.what,
+        left.what,
         refusal.exception or ASKED,
-        each.because,
-        each.dependents,
-        each.later,
+        left.because,
+        left.dependents,
+        left.later,
     )
 
 

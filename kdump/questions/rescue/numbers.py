@@ -31,36 +31,36 @@ LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
 def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_OFFSETS) -> int:
     """Return an offset above the end of each copy, each snapshot, and each broker epoch, which is the offset of a
     registration. Raises RescueError if there is none."""
-    found = [0]
+    offsets = [0]
     for image in images:
-        found.append(image.end_offset)
-        found += [each.brokerEpoch for each in image.brokers.values()]
-    found += [parse_long(properties(each.files.get(CLEAN_MARK)).get("brokerEpoch")) or 0 for each in places]
-    return _above(max(found), more, LARGEST_LONG, "an offset or broker epoch")
+        offsets.append(image.end_offset)
+        offsets += [each.brokerEpoch for each in image.brokers.values()]
+    offsets += [parse_long(properties(each.files.get(CLEAN_MARK)).get("brokerEpoch")) or 0 for each in places]
+    return _above(max(offsets), more, LARGEST_LONG, "an offset or broker epoch")
 
 
 def new_epoch(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_EPOCHS) -> int:
     """Return an epoch above that of each copy, each snapshot and each quorum-state. Raises RescueError if there is
     none."""
-    found = [0]
+    epochs = [0]
     for image in images:
-        found += [image.epoch, *(epoch for epoch, _ in image.epochs)]
-    found += [quorum_state(os.path.join(each.path, METADATA_LOG)).epoch or 0 for each in places]
-    return _above(max(found), more, LARGEST_INT, "a leader epoch")
+        epochs += [image.epoch, *(epoch for epoch, _ in image.epochs)]
+    epochs += [quorum_state(os.path.join(place.path, METADATA_LOG)).epoch or 0 for place in places]
+    return _above(max(epochs), more, LARGEST_INT, "a leader epoch")
 
 
 def new_producer_id(image: MetadataImage) -> int:
     """Return the next producer ID to assign. Raises RescueError if there is none."""
     block = image.producer_ids.get("")
-    found = 0 if block is None else block.nextProducerId
-    return _above(found, MORE_PRODUCER_IDS, LARGEST_LONG, "the next producer ID")
+    next_id = 0 if block is None else block.nextProducerId
+    return _above(next_id, MORE_PRODUCER_IDS, LARGEST_LONG, "the next producer ID")
 
 
-def _above(found: int, more: int, largest: int, what: str) -> int:
+def _above(highest: int, more: int, largest: int, what: str) -> int:
     # A node counts on from there.
-    if found > largest - 2 * more:
-        raise RescueError(f"{what} on these disks is {found}, above which there is no room; is that file damaged?")
-    return found + more
+    if highest > largest - 2 * more:
+        raise RescueError(f"{what} on these disks is {highest}, above which there is no room; is that file damaged?")
+    return highest + more
 
 
 class LeaderEpochs:
@@ -79,9 +79,9 @@ class LeaderEpochs:
 
     def raise_epoch(self, topic: str, number: int, partition: PartitionRegistration) -> PartitionRegistration:
         """Return the partition with a higher leader epoch. Raises RescueError if there is none."""
-        found = max(partition.leaderEpoch, self._on_disk.get((topic, number), 0))
+        highest = max(partition.leaderEpoch, self._on_disk.get((topic, number), 0))
         self.raised += 1
-        raised = _above(found, MORE_EPOCHS, LARGEST_INT, f"the leader epoch of {topic}-{number}")
+        raised = _above(highest, MORE_EPOCHS, LARGEST_INT, f"the leader epoch of {topic}-{number}")
         self.highest = max(self.highest, raised)
         return partition._replace(leaderEpoch=raised)
 
@@ -89,12 +89,12 @@ class LeaderEpochs:
 def _on_disks(places: Sequence[LogDirectory]) -> Iterator[tuple[str, int, int]]:
     """Yield topic, number and last leader epoch of the partitions on the disks."""
     for place in places:
-        for each in place.partitions:
-            if each.topic is None or each.partition is None or each.path.endswith(METADATA_LOG):
+        for log in place.partitions:
+            if log.topic is None or log.partition is None or log.path.endswith(METADATA_LOG):
                 continue
             try:
-                found = checkpoint_file.epochs(os.path.join(each.path, "leader-epoch-checkpoint"))
+                entries = checkpoint_file.epochs(os.path.join(log.path, "leader-epoch-checkpoint"))
             except (BadLine, SourceError):
                 continue
-            if found:
-                yield each.topic, each.partition, max(entry.epoch for entry in found)
+            if entries:
+                yield log.topic, log.partition, max(entry.epoch for entry in entries)

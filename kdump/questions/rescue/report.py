@@ -44,7 +44,7 @@ class RescueReport(Sink[Any]):
         self.answers.append(answer)
 
     def _all(self, cls: type) -> list[Any]:
-        return [each for each in self.answers if isinstance(each, cls)]
+        return [answer for answer in self.answers if isinstance(answer, cls)]
 
     def end(self) -> None:
         summaries: list[RescueSummary] = self._all(RescueSummary)
@@ -83,7 +83,7 @@ class RescueReport(Sink[Any]):
             lost.append(f"{count_text(summary.lostPartitions, 'partition')} LOST, without a copy")
         if summary.lostOffsets:
             lost.append(f"{count_text(summary.lostOffsets, 'offset')} of replicas LOST, which no leader has")
-        damaged = sum(each.nodeId is not None and each.lastOffset is None for each in losses)
+        damaged = sum(loss.nodeId is not None and loss.lastOffset is None for loss in losses)
         if damaged:
             lost.append(f"{count_text(damaged, 'partition')} DAMAGED")
         if summary.notUsed:
@@ -96,10 +96,10 @@ class RescueReport(Sink[Any]):
     def _head(self, summary: RescueSummary, copies: list[RescueCopy]) -> None:
         left = summary.leftOut + summary.dependents
         lost = f"{count_text(left, 'record')} LEFT OUT" if left else "no record left out"
-        own = sum(each.ownOffsets for each in copies)
+        own = sum(copy.ownOffsets for copy in copies)
         if own:
             lost += f", {count_text(own, 'record')} of other copies NOT USED"
-        damaged = sum(each.state == DAMAGED for each in copies)
+        damaged = sum(copy.state == DAMAGED for copy in copies)
         if damaged:
             lost += f", {count_text(damaged, 'other copy', 'other copies')} DAMAGED"
         if summary.damagedOffset is not None:
@@ -146,95 +146,95 @@ class RescueReport(Sink[Any]):
         self._title("copies of the metadata log")
         table = Table(
             [
-                Column("nodeId", "node", lambda each: _number(each.nodeId), True),
-                Column("state", "state", lambda each: each.state),
-                Column("endOffset", "end offset", lambda each: _number(each.endOffset), True),
-                Column("leaderEpoch", "epoch", lambda each: _number(each.leaderEpoch), True),
-                Column("sameUntil", "same until", lambda each: _number(each.sameUntil), True),
-                Column("ownOffsets", "only here", lambda each: _number(each.ownOffsets or None), True),
-                Column("path", "log directory", lambda each: printable(path_text(each.path)), least=20, cuts=PATH),
+                Column("nodeId", "node", lambda copy: _number(copy.nodeId), True),
+                Column("state", "state", lambda copy: copy.state),
+                Column("endOffset", "end offset", lambda copy: _number(copy.endOffset), True),
+                Column("leaderEpoch", "epoch", lambda copy: _number(copy.leaderEpoch), True),
+                Column("sameUntil", "same until", lambda copy: _number(copy.sameUntil), True),
+                Column("ownOffsets", "only here", lambda copy: _number(copy.ownOffsets or None), True),
+                Column("path", "log directory", lambda copy: printable(path_text(copy.path)), least=20, cuts=PATH),
             ],
             self.output,
             full=self.full,
         )
-        for each in copies:
-            table.add(each, "bad" if each.state in (DIVERGES, DAMAGED) else "")
+        for copy in copies:
+            table.add(copy, "bad" if copy.state in (DIVERGES, DAMAGED) else "")
         table.flush()
-        for each in copies:
-            for problem in each.problems if self.full else each.problems[:3]:
-                self.output.text(f"  {path_text(each.path)}: {problem}")
+        for copy in copies:
+            for problem in copy.problems if self.full else copy.problems[:3]:
+                self.output.text(f"  {path_text(copy.path)}: {problem}")
 
     def _section(self, title: str, rows: Iterable[str]) -> None:
         """Write a section, unless it is empty."""
         every = list(rows)
         if every:
             self._title(title)
-        for each in every if self.full else every[:MAX_SHOWN]:
-            self.output.text(f"  {each}")
+        for line in every if self.full else every[:MAX_SHOWN]:
+            self.output.text(f"  {line}")
         if len(every) > MAX_SHOWN and not self.full:
             self.output.text(f"  … and {len(every) - MAX_SHOWN:,} more lines in the ledger (--full)")
 
-    def _controller(self, each: RescueController) -> None:
-        parts = [each.endpoint or "address not known"]
-        parts += [f"directory.id {each.directoryId}"] if each.directoryId is not None else []
-        parts.append("its disk is lost" if each.found is None else f"old copy in {path_text(each.found)}")
-        self.output.text(f"  {each.nodeId}: {', '.join(parts)}")
+    def _controller(self, controller: RescueController) -> None:
+        parts = [controller.endpoint or "address not known"]
+        parts += [f"directory.id {controller.directoryId}"] if controller.directoryId is not None else []
+        parts.append("its disk is lost" if controller.found is None else f"old copy in {path_text(controller.found)}")
+        self.output.text(f"  {controller.nodeId}: {', '.join(parts)}")
 
-    def _title(self, text: str) -> None:
+    def _title(self, title: str) -> None:
         self.output.line("")
-        self.output.line(self.output.paint(text, "head"))
+        self.output.line(self.output.paint(title, "head"))
 
 
-def loss_text(each: RescueLoss) -> str:
+def loss_text(loss: RescueLoss) -> str:
     """Return which records are lost, and why."""
-    if each.nodeId is None:
-        return f"{each.topic}-{each.partition}: all: {each.reason}; node {each.leader} leads"
-    known = {True: "committed", False: "not known to be committed", None: "whether committed is not known"}
-    offsets = f"from offset {each.firstOffset} on"
-    if each.lastOffset is not None:
-        offsets = f"offsets {each.firstOffset}..{each.lastOffset}"
+    if loss.nodeId is None:
+        return f"{loss.topic}-{loss.partition}: all: {loss.reason}; node {loss.leader} leads"
+    meanings = {True: "committed", False: "not known to be committed", None: "whether committed is not known"}
+    offsets = f"from offset {loss.firstOffset} on"
+    if loss.lastOffset is not None:
+        offsets = f"offsets {loss.firstOffset}..{loss.lastOffset}"
     return (
-        f"{each.topic}-{each.partition}: {offsets} of node {each.nodeId} "
-        f"({known[each.committed]}): node {each.leader} leads, up to {each.leaderEndOffset}: {each.reason}"
+        f"{loss.topic}-{loss.partition}: {offsets} of node {loss.nodeId} "
+        f"({meanings[loss.committed]}): node {loss.leader} leads, up to {loss.leaderEndOffset}: {loss.reason}"
     )
 
 
-def topic_text(each: RescueTopic) -> str:
+def topic_text(topic: RescueTopic) -> str:
     """Return what is rebuilt of a topic."""
-    replicas = str(each.replicas) if each.fewest == each.replicas else f"{each.fewest} to {each.replicas}"
-    parts = [f"{each.topic}: ID {each.topicId}", f"{count_text(each.partitions, 'partition')}, replicas: {replicas}"]
-    parts += [f"ID from {each.idFrom}"] if each.idFrom != "partition.metadata" else []
-    parts += [", ".join(f"{name}={value}" for name, value in each.configs.items())] if each.configs else []
+    replicas = str(topic.replicas) if topic.fewest == topic.replicas else f"{topic.fewest} to {topic.replicas}"
+    parts = [f"{topic.topic}: ID {topic.topicId}", f"{count_text(topic.partitions, 'partition')}, replicas: {replicas}"]
+    parts += [f"ID from {topic.idFrom}"] if topic.idFrom != "partition.metadata" else []
+    parts += [", ".join(f"{name}={value}" for name, value in topic.configs.items())] if topic.configs else []
     return "; ".join(parts)
 
 
-def directory_text(each: RescueDirectory) -> str:
+def directory_text(directory: RescueDirectory) -> str:
     """Return what becomes of a directory."""
-    return f"{path_text(each.path)}, node {each.nodeId}, {each.state}: {each.reason}"
+    return f"{path_text(directory.path)}, node {directory.nodeId}, {directory.state}: {directory.reason}"
 
 
-def record_text(each: RescueRecord) -> str:
+def record_text(record: RescueRecord) -> str:
     """Return what was done with records, and why."""
-    where = f"offsets {each.offset}..{each.lastOffset}"
-    if each.offset is None:
+    where = f"offsets {record.offset}..{record.lastOffset}"
+    if record.offset is None:
         where = "in the snapshot"
-    elif each.lastOffset is None:
-        where = f"from offset {each.offset} on"
-    elif each.lastOffset == each.offset:
-        where = f"offset {each.offset}"
-    if each.fate == OTHER:
-        return f"{where} of {path_text(each.file)}: {each.reason}"
-    parts = [f"{where}, {each.fate}"]
-    if each.record:
-        parts.append(f": {each.record}" + (f" of {each.about}" if each.about else ""))
-    if each.reason:
-        parts.append(f": {each.reason}")
-    if each.because is not None:
-        parts.append(f"; because offset {each.because} is left out")
-    if each.dependents:
-        parts.append(f"; {count_text(each.dependents, 'later record')} cannot be applied without it")
-    if each.later:
-        parts.append(f"; {count_text(each.later, 'later record')} about the same applied without it")
+    elif record.lastOffset is None:
+        where = f"from offset {record.offset} on"
+    elif record.lastOffset == record.offset:
+        where = f"offset {record.offset}"
+    if record.fate == OTHER:
+        return f"{where} of {path_text(record.file)}: {record.reason}"
+    parts = [f"{where}, {record.fate}"]
+    if record.record:
+        parts.append(f": {record.record}" + (f" of {record.about}" if record.about else ""))
+    if record.reason:
+        parts.append(f": {record.reason}")
+    if record.because is not None:
+        parts.append(f"; because offset {record.because} is left out")
+    if record.dependents:
+        parts.append(f"; {count_text(record.dependents, 'later record')} cannot be applied without it")
+    if record.later:
+        parts.append(f"; {count_text(record.later, 'later record')} about the same applied without it")
     return "".join(parts)
 
 

@@ -103,11 +103,11 @@ class Rescuer:
             )
         self.cluster_id = cluster_id
         refuse_running(self.places, asked.while_running)
-        for each in self.places:
-            made = manifest_of(each.path)
+        for place in self.places:
+            made = manifest_of(place.path)
             if made is not None and (made.redacted is not None or not (made.complete and made.internal)):
                 lacks = "has other names" if made.redacted is not None else "is not complete"
-                raise RescueError(f"{each.path}: the bundle {lacks}: make one with neither --redact nor --no-internal")
+                raise RescueError(f"{place.path}: the bundle {lacks}: make one with neither --redact nor --no-internal")
         self.inventions: list[RescueInvention] = []
 
     @property
@@ -143,7 +143,7 @@ class Rescuer:
             dependents=0,
             brokers=len(image.brokers),
             topics=len(image.topics),
-            partitions=sum(len(each.partitions) for each in image.topics.values()),
+            partitions=sum(len(topic.partitions) for topic in image.topics.values()),
             configs=sum(map(len, image.configs.values())),
             acls=len(image.acls),
             scramCredentials=len(image.scram),
@@ -191,9 +191,9 @@ class Rescuer:
         """Return the directory.id of a controller: that of its log directory, the one that the voters have, or a new
         one. None if the release has none."""
         place = self.found_directory(number)
-        found = None if place is None else self.disks.ids(place).get("directory.id")
-        if found is not None or self.line < WITH_DIRECTORY_ID:
-            return found
+        stated = None if place is None else self.disks.ids(place).get("directory.id")
+        if stated is not None or self.line < WITH_DIRECTORY_ID:
+            return stated
         if voter.voterDirectoryId is not None:
             return voter.voterDirectoryId
         made = new_uuid(self.cluster_id, str(number))
@@ -240,9 +240,9 @@ class Rescuer:
 
     def invent(self, log: NewLog) -> None:
         """Add what is written and is in no copy, and change the state accordingly."""
-        found = "above those of every copy, quorum-state and broker epoch that was found"
-        self.inventions.append(RescueInvention("end offset", self.image.end_offset, log.offset, found))
-        reason = f"{found}: a node that still has its old copy fetches the new snapshot"
+        source = "above those of every copy, quorum-state and broker epoch that was found"
+        self.inventions.append(RescueInvention("end offset", self.image.end_offset, log.offset, source))
+        reason = f"{source}: a node that still has its old copy fetches the new snapshot"
         self.inventions.append(RescueInvention("leader epoch", self.image.epoch, log.epoch, reason))
         block = self.image.producer_ids.get("")
         new = new_producer_id(self.image)
@@ -250,7 +250,7 @@ class Rescuer:
         reason = "above every block that may have been assigned since, so that no producer ID is assigned twice"
         was = None if block is None else block.nextProducerId
         self.inventions.append(RescueInvention("next producer ID", was, new, reason))
-        gone = sorted(set(self.image.controllers) - {each.voterId for each in self.voters})
+        gone = sorted(set(self.image.controllers) - {voter.voterId for voter in self.voters})
         for number in gone:
             del self.image.controllers[number]
             reason = "it is not a controller of the rescued cluster"
@@ -285,12 +285,12 @@ def refuse_copies(disks: Disks) -> None:
 
 def refuse_running(places: Sequence[LogDirectory], while_running: bool) -> None:
     """Raise RescueError if a node is running on one of the log directories, and that was not asked for."""
-    for each in places:
-        process = None if while_running else lock_holder(each.path)
+    for place in places:
+        process = None if while_running else lock_holder(place.path)
         if process is not None:
             raise RescueError(
-                f"{each.path}: a node is running on it (process {process}), so that it may change, and its copy may be "
-                "behind; stop it, or pass --while-running"
+                f"{place.path}: a node is running on it (process {process}), so that it may change, and its copy may "
+                "be behind; stop it, or pass --while-running"
             )
 
 
@@ -298,6 +298,6 @@ def new_uuid(cluster_id: str, name: str) -> str:
     """Return an ID for something of a cluster, the same on every run; as Kafka's, it does not begin with a dash
     (Uuid.randomUuid)."""
     digest = hashlib.sha256(f"kdump rescue {cluster_id} {name}".encode())
-    while (text := uuid_text(digest.digest()[:16])).startswith("-"):
+    while (uuid := uuid_text(digest.digest()[:16])).startswith("-"):
         digest.update(b"-")
-    return text
+    return uuid

@@ -112,9 +112,9 @@ class CopyRescuer(Rescuer):
     def _rule(self, name: str, value: bytes) -> Rule | None:
         """Return why a record is left out, whatever the state is."""
         if value[:3] not in self._taken:
-            known = record_rule(value, at_most(self.release.line))
-            if known is not None:
-                return known
+            rule = record_rule(value, at_most(self.release.line))
+            if rule is not None:
+                return rule
             if name != FEATURE_LEVEL and name not in NESTED and is_usual(value):
                 self._taken.add(value[:3])
         return self._rule_of_any(name, value)
@@ -144,9 +144,9 @@ class CopyRescuer(Rescuer):
         except Unreachable as error:
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
         unread = [each for found in (image, *self.histories.images.values()) if found for each in found.problems]
-        for text in unread:
-            if isinstance(text, Unread):
-                raise SourceError(text)
+        for problem in unread:
+            if isinstance(problem, Unread):
+                raise SourceError(problem)
         if image.is_too_large or self.choice.is_full:
             what = "too large to keep in memory" if image.is_too_large else "with too many records that are left out"
             raise RescueError(f"{folder}: the metadata is {what}")
@@ -178,9 +178,9 @@ class CopyRescuer(Rescuer):
         if image is None or self.asked.moment != END or image.is_partial:
             return None
         is_known = self.asked.release is not None or self.release == NEWEST
-        if any(each.refusal.until < self.line or (each.refusal.record == CONFIG and not is_known) for each in left_out):
+        if any(left.refusal.until < self.line or (left.refusal.record == CONFIG and not is_known) for left in left_out):
             return None
-        if any(each not in image.refusals for each in refusals(image, self.release)):
+        if any(left not in image.refusals for left in refusals(image, self.release)):
             return None
         topics = (configs for (kind, _), configs in image.configs.items() if kind == TOPIC)
         settings = {item for configs in topics for item in configs.items()}
@@ -191,11 +191,11 @@ class CopyRescuer(Rescuer):
 
     def found_directory(self, number: int) -> LogDirectory | None:
         """Return the log directory of a node that has its metadata log."""
-        return next((each for each in self.histories.places if self.histories.node_id(each) == number), None)
+        return next((place for place in self.histories.places if self.histories.node_id(place) == number), None)
 
     @property
     def images(self) -> list[MetadataImage]:
-        return [each for each in (*self.histories.images.values(), self.image) if each is not None]
+        return [image for image in (*self.histories.images.values(), self.image) if image is not None]
 
     def answers(self, made: Rescue) -> None:
         made.copies = self.histories.answers()
@@ -206,9 +206,9 @@ class CopyRescuer(Rescuer):
         damaged = image.gap is not None and self.histories.used.end_offset <= image.gap
         summary.damagedOffset = image.gap if damaged else None
         summary.committedOffset = self.histories.committed(self.histories.used.voters)
-        dependents = [each for each in left_out if each.is_dependent]
+        dependents = [left for left in left_out if left.is_dependent]
         summary.leftOut = len(left_out) - len(dependents)
-        summary.dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in dependents)
+        summary.dependents = sum((left.last or 0) - (left.refusal.offset or 0) + 1 for left in dependents)
 
     def _unlisted(self) -> list[PartitionDirectory]:
         """Return the directories of partitions that the state does not have: brokers make them stray, or have."""
@@ -222,10 +222,10 @@ class CopyRescuer(Rescuer):
 
     def _notes(self, unlisted: list[PartitionDirectory]) -> Iterator[str]:
         voters = self.histories.used.voters
-        new = [each.voterId for each in self.voters if each.voterId not in voters]
+        new = [voter.voterId for voter in self.voters if voter.voterId not in voters]
         if voters and new:
-            known = ", ".join(map(str, sorted(voters)))
-            yield f"controller {', '.join(map(str, new))} was no voter before (voters: {known}): is this its node.id?"
+            earlier = ", ".join(map(str, sorted(voters)))
+            yield f"controller {', '.join(map(str, new))} was no voter before (voters: {earlier}): is this its node.id?"
         if unlisted:
             yield (
                 f"this state does not have {first_of([log.path for log in unlisted])}: they were deleted, are newer "
@@ -262,14 +262,14 @@ class _Choices(dict[str, RecordChoice]):
 def _refuse_missing(disks: Disks) -> None:
     """Raise RescueError if no log directory has a copy of the metadata log."""
     places = disks.directories
-    if any(file_system.isdir(os.path.join(each.path, METADATA_LOG)) for each in places):
+    if any(file_system.isdir(os.path.join(place.path, METADATA_LOG)) for place in places):
         return
-    names = ", ".join(each.path for each in places)
-    for each in places:
-        ids = disks.ids(each)
+    names = ", ".join(place.path for place in places)
+    for place in places:
+        ids = disks.ids(place)
         if "broker.id" in ids and ids.get("version", "0") == "0":
             raise RescueError(
-                f"{each.path}: the disk of a broker with ZooKeeper, which has the cluster's metadata; restore that. "
+                f"{place.path}: the disk of a broker with ZooKeeper, which has the cluster's metadata; restore that. "
                 "The records can be saved with kdump salvage"
             )
     raise RescueError(
@@ -281,11 +281,15 @@ def _refuse_missing(disks: Disks) -> None:
 def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> str:
     """Return what is damaged in the log, and what to do."""
     where = next((each for each in image.problems if " at byte " in each), "")
-    text = f"{folder}: damaged from offset {image.gap} on, with valid records after that, up to {image.end_offset - 1}"
-    text += f" ({where})" if where else ""
+    what_is_damaged = (
+        f"{folder}: damaged from offset {image.gap} on, with valid records after that, up to {image.end_offset - 1}"
+    )
+    what_is_damaged += f" ({where})" if where else ""
     what = "add a log directory of another node, whose copy may be whole"
     if others:
         copies = " ".join(f"--replica {os.path.join(each, METADATA_LOG)}" for each in others)
         what = f"fill it from the other copies: kdump salvage {folder} {copies} --out DIR"
     before = (image.gap or 0) - 1
-    return f"{text}; {what}" + (f"; or take the state before it with --as-of {before}" if before >= 0 else "")
+    return f"{what_is_damaged}; {what}" + (
+        f"; or take the state before it with --as-of {before}" if before >= 0 else ""
+    )

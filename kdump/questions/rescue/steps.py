@@ -26,46 +26,47 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     if made.summary.out is None:
         yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
         return
-    for host, path in (origin(each.path) for each in disks.directories):
+    for host, path in (origin(place.path) for place in disks.directories):
         if host is not None:
             text = f"copy {made.summary.out} to {host}: what is named {path} below is there, and not in the bundle"
             yield RescueStep(STOP, text)
     for place in made.directories:
         if place.command is not None:
             yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
-    reference = origin(next((each.found for each in made.controllers if each.found), disks.directories[0].path))[1]
+    reference = origin(next((one.found for one in made.controllers if one.found), disks.directories[0].path))[1]
     yield RescueStep(
         CHECK,
         "give the new files to the user that runs Kafka",
         f"chown -R --reference={shlex.quote(reference)} {shlex.quote(made.summary.out)}",
     )
-    for each in made.controllers:
-        new = each.directory or ""
-        if each.found is None:
-            text = f"controller {each.nodeId}: put this in the place of its metadata.log.dir, or the first of log.dirs"
+    for controller in made.controllers:
+        new = controller.directory or ""
+        if controller.found is None:
+            text = f"controller {controller.nodeId}: put this in the place of its metadata.log.dir, or the first of "
+            text += "log.dirs"
             yield RescueStep(CONTROLLER_STEP, text, f"cp -a {shlex.quote(new)}/. LOG_DIR/")
             continue
-        disk = origin(each.found)[1]
+        disk = origin(controller.found)[1]
         new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(disk)}/"
-        if not file_system.isdir(os.path.join(each.found, METADATA_LOG)):
-            text = f"controller {each.nodeId}: put this into its metadata.log.dir, or the first of its log.dirs"
+        if not file_system.isdir(os.path.join(controller.found, METADATA_LOG)):
+            text = f"controller {controller.nodeId}: put this into its metadata.log.dir, or the first of its log.dirs"
             yield RescueStep(CONTROLLER_STEP, text, new_log)
             continue
-        text = f"controller {each.nodeId}: move its own copy out of log.dirs, and put this in its place"
-        yield RescueStep(CONTROLLER_STEP, text, f"{_aside(each.found)} && {new_log}")
+        text = f"controller {controller.nodeId}: move its own copy out of log.dirs, and put this in its place"
+        yield RescueStep(CONTROLLER_STEP, text, f"{_aside(controller.found)} && {new_log}")
     yield from copies
     # The log directory of a controller would have two metadata logs before its command.
-    elsewhere = [each for each in made.controllers if each.found is None or file_system.tree_at(each.found) is not None]
-    found = {each.found for each in elsewhere}
-    checked = [each.directory or "" for each in elsewhere]
-    checked += [each.path for each in disks.directories if each.path not in found]
+    elsewhere = [one for one in made.controllers if one.found is None or file_system.tree_at(one.found) is not None]
+    places = {one.found for one in elsewhere}
+    checked = [one.directory or "" for one in elsewhere]
+    checked += [place.path for place in disks.directories if place.path not in places]
     paths = " ".join(map(shlex.quote, checked))
     text = "check what each node does when it starts: it must start, and no partition may become stray"
     yield RescueStep(CHECK, text, f"kdump restart-plan {paths}")
     yield RescueStep(
         START,
         "check that controller.quorum.voters or controller.quorum.bootstrap.servers of every node names these "
-        "controllers: " + ", ".join(f"{each.nodeId}@{each.endpoint or 'its address'}" for each in made.controllers),
+        "controllers: " + ", ".join(f"{one.nodeId}@{one.endpoint or 'its address'}" for one in made.controllers),
     )
     yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
     text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"
@@ -82,7 +83,7 @@ def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRe
     stay = []
     for place in histories.places:
         node = histories.node_id(place)
-        if any(each.found == place.path for each in made.controllers):
+        if any(controller.found == place.path for controller in made.controllers):
             continue
         why = _must_go(histories.images[place.path], release)
         if why:
@@ -100,7 +101,7 @@ def aside_step(path: str, node: int | None, why: str) -> RescueStep:
 
 
 def _quorum(made: Rescue) -> str:
-    address = next((each.endpoint for each in made.controllers if each.endpoint), "HOST:PORT")
+    address = next((controller.endpoint for controller in made.controllers if controller.endpoint), "HOST:PORT")
     return f"kafka-metadata-quorum.sh --bootstrap-controller {address} describe --status"
 
 
@@ -117,7 +118,7 @@ def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:
     """Return why a node does not start with its own copy; empty if it does."""
     if image is None:
         return ""
-    found = next((each for each in refusals(image, release) if each.stops_broker(release.line)), None)
-    if found is not None:
-        return f"a node cannot read the {refused_text(found, image)}"
+    refusal = next((other for other in refusals(image, release) if other.stops_broker(release.line)), None)
+    if refusal is not None:
+        return f"a node cannot read the {refused_text(refusal, image)}"
     return f"it is damaged from offset {image.gap} on" if image.gap is not None else ""

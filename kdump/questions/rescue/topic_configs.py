@@ -46,21 +46,21 @@ def topic_configs(
         if MIN_ISR in configs:
             configs[MIN_ISR] = str(min(LEAST_ISR, replicas))
         return configs, ["the configs with which Kafka creates this topic"]
-    configs, facts = dict(HOLD), [each.facts for each in topic.every()]
+    configs, facts = dict(HOLD), [copy.facts for copy in topic.every()]
     shown = [HELD]
-    if is_cleaned or any(each.has_gaps for each in facts):
+    if is_cleaned or any(log.has_gaps for log in facts):
         configs[POLICY] = "compact"
         why = "cleaner-offset-checkpoint lists it" if is_cleaned else "offsets have no record"
         shown.append(f"compacted: {why}")
     elif (system := system_topic(topic.name)) is not None and system.state:
         shown.append(f"its name is that of a topic with {system.state}: if it is one, set cleanup.policy=compact")
-    if any(each.append_time for each in facts):
+    if any(log.append_time for log in facts):
         configs["message.timestamp.type"] = "LogAppendTime"
         shown.append("LogAppendTime: so are its last batches")
     if is_tiered:
         configs["remote.storage.enable"] = "true"
         shown.append("remote storage: __remote_log_metadata has segments of it")
-    closed = max((each.closed for each in facts), default=0)
+    closed = max((log.closed for log in facts), default=0)
     if closed:
         shown.append(f"closed segments have up to {size_text(closed)} (segment.bytes)")
     return configs, shown

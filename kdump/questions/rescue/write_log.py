@@ -47,7 +47,7 @@ class NewLog(NamedTuple):
             state |= {"votedDirectoryId": ZERO_UUID, "data_version": 1}
         else:
             state = {"clusterId": "", "leaderId": -1, "leaderEpoch": self.epoch, "votedId": -1, "appliedOffset": 0}
-            state |= {"currentVoters": [{"voterId": each.voterId} for each in self.voters], "data_version": 0}
+            state |= {"currentVoters": [{"voterId": voter.voterId} for voter in self.voters], "data_version": 0}
         return json.dumps(state, separators=(",", ":")).encode()
 
 
@@ -72,19 +72,21 @@ def write_logs(out: OutputDirectory, directories: Sequence[NewDirectory], log: N
     count = 0
     with ExitStack() as stack:
         name = f"{log.offset:020}-{log.epoch:010}.checkpoint"
-        files = [stack.enter_context(out.writing(f"{each.name}/{METADATA_LOG}/{name}")) for each in directories]
+        files = [
+            stack.enter_context(out.writing(f"{directory.name}/{METADATA_LOG}/{name}")) for directory in directories
+        ]
         for data, records_in_it in snapshot_batches(log, records):
             count += records_in_it
             for file in files:
                 file.write(data)
-    for each in directories:
-        folder = f"{each.name}/{METADATA_LOG}"
+    for directory in directories:
+        folder = f"{directory.name}/{METADATA_LOG}"
         for suffix in ("log", "index", "timeindex"):
             out.write(f"{folder}/{log.offset:020}.{suffix}", b"")
         out.write(f"{folder}/leader-epoch-checkpoint", b"0\n0\n")
         out.write(f"{folder}/partition.metadata", f"version: 0\ntopic_id: {METADATA_TOPIC_ID}".encode())
         out.write(f"{folder}/quorum-state", log.quorum_state)
-        out.write(f"{each.name}/meta.properties", each.meta_properties)
+        out.write(f"{directory.name}/meta.properties", directory.meta_properties)
     return count
 
 
@@ -118,6 +120,8 @@ def _voter(voter: Voter) -> dict[str, Any]:
     return {
         "voterId": voter.voterId,
         "voterDirectoryId": voter.voterDirectoryId or ZERO_UUID,
-        "endpoints": [{"name": each.name, "host": each.host, "port": each.port} for each in voter.endpoints],
+        "endpoints": [
+            {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port} for endpoint in voter.endpoints
+        ],
         "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
     }

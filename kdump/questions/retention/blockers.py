@@ -126,7 +126,7 @@ def _blocker(
 
 def _blocked(case: RetentionCase, by: str) -> list[ObservedSegment]:
     pairs = zip(case.segments, case.deletions)
-    return [segment for segment, found in pairs if found.state == HELD and found.blocked == by]
+    return [segment for segment, deletion in pairs if deletion.state == HELD and deletion.blocked == by]
 
 
 def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
@@ -224,7 +224,11 @@ def _offline(case: RetentionCase) -> RetentionBlocker:
 def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[RetentionBlocker]:
     """Yield the share partition from whose last snapshot on the coordinator keeps its log
     (ShareCoordinatorOffsetsManager.lastRedundantOffset)."""
-    places = [(each.snapshotOffset, group, at) for group, states in shares.share.items() for at, each in states.items()]
+    places = [
+        (each.snapshotOffset, group, number)
+        for group, states in shares.share.items()
+        for number, each in states.items()
+    ]
     if not places:
         return
     offset, group, (topic, partition) = min(places)

@@ -94,14 +94,14 @@ def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
     """Return the sum over all segments; None if one was not examined."""
     total = Tombstones()
     for segment in segments:
-        found: Tombstones | None = getattr(segment, name)
-        if found is None:
+        counts: Tombstones | None = getattr(segment, name)
+        if counts is None:
             return None
-        total.unstamped += found.unstamped
-        total.due += found.due
-        total.pending += found.pending
-        total.undecoded += found.undecoded
-        total.legacy += found.legacy
+        total.unstamped += counts.unstamped
+        total.due += counts.due
+        total.pending += counts.pending
+        total.undecoded += counts.undecoded
+        total.legacy += counts.legacy
     return total
 
 
@@ -109,7 +109,7 @@ def _verdict(case: RetentionCase, blockers: list[RetentionBlocker]) -> str:
     if any(hold.isAgainstPolicy for hold in blockers):
         return HELD
     unread = not all(segment.is_read for segment in case.segments)
-    return UNKNOWN if unread or any(each.state == IS_UNKNOWN for each in case.deletions) else FREE
+    return UNKNOWN if unread or any(deletion.state == IS_UNKNOWN for deletion in case.deletions) else FREE
 
 
 def partition_answer(
@@ -198,8 +198,8 @@ def _is_windowed(case: RetentionCase) -> bool | None:
     these. None if no record shows it. Source: InternalTopologyBuilder, WindowStoreBuilder (retainDuplicates)."""
     paths = tuple(segment.target.path for segment in case.segments)
     log = CoordinatorLog(case.topic or "", case.partition or 0, case.path, paths)
-    keys = (each.key for each in log_records(log, AsOf(), ignore) if not each.is_control)
-    key = next((each for each in keys if each is not None), None)
+    keys = (record.key for record in log_records(log, AsOf(), ignore) if not record.is_control)
+    key = next((name for name in keys if name is not None), None)
     return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
 
 
@@ -211,7 +211,7 @@ def _notes(case: RetentionCase) -> Iterator[str]:
         yield COPY_DISABLED
     if case.lacks:
         yield NOWHERE.format(offsets=offsets_text(case.lacks))
-    if any(each.blocked == "tierUnknown" for each in case.deletions):
+    if any(deletion.blocked == "tierUnknown" for deletion in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
     if files and case.settings.deletes:
@@ -228,8 +228,8 @@ def policy(settings: Settings) -> str:
 def shown_settings(settings: Settings) -> dict[str, Setting]:
     """Return the configs by name, lists as text."""
     return {
-        name: each._replace(value=",".join(each.value)) if isinstance(each.value, tuple) else each
-        for name, each in settings.values.items()
+        name: setting._replace(value=",".join(setting.value)) if isinstance(setting.value, tuple) else setting
+        for name, setting in settings.values.items()
     }
 
 

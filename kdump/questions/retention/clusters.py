@@ -75,9 +75,9 @@ class Clusters:
 
     def _moves_of_node(self, directory: str) -> dict[tuple[str | None, int | None], str]:
         """Return the -future directories of the node of a log directory whose partitions are live there, too."""
-        every = [each for at in self._node(directory).directories for each in at.partitions]
-        live = {(each.topic, each.partition) for each in every if not each.state}
-        future = {(each.topic, each.partition): each.path for each in every if each.state == "future"}
+        every = [log for place in self._node(directory).directories for log in place.partitions]
+        live = {(log.topic, log.partition) for log in every if not log.state}
+        future = {(log.topic, log.partition): log.path for log in every if log.state == "future"}
         return {key: path for key, path in future.items() if key in live}
 
     def checkpoint_problems(self, directory: str) -> list[str]:

@@ -87,25 +87,25 @@ def command(options: RetentionOptions) -> None:
 
 def given(options: tuple[str, ...], node: NodeProperties) -> ConfigOverrides:
     """Return the configs from --config and --properties. Raises click.UsageError."""
-    found = {}
-    for text in options:
-        name, equals, value = text.partition("=")
+    overrides = {}
+    for assignment in options:
+        name, equals, value = assignment.partition("=")
         if not equals:
-            raise click.UsageError(f"--config: {text!r} is not KEY=VALUE")
+            raise click.UsageError(f"--config: {assignment!r} is not KEY=VALUE")
         if name not in known_names():
             raise click.UsageError(f"--config: unknown config {name!r}; use {', '.join(sorted(known_names()))}")
         try:
             check(name, value)
         except ValueError:
             raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
-        found[name] = value
+        overrides[name] = value
     server = node.server
     values = server.values if server is not None else {}
     if server is not None and node.is_given and not broker_names() & values.keys():
         print_error(
             f"--properties {path_text(server.path)}: sets none of the configs used here, such as log.retention.ms"
         )
-    return ConfigOverrides(found, values)
+    return ConfigOverrides(overrides, values)
 
 
 class RetentionCommand:

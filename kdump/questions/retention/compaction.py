@@ -101,7 +101,7 @@ def compaction(
     ratio = cleanable / total if total else None
     least = settings["min.cleanable.dirty.ratio"]
     taken = ratio is not None and ((is_overdue and cleanable > 0) or ratio > least)
-    found = Compaction(
+    made = Compaction(
         segments=[],
         checkpoint=checkpoint,
         first_dirty=first_dirty,
@@ -122,10 +122,10 @@ def compaction(
         upper = segments[number + 1].base if number + 1 < len(segments) else log.log_end
         is_young = young is not None and segment.base >= young.base
         ripe = max(ripe, segment.timestamp + lag) if is_young else 0
-        found.segments.append(_cleaning(segment, upper, found, log, stable, ripe if segment is not active else 0))
+        made.segments.append(_cleaning(segment, upper, made, log, stable, ripe if segment is not active else 0))
         if segment is active:
-            found.segments[-1].because = (ACTIVE,)
-    return found
+            made.segments[-1].because = (ACTIVE,)
+    return made
 
 
 def settle_tombstones(
@@ -135,9 +135,9 @@ def settle_tombstones(
     has_horizons = DELETE_HORIZON.applies(release)
     horizon = segment_horizon(segments, compaction.first_dirty, settings)
     for segment in segments:
-        for found in (segment.tombstones, segment.markers):
-            if found is not None:
-                found.by_segment(is_due=segment.modified <= horizon, has_horizons=has_horizons)
+        for counts in (segment.tombstones, segment.markers):
+            if counts is not None:
+                counts.by_segment(is_due=segment.modified <= horizon, has_horizons=has_horizons)
 
 
 def segment_horizon(segments: Sequence[ObservedSegment], first_dirty: int, settings: Settings) -> int:

@@ -192,7 +192,7 @@ def broker_names() -> frozenset[str]:
 def check(name: str, text: str) -> None:
     """Raise ValueError for a value that a broker would reject; `name` is one of known_names()."""
     for config in CONFIGS.values():
-        if name == config.name or name in [each for each, _ in _broker_names(config)]:
+        if name == config.name or name in [broker_name for broker_name, _ in _broker_names(config)]:
             config.read(text)
 
 
@@ -208,7 +208,7 @@ def settings(
     topic; if its configs are unknown, this shows at least that it is compacted."""
     described = metadata.topics.get(topic) if metadata is not None and topic is not None else None
     own = described.configs if described is not None else {}
-    found = Settings(is_known=described is not None, own=frozenset(own))
+    made = Settings(is_known=described is not None, own=frozenset(own))
     for config in CONFIGS.values():
         fallback = Setting(config.default, DEFAULT if described is not None else ASSUMED)
         if config.name == "cleanup.policy" and described is None and (was_cleaned or topic in COMPACTED_TOPICS):
@@ -218,12 +218,12 @@ def settings(
             try:
                 read = config.read(text)
             except ValueError:
-                found.problems.append(f"{name}={text!r} ({source}) is invalid and was ignored")
+                made.problems.append(f"{name}={text!r} ({source}) is invalid and was ignored")
                 continue
             value = Setting(read * factor if factor != 1 else read, source)
             break
-        found.values[config.name] = value
-    return found
+        made.values[config.name] = value
+    return made
 
 
 def _texts(

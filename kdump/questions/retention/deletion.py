@@ -61,9 +61,9 @@ class Deletion:
 def stopped(deletions: list[Deletion], why: str) -> None:
     """Mark the segments that would be deleted now as held, because of `why`: the cleaner threads delete the segments of
     a compacted log, and they do not process this one."""
-    for each in deletions:
-        if each.state == NOW:
-            each.state, each.blocked = HELD, why
+    for deletion in deletions:
+        if deletion.state == NOW:
+            deletion.state, deletion.blocked = HELD, why
 
 
 def deletions(
@@ -76,9 +76,9 @@ def deletions(
 def due_now(segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> list[Deletion]:
     """Return what the next retention check deletes, as `deletions` does, without what happens to the others (KEPT). The
     timestamp of a segment is read only if all segments before it are deleted."""
-    found = _Retention(segments, log, settings, NEWEST)
-    found.apply()
-    return found.found
+    rules = _Retention(segments, log, settings, NEWEST)
+    rules.apply()
+    return rules.found
 
 
 class _Retention:
@@ -165,42 +165,42 @@ class _Retention:
 
     def _mark_kept(self) -> None:
         """Set what happens to the segments that the rules have left, and why."""
-        at: int | None = None
+        eligible_at: int | None = None
         by: int | None = None
         unread = False
         blocker: int | None = None
         total = sum(segment.size for segment in self.segments[self.first :])
         above = 0
         for number in range(self.first, len(self.segments)):
-            segment, found = self.segments[number], self.found[number]
+            segment, deletion = self.segments[number], self.found[number]
             above += segment.size
             if self.bytes >= 0 and number + 1 < len(self.segments):
-                found.after_bytes = max(1, above + self.bytes - total) if above + self.bytes > total else 0
+                deletion.after_bytes = max(1, above + self.bytes - total) if above + self.bytes > total else 0
             blocked = self._blocked(number)
             if blocked == "empty" or (self.ms < 0 and self.bytes < 0 and self._upper(number) > self.log.log_start):
-                found.blocked = blocked
+                deletion.blocked = blocked
                 continue
             unread = unread or not segment.is_read
             if unread:
-                found.state = UNKNOWN
+                deletion.state = UNKNOWN
                 continue
             due = self._due(number, above, total)
             if self.ms >= 0:
                 own = segment.timestamp + self.ms + 1
-                if at is None or own > at:
-                    at, by = own, number
-                found.at, found.rule = at, self.ms_name
-                found.by = by if by != number else None
-            found.state = LATER if self.ms >= 0 or found.after_bytes is not None else KEPT
+                if eligible_at is None or own > eligible_at:
+                    eligible_at, by = own, number
+                deletion.at, deletion.rule = eligible_at, self.ms_name
+                deletion.by = by if by != number else None
+            deletion.state = LATER if self.ms >= 0 or deletion.after_bytes is not None else KEPT
             if blocker is None and self.ms >= 0 and segment.timestamp > self.log.now + FUTURE and not due:
-                blocker, found.blocked, found.state = number, "future", HELD
-            elif blocked and (due or (self.ms >= 0 and at is not None and at <= self.log.now)):
-                found.state = UNKNOWN if blocked == "tierUnknown" else HELD
-                found.blocked, found.rule = blocked, due or self.ms_name
+                blocker, deletion.blocked, deletion.state = number, "future", HELD
+            elif blocked and (due or (self.ms >= 0 and eligible_at is not None and eligible_at <= self.log.now)):
+                deletion.state = UNKNOWN if blocked == "tierUnknown" else HELD
+                deletion.blocked, deletion.rule = blocked, due or self.ms_name
                 if blocked.startswith("tier") and number + 1 == len(self.segments):
-                    found.state, found.blocked = LATER, "roll"  # only rolled segments are copied
+                    deletion.state, deletion.blocked = LATER, "roll"  # only rolled segments are copied
             elif blocker is not None and self.ms >= 0 and self._is_old(segment):
-                found.state, found.blocked, found.by = HELD, "future", blocker
+                deletion.state, deletion.blocked, deletion.by = HELD, "future", blocker
 
     def _due(self, number: int, above: int, total: int) -> str:
         """Return the rule that would delete a segment if nothing blocked it; empty if there is none."""

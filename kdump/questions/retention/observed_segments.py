@@ -186,8 +186,8 @@ class RetentionObserver(Observer):
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
         if horizon is not None and horizon > self.now:
-            known = facts.next_horizon
-            facts.next_horizon = horizon if known is None else min(known, horizon)
+            earliest = facts.next_horizon
+            facts.next_horizon = horizon if earliest is None else min(earliest, horizon)
         if batch.recordCount == 0:
             facts.empty += 1
         elif batch.isControlBatch:

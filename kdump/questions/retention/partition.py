@@ -115,10 +115,10 @@ class OnePartition:
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
             yield from self._drop(case)
-        found = list(find_blockers(case))
+        blockers = list(find_blockers(case))
         yield from segment_answers(case, self.only)
-        yield from found
-        yield partition_answer(case, found, summary)
+        yield from blockers
+        yield partition_answer(case, blockers, summary)
 
     def _scan(
         self, facts: RetentionObserver, totals: CheckTotals
@@ -154,15 +154,15 @@ class OnePartition:
 
     def _facts(self, facts: RetentionObserver, segment: object) -> ObservedSegment:
         log = segment.log  # type: ignore[attr-defined]
-        found = facts.found.get(log.path)
-        if found is None:
-            found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
-        return found
+        observed = facts.found.get(log.path)
+        if observed is None:
+            observed = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
+        return observed
 
     def _drop(self, case: RetentionCase) -> Iterator[Note]:
         """Read the keys, to count what a cleaning would remove."""
-        found = case.compaction
-        assert found is not None
+        state = case.compaction
+        assert state is not None
         path = self.place.partition.path
         if path == "-":
             yield Note(path, "its keys cannot be counted, because a pipe cannot be read twice")
@@ -170,8 +170,8 @@ class OnePartition:
         try:
             case.drop = simulate_cleaning(
                 case.segments,
-                found.first_dirty,
-                found.stop,
+                state.first_dirty,
+                state.stop,
                 case.settings,
                 self.aborted,
                 self.place.options,
@@ -198,7 +198,7 @@ class OnePartition:
         partition = self.place.partition
         if partition.topic != SHARE_TOPIC or partition.partition is None:
             return None
-        logs = tuple(each.log.path for each in partition.segments if each.log is not None)
+        logs = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
         log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
         return read_groups([log], run=Run(self.place.options.limits))
 
@@ -265,7 +265,9 @@ class OnePartition:
             offline=offline,
             shares=self._shares(),
             lacks=self._lacks(log.log_start, first),
-            topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},
+            topic_names={}
+            if self.metadata is None
+            else {topic.id: topic.name for topic in self.metadata.topics.values()},
             notes=(MOVING,) if moves else (),
             known=known,
             log=log,

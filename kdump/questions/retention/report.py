@@ -137,13 +137,13 @@ class RetentionReport(Sink[Any]):
         """Say when records are lost that must stay."""
         if answer.stateLostAt is not None:
             name = place_text(answer)
-            text = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} deletes {state_in(answer.topic)} from "
-            text += f"{self._iso(answer.stateLostAt)} on; set cleanup.policy=compact before"
-            self.lines.text(text, name, "bad")
+            error = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} deletes {state_in(answer.topic)} from "
+            error += f"{self._iso(answer.stateLostAt)} on; set cleanup.policy=compact before"
+            self.lines.text(error, name, "bad")
 
     def _defaults(self, rows: list[PartitionRetention]) -> None:
         """Note which values are defaults: the broker may have other ones, which no disk contains."""
-        sources = {each.source for row in rows for each in row.settings.values()}
+        sources = {setting.source for row in rows for setting in row.settings.values()}
         if sources & {DEFAULT, ASSUMED} and FILE not in sources:
             words = " and ".join(sorted(sources & {DEFAULT, ASSUMED}))
             self.lines.text(
@@ -170,21 +170,21 @@ class RetentionReport(Sink[Any]):
         self._verdict(answer, self._blockers)
         self._all_blockers(self._blockers)
         self._state_lost(answer)
-        for text in self._of_cleaner(answer):
-            self.lines.text(f"  {text}")
-        for text in answer.notes:
-            self.lines.text(f"  {printable(text)}")
+        for line in self._of_cleaner(answer):
+            self.lines.text(f"  {line}")
+        for line in answer.notes:
+            self.lines.text(f"  {printable(line)}")
         self.lines.damages(answer.damages)
         self.lines.text(f"  by {self._settings(answer)}")
         self._defaults([answer])
         if self._segments:
             self.output.line("")
             without: tuple[str, ...] = () if answer.wouldClean is not None else ("tombstones", "markers", "compaction")
-            if all(each.timestampFrom == "batch" for each in self._segments):
+            if all(segment.timestampFrom == "batch" for segment in self._segments):
                 without += ("timestampFrom",)
             table = self.tables.open("retentionSegment", without)
-            for each in self._segments:
-                value = answer_object(each)
+            for segment in self._segments:
+                value = answer_object(segment)
                 table.add(value, style(value))
             table.flush()
         if self._unshown:
@@ -208,7 +208,7 @@ class RetentionReport(Sink[Any]):
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
 
     def _deletion(self, answer: PartitionRetention) -> str:
-        rules = list(dict.fromkeys(each.deletionRule for each in self._segments if each.deletion == "now"))
+        rules = list(dict.fromkeys(segment.deletionRule for segment in self._segments if segment.deletion == "now"))
         by = f", by {' and '.join(map(str, rules))}" if rules and None not in rules else ""
         if answer.deletableSegments:
             which = (
@@ -219,7 +219,7 @@ class RetentionReport(Sink[Any]):
             return f"the next check deletes {which}, {count_text(answer.deletableBytes, 'byte')}{by}"
         if answer.heldSegments:
             return f"{count_text(answer.heldSegments, 'segment')} ({count_text(answer.heldBytes, 'byte')}) kept"
-        if any(each.blockedBy == "roll" for each in self._segments):
+        if any(segment.blockedBy == "roll" for segment in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
         if answer.nextDeletionAt is not None:
             wait = duration_text(max(0, answer.nextDeletionAt - self.now))
@@ -338,12 +338,12 @@ class RetentionReport(Sink[Any]):
             names += OF_COMPACTION
         texts = []
         for name in names:
-            each = answer.settings[name]
-            texts.append(f"{name}={setting_text(name, each.value)} ({each.source})")
+            setting = answer.settings[name]
+            texts.append(f"{name}={setting_text(name, setting.value)} ({setting.source})")
         return ", ".join(texts)
 
-    def _iso(self, at: int) -> str:
-        return iso(at, self.tables.zone)
+    def _iso(self, time: int) -> str:
+        return iso(time, self.tables.zone)
 
 
 def setting_text(name: str, value: Any) -> str:

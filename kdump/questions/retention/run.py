@@ -118,16 +118,16 @@ def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
     """Return the paths to read, and by directory the segment files that were selected. A single segment of a partition
     directory is not enough: the whole directory is read, and only that segment is shown."""
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     only: dict[str, set[str]] = {}
     directories = {os.path.abspath(path) for path in paths if not is_url(path) and file_system.isdir(path)}
     for path in paths:
         directory = os.path.dirname(path)
         is_segment = path != "-" and not is_url(path) and file_system.isfile(path) and target(path).kind is SEGMENT
         if is_segment and is_live(os.path.basename(path)) and target(path).name_offset is not None:
-            found[directory or "."] = None
+            chosen[directory or "."] = None
             if os.path.abspath(directory) not in directories:
                 only.setdefault(directory or ".", set()).add(os.path.basename(path))
         else:
-            found[path] = None
-    return list(found), only
+            chosen[path] = None
+    return list(chosen), only

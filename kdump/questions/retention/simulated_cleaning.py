@@ -156,8 +156,8 @@ def _is_aborted(batch: Batch, aborted: AbortedOffsets) -> bool:
     if not batch.isTransactional or batch.isControlBatch or batch.producerId is None:
         return False
     ranges = aborted.get(batch.producerId, ())
-    at = bisect_right(ranges, (batch.baseOffset or 0, 2**63)) - 1
-    return at >= 0 and (batch.baseOffset or 0) <= ranges[at][1]
+    number = bisect_right(ranges, (batch.baseOffset or 0, 2**63)) - 1
+    return number >= 0 and (batch.baseOffset or 0) <= ranges[number][1]
 
 
 def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:

@@ -166,7 +166,7 @@ class SalvageCommand:
         began = time.monotonic()
         options = self.options
         with Progress("salvage") as progress:
-            found = salvage(
+            results = salvage(
                 options.sources,
                 options.out,
                 replicas=options.replicas,
@@ -179,11 +179,11 @@ class SalvageCommand:
                 on_pass=_further_pass,
                 sink=RecordLines if self.write == JSONL else None,
             )
-        self._report(found, time.monotonic() - began)
+        self._report(results, time.monotonic() - began)
         self.output.flush()
-        if not self.is_complete or not any(each.is_written for each in found):
+        if not self.is_complete or not any(made.is_written for made in results):
             return 2
-        return int(bool(unreadable()) or not all(each.is_whole for each in found))
+        return int(bool(unreadable()) or not all(made.is_whole for made in results))
 
     def _note_unread(self, error: SourceError) -> None:
         if report_unreadable(error) and isinstance(error, SourceNotFound):

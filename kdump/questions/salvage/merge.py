@@ -207,7 +207,7 @@ class Merge:
     @property
     def is_compacted(self) -> bool:
         """Whether the log is known to be compacted, or a batch so far shows it."""
-        self._compacted = self._compacted or any(each.compacted for each in self.active)
+        self._compacted = self._compacted or any(reader.compacted for reader in self.active)
         return self._compacted
 
     def _may_fill(self, head: SalvageCandidate) -> bool:
@@ -218,7 +218,7 @@ class Merge:
 
     def _is_damaged(self, head: SalvageCandidate) -> bool:
         """Return True if the reference copy is damaged where the batch belongs."""
-        made = any(each.recovered is not None for each in self._heads() if each.reader.tier == 0)
+        made = any(head_there.recovered is not None for head_there in self._heads() if head_there.reader.tier == 0)
         return self.damaged or made or (self.losses is not None and self.losses.claims(head.base, head.last))
 
     def _drop_overlapping(self, head: SalvageCandidate) -> None:

@@ -74,7 +74,7 @@ def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Fou
 def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[FoundCopy]) -> None:
     """Write partition.metadata: the topic ID is that of the cluster's metadata on the same disk, or else of the first
     valid partition.metadata among the copies. Raises OutputError."""
-    known_id = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
+    known_id = next((copy.copy.known.topic_id for copy in copies if copy.copy.known.topic_id), None)
     for given in copies:
         target = given.place.text(METADATA) if given.place is not None else None
         if target is None or given.place is None:
@@ -234,7 +234,7 @@ class PartitionRun:
     def _run(self, histories: ReplicaHistories | None) -> Salvaged:
         given = self.job.copies
         self.histories = histories or histories_of(
-            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer)
+            [copy.copy for copy in given], self.options, copy_named(self.job, self.wishes.prefer)
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = self.copies[0].copy.known.is_cleaned
@@ -252,7 +252,7 @@ class PartitionRun:
         named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
         epochs = EpochsWritten(self.copies[0].copy.epochs)
-        self.made.sources = [each.copy.path for each in self.copies]
+        self.made.sources = [copy.copy.path for copy in self.copies]
         with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
             try:
                 for head in self.merge.chosen():
@@ -287,7 +287,9 @@ class PartitionRun:
         made: list[SalvageReader] = []
         save = rescue if self.wishes.damaged_records else None
         for copy, given in enumerate(self.copies):
-            names = tuple(sorted({each.name_offset for each in given.copy.segments if each.name_offset is not None}))
+            names = tuple(
+                sorted({segment.name_offset for segment in given.copy.segments if segment.name_offset is not None})
+            )
             places = [InputFile(target, copy, names=names) for target in given.copy.segments]
             for place in places:
                 following = len(names) if place.target.name_offset is None else bisect_right(names, place.name)
@@ -320,7 +322,7 @@ class PartitionRun:
                 self.lost_since_marker = self.next - 1
         doubtful = self._doubtful(head)
         try:
-            name, at = self.sink.write(head)
+            name, position = self.sink.write(head)
         except BatchRejected as error:
             self._record_outcome(head, UNTAKEN, str(error))
             return
@@ -333,7 +335,7 @@ class PartitionRun:
             self.used.add(head.reader.place.name)
         self.next = head.last + 1
         self.lost_since, self.claimed = False, None
-        self.dropped = [each for each in self.dropped if each[1] >= self.next]
+        self.dropped = [offsets for offsets in self.dropped if offsets[1] >= self.next]
         falls = epochs.add(head.epoch, head.base)
         odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
         if head.recovered is not None:
@@ -344,7 +346,7 @@ class PartitionRun:
                 self.lost_since_marker = head.last
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
-        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, position))
 
     def _correct_last(self, head: SalvageCandidate) -> None:
         """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
@@ -415,7 +417,7 @@ class PartitionRun:
         mended: tuple[str, ...] = (),
         odd: tuple[str, ...] = (),
         name: str | None = None,
-        at: int | None = None,
+        position: int | None = None,
     ) -> ByteRange:
         path = head.reader.place.target.path
         base, last = head.base, head.last
@@ -423,7 +425,7 @@ class PartitionRun:
             base, last = head.stored, head.stored + last - base
             reason += f"; judging by its neighbors, its base offset is {head.base}"
         where = (path, head.position, head.size, base, last, 1, head.records)
-        return ByteRange(fate, *where, code, reason, mended, odd, name, at)
+        return ByteRange(fate, *where, code, reason, mended, odd, name, position)
 
     def _lost(self, reader: SalvageReader, lost: LostBytes) -> None:
         span = ByteRange(lost.fate, reader.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
@@ -485,11 +487,18 @@ class PartitionRun:
         write_topic_id(self.out, sink.writing, made, self.copies)
         note_surroundings(made, self.copies[0])
         made.openTransactions = [
-            self._transaction(producer_id, each)
-            for producer_id, each in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
+            self._transaction(producer_id, transaction)
+            for producer_id, transaction in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
         ]
         made.lastStableOffset = sink.transactions.first_undecided
 
-    def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
-        lost = self.lost_since_marker >= each.first_offset
-        return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)
+    def _transaction(self, producer_id: int, transaction: OngoingTxn) -> OpenTransaction:
+        lost = self.lost_since_marker >= transaction.first_offset
+        return OpenTransaction(
+            producer_id,
+            transaction.last_epoch,
+            transaction.first_offset,
+            transaction.last_offset,
+            transaction.records,
+            lost,
+        )

@@ -52,13 +52,13 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None) -
     if len(copies) == 1:
         given = copies[0].epochs or ()
         return ReplicaHistories([0], given if first_falling(given) is None else ())
-    found = diff_copies(list(copies), options)
-    facts = found.copies
+    diff = diff_copies(list(copies), options)
+    facts = diff.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
     made = ReplicaHistories(order, facts[order[0]].history, from_checkpoint=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
-            _add_divergence(made, found, above, place, prefer)
+            _add_divergence(made, diff, above, place, prefer)
     first = facts[order[0]]
     if len(order) > 1:
         why = "chosen with --prefer" if prefer is not None else "it has the highest leader epoch"
@@ -73,8 +73,8 @@ def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, 
     one, other = made.order[above], made.order[place]
     pair = diff.pairs[(min(one, other), max(one, other))]
     divergence = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
-    known = made.divergences.get(place)
-    if divergence is None or (known is not None and known[0] <= divergence):
+    earlier = made.divergences.get(place)
+    if divergence is None or (earlier is not None and earlier[0] <= divergence):
         return
     higher = made.divergences.get(above)
     if higher is not None and higher[0] <= divergence:
@@ -104,4 +104,4 @@ def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, 
 
 def _newest(facts: CopyFacts) -> int:
     """Return the highest leader epoch of a copy, -1 without one."""
-    return max((each.epoch for each in facts.history), default=-1)
+    return max((entry.epoch for entry in facts.history), default=-1)

@@ -103,8 +103,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
             yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
-        known = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
-        for hole in known[:limit]:
+        holes = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
+        for hole in holes[:limit]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
             where = f"{count_text(made.absentOffsets, 'offset')} in {count_text(made.absentHoles, 'gap')}"
@@ -121,13 +121,14 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         if not made.openTransactions:
             return
         offset = made.lastStableOffset
-        lost = [each for each in made.openTransactions if each.lost]
+        lost = [transaction for transaction in made.openTransactions if transaction.lost]
         count = count_text(len(made.openTransactions), "transaction is", "transactions are")
         self.output.text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", style="bad")
-        for each in made.openTransactions[: None if self.full else FEW]:
-            why = "its marker may be lost" if each.lost else "nothing after it was lost: it was already open"
-            who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
-            self.output.text(f"    {who}: {count_text(each.records, 'record', 'records')}; {why}")
+        for transaction in made.openTransactions[: None if self.full else FEW]:
+            why = "its marker may be lost" if transaction.lost else "nothing after it was lost: it was already open"
+            who = f"producer {transaction.producerId}, epoch {transaction.producerEpoch}"
+            who += f", from offset {transaction.firstOffset}"
+            self.output.text(f"    {who}: {count_text(transaction.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self.output.text(
@@ -136,19 +137,21 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
     def _doubtful(self, made: Salvaged) -> None:
-        found = made.doubtfulTransactions
-        for each in found[: None if self.full else FEW]:
-            where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
-            who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
+        transactions = made.doubtfulTransactions
+        for transaction in transactions[: None if self.full else FEW]:
+            first, last = transaction.firstOffset, transaction.markerOffset
+            where = f"between offsets {first} and {last}, where {transaction.marker} ends its transaction"
+            who = f"  producer {transaction.producerId}, epoch {transaction.producerEpoch}"
+            who += f": something is lost {where}"
             self.output.text(
                 f"{who}: if a marker was lost there, this one now also decides the earlier transaction", style="torn"
             )
-        if len(found) > FEW and not self.full:
-            self.output.text(f"  … and {len(found) - FEW} more transactions like this (--json)")
+        if len(transactions) > FEW and not self.full:
+            self.output.text(f"  … and {len(transactions) - FEW} more transactions like this (--json)")
 
-    def _loud(self, text: str, word: str) -> None:
+    def _loud(self, line_text: str, word: str) -> None:
         """Write a line in which one word is highlighted."""
-        for line in self.output.wrapped(text, 2):
+        for line in self.output.wrapped(line_text, 2):
             self.output.line(line.replace(word, self.output.paint(word, "bad"), 1))
 
     def _summary(self, summary: SalvageSummary) -> None:

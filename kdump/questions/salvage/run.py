@@ -59,17 +59,17 @@ def salvage(
     options = Options.given(options, only=LITTLE, open_source=careful_source)
     paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
-    found = jobs(paths, others, options, is_selected=is_selected, name=name)
-    if not found:
+    inputs = jobs(paths, others, options, is_selected=is_selected, name=name)
+    if not inputs:
         return []
-    if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
+    if prefer is not None and not any(copy_named(job, prefer) is not None for job in inputs):
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
     wishes = SalvageRequest(prefer, deleted, damaged_records)
     made: list[Salvaged] = []
-    options.expect(sum(bytes_to_read(job, wishes) for job in found))
+    options.expect(sum(bytes_to_read(job, wishes) for job in inputs))
     try:
         with directory.writing(LEDGER) as ledger, directory.synced_once():
-            for job in found:
+            for job in inputs:
                 work = WorkProgress(bytes_to_read(job, wishes), options)
                 made.append(
                     salvage_partition(
@@ -80,7 +80,7 @@ def salvage(
     except OutputError as error:
         if not made:
             raise
-        raise OutputError(f"{error}; {_unfinished(out, len(made), len(found))}") from error
+        raise OutputError(f"{error}; {_unfinished(out, len(made), len(inputs))}") from error
     return made
 
 

@@ -97,9 +97,9 @@ class SegmentWriter:
                 f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
         self._count(head)
-        at, self._size = self._size, self._size + size
+        position, self._size = self._size, self._size + size
         self.last = head.last
-        return f"{self.directory}/{self._name('log')}", at
+        return f"{self.directory}/{self._name('log')}", position
 
     def _count(self, head: SalvageCandidate) -> None:
         """Count a batch in the transactions."""
@@ -165,8 +165,8 @@ def _home(head: SalvageCandidate) -> int:
     place = head.reader.place
     if place.spare:
         return place.name
-    at = bisect_right(place.names, head.base)
-    return place.names[at - 1] if at else -1
+    after = bisect_right(place.names, head.base)
+    return place.names[after - 1] if after else -1
 
 
 def write_batch(file: BinaryIO, batch: Batch) -> int:
@@ -213,7 +213,7 @@ class EpochsWritten:
         """Return (epoch, start offset) pairs, and their origin: source, batches or empty. `end`: the log end offset;
         entries of the source above it are dropped."""
         if self._agrees:
-            kept = [(each.epoch, each.startOffset) for each in self._given if each.startOffset <= end]
+            kept = [(entry.epoch, entry.startOffset) for entry in self._given if entry.startOffset <= end]
             return kept, "source" if kept else ""
         return self._seen, "batches" if self._seen else ""
 

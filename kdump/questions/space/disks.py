@@ -117,8 +117,8 @@ class Disk:
     def kept_elsewhere(self) -> Iterator[SpaceKept]:
         """Yield what takes space on the file system without being in the log directories."""
         if self.system is not None and self.elsewhere >= self.system.total * SHARE:
-            text = "other files on this file system, or deleted files that a process still holds open (du -x, lsof +L1)"
-            yield SpaceKept(self.system.mount or "", self.elsewhere, False, text)
+            why = "other files on this file system, or deleted files that a process still holds open (du -x, lsof +L1)"
+            yield SpaceKept(self.system.mount or "", self.elsewhere, False, why)
 
 
 def disks_of(usages: Sequence[DirectoryUsage], state: str, need: int | None) -> list[Disk]:

@@ -58,26 +58,26 @@ def kept_files(usage: DirectoryUsage, broker: str, *, is_full: bool) -> Iterator
     if any(log.segments for log in live):
         yield from (SpaceKept(f"{path}/{pattern}", None, True, why) for pattern, why in WITH_LOGS.items())
     for topic, what in TOPICS.items():
-        size = sum(each.allocated for each in live if each.place.topic == topic)
+        size = sum(log.allocated for log in live if log.place.topic == topic)
         if size:
             text = f"{what}; compaction makes it smaller, see kdump retention"
             yield SpaceKept(f"{path}/{topic}-*", size, True, text)
-    for each in usage.in_state(""):
-        if each.place.topic == METADATA_TOPIC:
-            yield SpaceKept(each.place.path, each.allocated, True, METADATA)
+    for log in usage.in_state(""):
+        if log.place.topic == METADATA_TOPIC:
+            yield SpaceKept(log.place.path, log.allocated, True, METADATA)
     names = [name for name in usage.directory.files if name.endswith("-checkpoint")]
     if names:
         yield SpaceKept(f"{path}/*-checkpoint", None, True, CHECKPOINTS)
     has_mark = CLEAN_MARK in usage.directory.files
     if has_mark or (broker != RUNNING and names):
         yield SpaceKept(os.path.join(path, CLEAN_MARK), None, True, MARK if has_mark else NO_MARK)
-    for each in live:
-        if ".swap" in each.left or (".cleaned" in each.left and broker != STOPPED):
-            yield SpaceKept(f"{each.place.path}/*.swap", None, True, SWAP)
+    for log in live:
+        if ".swap" in log.left or (".cleaned" in log.left and broker != STOPPED):
+            yield SpaceKept(f"{log.place.path}/*.swap", None, True, SWAP)
             break
     linked = usage.total().linked
     if linked:
         yield SpaceKept(path, linked, False, LINKED)
-    future = sum(each.allocated for each in usage.in_state("future"))
+    future = sum(log.allocated for log in usage.in_state("future"))
     if future:
         yield SpaceKept(f"{path}/*-future", future, False, FUTURE)

@@ -54,7 +54,12 @@ class ReplicaCopies:
         self.options = options
         self.problems: list[str] = []
         self.copies: dict[tuple[str, int], list[tuple[int | None, PartitionDirectory]]] = {}
-        every = ((node.node_id, each) for node in others for at in node.directories for each in at.partitions)
+        every = (
+            (node.node_id, partition)
+            for node in others
+            for directory in node.directories
+            for partition in directory.partitions
+        )
         for node_id, place in every:
             if not place.state and place.topic not in (None, METADATA_TOPIC) and place.partition is not None:
                 assert place.topic is not None

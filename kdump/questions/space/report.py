@@ -77,15 +77,17 @@ class SpaceReport(Sink[Any]):
     def _verdict(self, summary: SpaceSummary) -> None:
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
         verdict = VERDICTS[summary.verdict]
-        where = ", ".join(each.path for each in directories)
-        sizes = {each.mount or each.path: each for each in directories if each.total is not None}
+        where = ", ".join(directory.path for directory in directories)
+        sizes = {
+            directory.mount or directory.path: directory for directory in directories if directory.total is not None
+        }
         rooms = [
-            f"{size_text(each.free or 0)} free of {size_text(each.total or 0)} at {mount} ({each.fileSystem})"
-            for mount, each in sizes.items()
+            f"{size_text(place.free or 0)} free of {size_text(place.total or 0)} at {mount} ({place.fileSystem})"
+            for mount, place in sizes.items()
         ]
-        about = rooms or list(dict.fromkeys(filter(None, (each.unknownBecause for each in directories))))
+        about = rooms or list(dict.fromkeys(filter(None, (directory.unknownBecause for directory in directories))))
         text = f"{where}: {verdict}" + (f": {', '.join(about)}" if about else "")
-        nodes = (f"broker {each.nodeId}" for each in directories if each.nodeId is not None)
+        nodes = (f"broker {directory.nodeId}" for directory in directories if directory.nodeId is not None)
         if summary.broker == answers.UNKNOWN:
             text += "; it shows neither the free space of the broker's disk nor whether the broker is running"
         else:
@@ -116,20 +118,24 @@ class SpaceReport(Sink[Any]):
 
     def _full_text(self, summary: SpaceSummary, sizes: dict[str, SpaceDirectory]) -> str:
         """Return what follows from the full file systems."""
-        inodes = [f"{each.inodesFree:,} inodes free at {mount}" for mount, each in sizes.items() if _lacks_inodes(each)]
-        text = f"; {', '.join(inodes)}: remove files, however small" if inodes else ""
+        inodes = [
+            f"{directory.inodesFree:,} inodes free at {mount}"
+            for mount, directory in sizes.items()
+            if _lacks_inodes(directory)
+        ]
+        consequence = f"; {', '.join(inodes)}: remove files, however small" if inodes else ""
         if summary.broker == answers.RUNNING:
-            return f", until it has to write there{text}"
+            return f", until it has to write there{consequence}"
         if summary.free is not None and summary.free >= (summary.neededToStart or 0) and len(sizes) < 2:
-            return text
-        text = f", and needs {size_text(summary.neededToStart or 0)} free to start{text}"
-        return text if len(sizes) < 2 else f"{text}; a log directory that is full goes offline"
+            return consequence
+        consequence = f", and needs {size_text(summary.neededToStart or 0)} free to start{consequence}"
+        return consequence if len(sizes) < 2 else f"{consequence}; a log directory that is full goes offline"
 
     def _fills(self) -> None:
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
-        parts = [(name, sum(getattr(each, key) or 0 for each in directories)) for name, key in PARTS]
+        parts = [(name, sum(getattr(place, key) or 0 for place in directories)) for name, key in PARTS]
         # All directories of one file system state the same number.
-        elsewhere = {each.mount or each.path: each.elsewhere or 0 for each in directories}
+        elsewhere = {place.mount or place.path: place.elsewhere or 0 for place in directories}
         outside = (PARTS[-1][0], sum(elsewhere.values()))
         self.output.title("what fills it")
         largest = sorted(parts[:-1], key=lambda each: -each[1])
@@ -156,13 +162,13 @@ class SpaceReport(Sink[Any]):
             self.output,
             full=self.full,
         )
-        for each in topics:
-            table.add(each)
+        for topic in topics:
+            table.add(topic)
         table.flush()
 
     def _named(self) -> str:
         """Return the names of files that are not Kafka's, which a step moves away."""
-        paths = [path for each in self.found.get(SpaceStep, []) if each.step == "otherFiles" for path in each.paths]
+        paths = [path for step in self.found.get(SpaceStep, []) if step.step == "otherFiles" for path in step.paths]
         names = [printable(path_text(os.path.basename(path))) for path in paths]
         return f" ({first_of(names, NAMED)})" if names else ""
 
@@ -171,63 +177,63 @@ class SpaceReport(Sink[Any]):
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
         if not steps:
             self.output.title("nothing can be freed here")
-        for mount in dict.fromkeys(each.mount for each in steps):
-            rows = [each for each in steps if each.mount == mount]
+        for mount in dict.fromkeys(step.mount for step in steps):
+            rows = [step for step in steps if step.mount == mount]
             self.output.title("what may be done, in this order" + (f", at {mount}" if mount else ""))
             table = Table(
                 [
-                    Column("number", "  #", lambda each: f"{each.number:>3}", True),
+                    Column("number", "  #", lambda step: f"{step.number:>3}", True),
                     Column("step", "step", _title, least=20, cuts=TEXT),
                     Column("frees", "frees", _frees, True),
-                    Column("then", "free then", lambda each: _size(each.freeThen), True, 7),
-                    Column("costs", "costs", lambda each: COSTS[each.cost], False, 8),
-                    Column("needed", "", lambda each: "not needed" if each.isNeeded is False else "", False, 8),
+                    Column("then", "free then", lambda step: _size(step.freeThen), True, 7),
+                    Column("costs", "costs", lambda step: COSTS[step.cost], False, 8),
+                    Column("needed", "", lambda step: "not needed" if step.isNeeded is False else "", False, 8),
                 ],
                 self.output,
                 full=self.full,
             )
-            for each in rows:
-                table.add(each, "dim" if each.isNeeded is False else "")
+            for step in rows:
+                table.add(step, "dim" if step.isNeeded is False else "")
             table.flush()
 
     def _how(self, summary: SpaceSummary) -> None:
         """Write how to do what is needed, or with --full everything."""
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
-        shown = [each for each in steps if self.full or each.isNeeded is not False]
+        shown = [step for step in steps if self.full or step.isNeeded is not False]
         if not shown:
             return
         self.output.title("how")
-        if summary.broker == answers.STOPPED and any(each.paths for each in shown):
+        if summary.broker == answers.STOPPED and any(step.paths for step in shown):
             self.output.text("  Take the steps before you start the broker: it needs room to start.", style="note")
-        for each in shown:
-            when = NEEDS[each.needs] + ("; " if each.frees else "")
-            if each.frees and each.freesAfter:
+        for step in shown:
+            when = NEEDS[step.needs] + ("; " if step.frees else "")
+            if step.frees and step.freesAfter:
                 after = " after startup" if summary.broker != answers.RUNNING else ""
-                when += f"free within {duration_text(each.freesAfter)}{after}"
-                when += f", {size_text(each.freesAtOnce)} at once" if each.freesAtOnce else ""
-            elif each.frees:
+                when += f"free within {duration_text(step.freesAfter)}{after}"
+                when += f", {size_text(step.freesAtOnce)} at once" if step.freesAtOnce else ""
+            elif step.frees:
                 when += "free at once"
-            self.output.text(f"  {each.number}. {each.text} ({when})", indent=5)
-            lines = each.command.splitlines()
+            self.output.text(f"  {step.number}. {step.text} ({when})", indent=5)
+            lines = step.command.splitlines()
             for line in lines if self.full else lines[:MAX_LINES]:
                 self.output.line(self.output.paint("       " + printable(path_text(line)), "dim"))
             if len(lines) > MAX_LINES and not self.full:
                 self.output.text(f"       … and {count_text(len(lines) - MAX_LINES, 'more line')} (--full)")
-            if each.undo:
+            if step.undo:
                 self.output.text("     afterwards:")
-                self.output.line(self.output.paint("       " + printable(path_text(each.undo)), "dim"))
+                self.output.line(self.output.paint("       " + printable(path_text(step.undo)), "dim"))
         if summary.broker == answers.STOPPED and not summary.missingToStart:
             self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
 
     def _kept(self) -> None:
-        found: list[SpaceKept] = self.found.get(SpaceKept, [])
+        kept: list[SpaceKept] = self.found.get(SpaceKept, [])
         for is_forbidden, title in ((False, "not offered"), (True, "never")):
-            rows = [each for each in found if each.isForbidden is is_forbidden]
+            rows = [row for row in kept if row.isForbidden is is_forbidden]
             if rows:
                 self.output.title(title)
-            for each in rows:
-                size = f" ({size_text(each.allocated)})" if each.allocated is not None else ""
-                self.output.text(f"  {self._short(each.path)}{size}: {each.text}", indent=4)
+            for row in rows:
+                size = f" ({size_text(row.allocated)})" if row.allocated is not None else ""
+                self.output.text(f"  {self._short(row.path)}{size}: {row.text}", indent=4)
 
     def _short(self, path: str) -> str:
         """Return a path without the log directory, if there is only one."""

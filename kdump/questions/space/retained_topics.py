@@ -148,8 +148,8 @@ def retained_topics(
             log.facts = LogFacts(start, max(active.base, mark or 0), mark, None, now, end)
             log.cleaned, log.moves, log.waits = cleaned.get(log.key), log.key in moving, is_offline
             topics[name].logs.append(log)
-    for text in problems:
-        run.unreadable(SourceError(text))
+    for problem in problems:
+        run.unreadable(SourceError(problem))
     return sorted(topics.values(), key=lambda topic: (-topic.allocated, topic.name))
 
 
@@ -188,7 +188,7 @@ def first_cleanings(topics: Iterable[RetainedTopic]) -> Iterator[Cleaning]:
 def room_for_cleanings(cleanings: Sequence[Cleaning], source: str) -> int:
     """Return what the cleaner writes in a log directory before it deletes anything: at least a segment in each of its
     threads, and all of what cannot be postponed."""
-    here = [each for each in cleanings if each.log.place.source == source]
-    threads = max((each.topic.settings["log.cleaner.threads"] for each in here), default=1)
-    segments = sorted((each.segment for each in here if each.is_postponable), reverse=True)[:threads]
-    return sum(segments) + sum(each.writes for each in here if not each.is_postponable)
+    here = [cleaning for cleaning in cleanings if cleaning.log.place.source == source]
+    threads = max((cleaning.topic.settings["log.cleaner.threads"] for cleaning in here), default=1)
+    segments = sorted((cleaning.segment for cleaning in here if cleaning.is_postponable), reverse=True)[:threads]
+    return sum(segments) + sum(cleaning.writes for cleaning in here if not cleaning.is_postponable)

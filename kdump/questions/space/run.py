@@ -77,21 +77,21 @@ def space(
     run = replace(run, unreadable=unreadable)
     brokers, own = read_brokers([paths] if isinstance(paths, str) else paths, run)
     if len(brokers) > 1:
-        several = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
+        several = ", ".join(f"{node.directories[0].path} (node {node.node_id})" for node in brokers)
         raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")
     (broker,) = brokers
     other_brokers, other_disks = read_brokers(others, run)
-    for each in other_brokers:
-        if each.cluster_id != broker.cluster_id or each.node_id == broker.node_id:
-            where = each.directories[0].path
+    for node in other_brokers:
+        if node.cluster_id != broker.cluster_id or node.node_id == broker.node_id:
+            where = node.directories[0].path
             raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
-    named = [each.path for each in own.directories]
-    source, metadata = own.copies.newest([*named, *(each.path for each in other_disks.directories)])
+    named = [place.path for place in own.directories]
+    source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
     given = ConfigOverrides(config or {}, properties or {})
     now = round(time.time() * 1000) if now is None else now
     is_own_metadata = source in named
     state = state_of(broker)
-    usages = [read_usage(each, run) for each in broker.directories]
+    usages = [read_usage(place, run) for place in broker.directories]
     disks = disks_of(usages, state, need)
     is_running = state == RUNNING
     retained = retained_topics(broker, usages, metadata, given, now, is_selected, run, is_running=is_running)
@@ -114,7 +114,7 @@ def space(
     rows: list[SpaceStep] = []
     for disk in disks:
         here = (topic.on(disk.sources) for topic in retained)
-        largest = sorted((each for each in here if each.logs), key=lambda topic: -topic.allocated)
+        largest = sorted((topic for topic in here if topic.logs), key=lambda topic: -topic.allocated)
         for row in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
             if isinstance(row, SpaceStep):
                 disk.take(row)
@@ -135,14 +135,14 @@ def space(
     yield SpaceSummary(
         verdict="unknown" if goal is None else "full" if is_full else "low" if goal else "enough",
         broker=state,
-        free=sum(each.free for each in systems) if systems else None,
+        free=sum(system.free for system in systems) if systems else None,
         goal=goal,
         neededToStart=sum(disk.needed for disk in disks) if any(disk.needs for disk in disks) else None,
         missingToStart=sum(disk.lacks for disk in disks) if state == STOPPED and systems else None,
-        frees=sum(each.frees for each in rows),
+        frees=sum(row.frees for row in rows),
         steps=len(rows),
         isEnough=None if goal is None else all(disk.is_enough for disk in disks),
-        unknownTopics=sum(each.is_unknown for each in retained),
+        unknownTopics=sum(topic.is_unknown for topic in retained),
         metadataProblem=problem,
         now=now,
         metadataOffset=metadata.end_offset if metadata is not None else None,

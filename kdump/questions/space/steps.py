@@ -181,19 +181,21 @@ def _strays(disk: Disk, given: Given) -> list[tuple[str | None, SpaceStep | Spac
 
 def _postponed(disk: Disk, cleanings: Sequence[Cleaning]) -> Iterator[SpaceStep]:
     """Yield the steps that postpone the cleaning of topics, if all of it takes more than is free at the start."""
-    here = [each for each in cleanings if each.log.place.source in disk.sources]
+    here = [cleaning for cleaning in cleanings if cleaning.log.place.source in disk.sources]
     if disk.state != STOPPED or disk.system is None:
         return
-    if sum(each.writes for each in here) <= disk.system.free + disk.freed:
+    if sum(cleaning.writes for cleaning in here) <= disk.system.free + disk.freed:
         return
     text = (
         "the log cleaner begins at startup, and writes cleaned segments next to the old ones, which it deletes 1 min "
         f"later: more than is free then. This postpones it until you set the value back; {BY_CONTROLLER}"
     )
     sizes: list[tuple[int, str, RetainedTopic]] = []
-    for name, of_topic in groupby((each for each in here if each.is_postponable), lambda each: each.topic.name):
+    for name, of_topic in groupby(
+        (cleaning for cleaning in here if cleaning.is_postponable), lambda cleaning: cleaning.topic.name
+    ):
         parts = list(of_topic)
-        sizes.append((sum(each.writes for each in parts), name, parts[0].topic))
+        sizes.append((sum(cleaning.writes for cleaning in parts), name, parts[0].topic))
     for size, name, topic in sorted(sizes, key=lambda row: (-row[0], row[1])):
         command, back = alter_topic(name, f"--add-config {RATIO}=1"), undo(topic, RATIO)
         yield SpaceStep("postponeCleaning", CONFIG, "", text, topic=name, size=size, command=command, undo=back)
@@ -284,9 +286,9 @@ def _uncertain(disk: Disk, topics: Sequence[RetainedTopic]) -> Iterator[SpaceKep
     )
     rolled = sum(log.occupied(0, len(log.segments) - 1) for topic in unknown for log in topic.logs)
     due = sum(log.occupied(0, log.goes) for topic in assumed for log in topic.logs)
-    for text, allocated in ((of_unknown, rolled), (of_assumed, due)):
+    for why, allocated in ((of_unknown, rolled), (of_assumed, due)):
         if allocated:
-            yield SpaceKept(", ".join(sorted(disk.sources)), allocated, False, text)
+            yield SpaceKept(", ".join(sorted(disk.sources)), allocated, False, why)
 
 
 def _others(usage: DirectoryUsage) -> Iterator[SpaceStep]:

@@ -19,7 +19,7 @@ from kdump.check.options import Options
 from kdump.io.run import PLAIN_RUN
 from kdump.log.bundle_names import MANIFEST
 from kdump.log.bundle_tree import open_bundle
-from kdump.questions.bundle import archive
+from kdump.questions.bundle import places
 from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
 from kdump.questions.bundle.run import bundle
 from tests.command import refused, run
@@ -63,7 +63,7 @@ def members(path: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "PART", 777)
+    monkeypatch.setattr(places, "PART", 777)
 
 
 @pytest.mark.usefixtures("_no_clock")
@@ -173,7 +173,7 @@ def test_a_part_of_nothing(name: str, tmp_path: Path) -> None:
     bundle([str(CLEAN / "payments-0")], sent.write, OPTIONS, run=PLAIN_RUN)
     end = len(sent.getvalue()) - 2 * tarfile.BLOCKSIZE
     sent.seek(end)
-    archive.Archive(sent.write, 0).add(name, b"x")
+    places.Archive(sent.write, 0).add(name, b"x")
     (tmp_path / "b.tar").write_bytes(sent.getvalue())
     assert "of a bundle; nothing of it was read" in refused("ls", tmp_path / "b.tar")
 

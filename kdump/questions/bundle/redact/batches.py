@@ -153,7 +153,7 @@ class _Message:
         if value is None:
             return None
         if node.element is not None:
-            return [self.field(node.element, each, around) for each in value]
+            return [self.field(node.element, element, around) for element in value]
         if node.inner is not None:
             return self.structure(node.inner, value)
         if node.kind not in ("string", "bytes", "records"):

@@ -82,15 +82,15 @@ def _epoch_checkpoint(data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _checkpoint(data: bytes, lines: Any, entry: Callable[[dict[str, Any]], str]) -> bytes:
-    found = []
+    rows = []
     for line in lines:
         if line.problem:
             raise NotClear
-        text = data[line.position : line.position + line.size].decode("ascii", "replace").strip()
-        if line.what != "entry" and not NUMBER.fullmatch(text):
+        row = data[line.position : line.position + line.size].decode("ascii", "replace").strip()
+        if line.what != "entry" and not NUMBER.fullmatch(row):
             raise NotClear
-        found.append(entry(line.values) if line.what == "entry" else text)
-    return _joined(found)
+        rows.append(entry(line.values) if line.what == "entry" else row)
+    return _joined(rows)
 
 
 def _joined(lines: list[str]) -> bytes:
@@ -107,10 +107,10 @@ def _meta_properties(data: bytes, names: Pseudonyms) -> bytes:
 
 def _properties(lines: Any, names: Pseudonyms) -> list[tuple[str, Any]]:
     """Return the properties that Kafka has. Comments and others are left out."""
-    found: list[TextLine] = list(lines)
-    if any(line.problem for line in found):
+    text_lines: list[TextLine] = list(lines)
+    if any(line.problem for line in text_lines):
         raise NotClear
-    pairs = [(line.values["name"], line.values["value"]) for line in found if line.values]
+    pairs = [(line.values["name"], line.values["value"]) for line in text_lines if line.values]
     return [(name, _value(name, value, names)) for name, value in pairs if name in NUMBERS | IDS | CLUSTER_IDS]
 
 
@@ -119,13 +119,13 @@ def _json_object(data: bytes, names: Pseudonyms) -> bytes:
         return b""
     try:
         values = json.loads(data)
-        known = {name: values[name] for name in values if name in NUMBERS | IDS | CLUSTER_IDS}
-        found = {name: _value(name, value, names) for name, value in known.items()}
+        kept = {name: values[name] for name in values if name in NUMBERS | IDS | CLUSTER_IDS}
+        redacted = {name: _value(name, value, names) for name, value in kept.items()}
         if VOTERS in values:
-            found[VOTERS] = [{VOTER_ID: _value("node.id", each[VOTER_ID], names)} for each in values[VOTERS]]
+            redacted[VOTERS] = [{VOTER_ID: _value("node.id", voter[VOTER_ID], names)} for voter in values[VOTERS]]
     except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise NotClear from error
-    return json.dumps(found, separators=(",", ":")).encode()
+    return json.dumps(redacted, separators=(",", ":")).encode()
 
 
 def _value(name: str, value: Any, names: Pseudonyms) -> Any:
@@ -141,11 +141,11 @@ def _value(name: str, value: Any, names: Pseudonyms) -> Any:
     raise NotClear
 
 
-def _is_random(text: str) -> bool:
+def _is_random(value: str) -> bool:
     """Return True if an ID is a random Uuid (version 4), which is that of a cluster unless somebody has named it."""
-    if not DIRECTORY_ID.fullmatch(text):
+    if not DIRECTORY_ID.fullmatch(value):
         return False
-    data = base64.urlsafe_b64decode(text[:22] + "==")
+    data = base64.urlsafe_b64decode(value[:22] + "==")
     return data[6] >> 4 == 4 and data[8] >> 6 == 2
 
 

@@ -91,42 +91,42 @@ def _rule(replace: Callable[[Pseudonyms, str], str]) -> Rule:
     return lambda names, text, around: replace(names, text)
 
 
-def _safe_value(names: Pseudonyms, text: str, around: Values) -> str:
-    return text if SAFE_VALUE.fullmatch(text) or text in SAFE_WORDS else HIDDEN
+def _safe_value(names: Pseudonyms, value: str, around: Values) -> str:
+    return value if SAFE_VALUE.fullmatch(value) or value in SAFE_WORDS else HIDDEN
 
 
-def _config_value(names: Pseudonyms, text: str, around: Values) -> str:
-    return _safe_value(names, text, around) if is_public(around) else HIDDEN
+def _config_value(names: Pseudonyms, value: str, around: Values) -> str:
+    return _safe_value(names, value, around) if is_public(around) else HIDDEN
 
 
-def _config_resource(names: Pseudonyms, text: str, around: Values) -> str:
+def _config_resource(names: Pseudonyms, name: str, around: Values) -> str:
     kind = CONFIG_RESOURCE.get(around["resourceType"])
-    if kind in ("BROKER", "BROKER_LOGGER") and text.isascii() and text.isdecimal():
-        return text
+    if kind in ("BROKER", "BROKER_LOGGER") and name.isascii() and name.isdecimal():
+        return name
     if kind in ("TOPIC", "GROUP"):
-        return names.topic(text) if kind == "TOPIC" else names.group(text)
-    return names.of("metrics" if kind == "CLIENT_METRICS" else "resource", text)
+        return names.topic(name) if kind == "TOPIC" else names.group(name)
+    return names.of("metrics" if kind == "CLIENT_METRICS" else "resource", name)
 
 
-def _acl_resource(names: Pseudonyms, text: str, around: Values) -> str:
+def _acl_resource(names: Pseudonyms, name: str, around: Values) -> str:
     kind = ACL_RESOURCE.get(around["resourceType"])
-    if text == WILDCARD or (kind == "CLUSTER" and text == CLUSTER):
-        return text
+    if name == WILDCARD or (kind == "CLUSTER" and name == CLUSTER):
+        return name
     if PATTERN.get(around["patternType"]) == "PREFIXED":
-        return names.of("prefix", text)
-    known: dict[str | None, Callable[[str], str]] = {
+        return names.of("prefix", name)
+    replacements: dict[str | None, Callable[[str], str]] = {
         "TOPIC": names.topic,
         "GROUP": names.group,
         "TRANSACTIONAL_ID": names.transactional_id,
         "DELEGATION_TOKEN": partial(names.of, "token"),
         "USER": names.principal,
     }
-    return known.get(kind, partial(names.of, "resource"))(text)
+    return replacements.get(kind, partial(names.of, "resource"))(name)
 
 
-def _quota_entity(names: Pseudonyms, text: str, around: Values) -> str:
-    known = ENTITIES.get(around["entityType"])
-    return known(names, text) if known else names.of("entity", text)
+def _quota_entity(names: Pseudonyms, name: str, around: Values) -> str:
+    entity = ENTITIES.get(around["entityType"])
+    return entity(names, name) if entity else names.of("entity", name)
 
 
 def _number_or(prefix: str) -> Rule:
@@ -225,4 +225,4 @@ RULES: dict[str, Rule] = {
 def rule_for(message: str, path: str) -> Rule | None:
     """Return the rule of a field, None if it has none."""
     parts = f"{message}.{path}".split(".")
-    return next((RULES[end] for at in range(len(parts)) if (end := ".".join(parts[at:])) in RULES), None)
+    return next((RULES[end] for start in range(len(parts)) if (end := ".".join(parts[start:])) in RULES), None)

@@ -166,12 +166,12 @@ def _object(data: bytes | None) -> dict[str, Any] | None:
     if not data or data in (b"null", b'""'):
         return None
     try:
-        found = json.loads(data)
+        parsed = json.loads(data)
     except (ValueError, RecursionError):
         raise Unclear from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise Unclear
-    return found
+    return parsed
 
 
 def _bytes(value: Any) -> bytes:
@@ -206,21 +206,21 @@ class _Names:
         return dict(self._plain(key))
 
     def value(self, value: dict[str, Any]) -> dict[str, Any]:
-        found = dict(self._plain(value))
-        text = value.get("schema")
-        if text is None:
-            return found
+        renamed = dict(self._plain(value))
+        schema = value.get("schema")
+        if schema is None:
+            return renamed
         kind = value.get("schemaType") or "AVRO"
         writers: dict[str, Callable[[str], str]] = {"AVRO": self._avro, "JSON": self._json, "PROTOBUF": self.protobuf}
-        if not isinstance(text, str) or not isinstance(kind, str) or kind not in writers:
+        if not isinstance(schema, str) or not isinstance(kind, str) or kind not in writers:
             raise Unclear
         references = value.get("references") or []
-        if not isinstance(references, list) or not all(isinstance(each, dict) for each in references):
+        if not isinstance(references, list) or not all(isinstance(reference, dict) for reference in references):
             raise Unclear
-        found["schemaType"] = kind
-        found["references"] = [self._reference(each, kind) for each in references]
-        found["schema"] = writers[kind](text)
-        return found
+        renamed["schemaType"] = kind
+        renamed["references"] = [self._reference(reference, kind) for reference in references]
+        renamed["schema"] = writers[kind](schema)
+        return renamed
 
     def _plain(self, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the fields but for those of a schema."""
@@ -244,7 +244,7 @@ class _Names:
         if not isinstance(subject, str):
             raise Unclear
         context, rest = split_subject(subject)
-        suffix = next((each for each in ("-value", "-key") if rest.endswith(each)), "")
+        suffix = next((ending for ending in ("-value", "-key") if rest.endswith(ending)), "")
         name = rest[: len(rest) - len(suffix)]
         start = "" if not subject.startswith(":.") else f":{self._context(context)}:"
         return start + (self.names.topic(name) + suffix if suffix else self.names.of("subject", name))
@@ -271,8 +271,8 @@ class _Names:
     def _file(self, path: str) -> str:
         return path if path.startswith("google/protobuf/") else self._word(path) + ".proto"
 
-    def _avro(self, text: str) -> str:
-        return json.dumps(self.avro(_parsed(text)), separators=(",", ":"))
+    def _avro(self, schema: str) -> str:
+        return json.dumps(self.avro(_parsed(schema)), separators=(",", ":"))
 
     def avro(self, schema: Any) -> Any:
         if isinstance(schema, str):
@@ -281,53 +281,53 @@ class _Names:
             return [self.avro(each) for each in schema]
         if not isinstance(schema, dict):
             raise Unclear
-        found: dict[str, Any] = {}
+        renamed: dict[str, Any] = {}
         for key, value in schema.items():
             if key in ("type", "items", "values"):
-                found[key] = self.avro(value)
+                renamed[key] = self.avro(value)
             elif key in ("name", "namespace") and isinstance(value, str):
-                found[key] = self.dotted(value)
+                renamed[key] = self.dotted(value)
             elif key == "fields" and isinstance(value, list):
-                found[key] = [self.avro(each) for each in value]
+                renamed[key] = [self.avro(each) for each in value]
             elif key == "symbols" and isinstance(value, list):
-                found[key] = [self._word(str(each)) for each in value]
+                renamed[key] = [self._word(str(each)) for each in value]
             elif (key == "logicalType" and isinstance(value, str) and LOGICAL_TYPES.fullmatch(value)) or (
                 key in NUMBER_KEYWORDS and isinstance(value, int)
             ):
-                found[key] = value
-        return found
+                renamed[key] = value
+        return renamed
 
-    def _json(self, text: str) -> str:
-        return json.dumps(self.json_schema(_parsed(text)), separators=(",", ":"))
+    def _json(self, schema: str) -> str:
+        return json.dumps(self.json_schema(_parsed(schema)), separators=(",", ":"))
 
     def json_schema(self, schema: Any) -> Any:
         if isinstance(schema, (bool, list)):
             return schema if isinstance(schema, bool) else [self.json_schema(each) for each in schema]
         if not isinstance(schema, dict):
             raise Unclear
-        found: dict[str, Any] = {}
+        renamed: dict[str, Any] = {}
         for key, value in schema.items():
             if key == "type":
                 kinds = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
                 kept = [each for each in kinds if re.fullmatch("object|array|string|number|integer|boolean|null", each)]
-                found[key] = kept if isinstance(value, list) else "".join(kept)
+                renamed[key] = kept if isinstance(value, list) else "".join(kept)
             elif key in SCHEMA_KEYWORDS or (key in LIST_KEYWORDS and isinstance(value, list)):
-                found[key] = self.json_schema(value)
+                renamed[key] = self.json_schema(value)
             elif key in NAMED_KEYWORDS and isinstance(value, dict):
-                found[key] = {self._word(name): self.json_schema(each) for name, each in value.items()}
+                renamed[key] = {self._word(name): self.json_schema(each) for name, each in value.items()}
             elif key == "required" and isinstance(value, list):
-                found[key] = [self._word(str(each)) for each in value]
+                renamed[key] = [self._word(str(each)) for each in value]
             elif key == "$ref" and isinstance(value, str):
-                found[key] = "/".join(
+                renamed[key] = "/".join(
                     part if part in ("#", "definitions", "$defs", "") else self._word(part) for part in value.split("/")
                 )
             elif key in NUMBER_KEYWORDS and isinstance(value, (int, float)):
-                found[key] = value
-        return found
+                renamed[key] = value
+        return renamed
 
-    def protobuf(self, text: str) -> str:
+    def protobuf(self, schema: str) -> str:
         """Return the text of a Protobuf schema with other names, without comments and options."""
-        tokens = list(_proto_tokens(text))
+        tokens = list(_proto_tokens(schema))
         out: list[str] = []
         position = 0
         while position < len(tokens):
@@ -348,17 +348,17 @@ class _Names:
 IMPORTS = ("import", "public", "weak")
 
 
-def _parsed(text: str) -> Any:
+def _parsed(schema: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(schema)
     except (ValueError, RecursionError):
         raise Unclear from None
 
 
-def _proto_tokens(text: str) -> Iterator[tuple[str, str]]:
+def _proto_tokens(schema: str) -> Iterator[tuple[str, str]]:
     position = 0
-    while position < len(text):
-        match = PROTO_TOKEN.match(text, position)
+    while position < len(schema):
+        match = PROTO_TOKEN.match(schema, position)
         if match is None:
             raise Unclear
         position = match.end()

@@ -94,10 +94,10 @@ class BatchIndex:
                 ends_at.append(number)
             elif self.lasts[number] < ends[size]:
                 ends[size], ends_at[size] = self.lasts[number], number
-        at = ends_at[-1] if ends_at else -1
-        while at >= 0:
-            self.marks[at] |= CHAIN
-            at = before[at]
+        last = ends_at[-1] if ends_at else -1
+        while last >= 0:
+            self.marks[last] |= CHAIN
+            last = before[last]
         self._prefer_contiguous()
         self._sort()
 
@@ -105,8 +105,8 @@ class BatchIndex:
         """Replace a batch of the chain by the first one in its place that leaves no gap, if it is not that one."""
         numbers = array("i", (number for number in range(len(self)) if self.marks[number] & CHAIN))
         expected, before = self.name, -1
-        for at, number in enumerate(numbers):
-            after = numbers[at + 1] if at + 1 < len(numbers) else len(self)
+        for index, number in enumerate(numbers):
+            after = numbers[index + 1] if index + 1 < len(numbers) else len(self)
             follows = self.bases[after] if after < len(self) else self.beyond
             if expected is not None:
                 others = (other for other in range(before + 1, after) if self._continues(other, expected, follows))
@@ -183,11 +183,11 @@ class BatchIndex:
     def holders(self, first: int, last: int, *, misplaced: bool) -> Iterator[int]:
         """Yield the batches of the chain, or the misplaced ones, that share offsets with first..last (inclusive)."""
         numbers = self.misplaced if misplaced else self.chain
-        at = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
-        stop = max(0, at - MAX_OVERLAPS)
-        while at >= stop and self.bases[numbers[at]] + self.widest > first:
-            if self.lasts[numbers[at]] >= first:
-                yield numbers[at]
+        index = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
+        stop = max(0, index - MAX_OVERLAPS)
+        while index >= stop and self.bases[numbers[index]] + self.widest > first:
+            if self.lasts[numbers[index]] >= first:
+                yield numbers[index]
             elif not misplaced:
                 return  # batches of the chain do not overlap
-            at -= 1
+            index -= 1

@@ -48,11 +48,11 @@ def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
         if made is not None:
             return made, made.recordCount or 0, True
     if isinstance(batch, DefaultRecordBatch):
-        found = None if batch.isControlBatch else _records(batch)
+        recovered = None if batch.isControlBatch else _records(batch)
     else:
         assert isinstance(batch, LegacyRecordBatch)
-        found = _messages(batch) if batch.is_compressed else _lone(batch)
-    return None if found is None else (*found, False)
+        recovered = _messages(batch) if batch.is_compressed else _lone(batch)
+    return None if recovered is None else (*recovered, False)
 
 
 def _unflipped(batch: Batch) -> Batch | None:
@@ -69,17 +69,17 @@ def _unflipped(batch: Batch) -> Batch | None:
         if not batch.format.is_message:
             data[17:21] = batch.computedCrc.to_bytes(4, "big")
     else:
-        found = next(single_bit_flips(batch.magic, difference, covered), None)
-        if found is None:
+        flip = next(single_bit_flips(batch.magic, difference, covered), None)
+        if flip is None:
             return None
-        data[batch.crc_start + found.byte] ^= 1 << found.bit
+        data[batch.crc_start + flip.byte] ^= 1 << flip.bit
     made = _made(bytes(data), batch.position, batch.limits)
     return made if made is not None and made.crcValid and _makes_sense(made) else None
 
 
 def _makes_sense(batch: Batch) -> bool:
-    at = Target("", None, None, None)
-    part = SegmentContext(SegmentFiles("", 0, at), at, False, None, 0, None)
+    nowhere = Target("", None, None, None)
+    part = SegmentContext(SegmentFiles("", 0, nowhere), nowhere, False, None, 0, None)
     if isinstance(batch, LegacyRecordBatch):
         legacy_records.read_wrapper(batch)
     if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):

@@ -93,8 +93,8 @@ class LostOffsets:
         if not self._firsts:
             return False
         firsts, furthest = self._order()
-        at = bisect_right(firsts, last) - 1
-        return at >= 0 and furthest[at] >= first
+        index = bisect_right(firsts, last) - 1
+        return index >= 0 and furthest[index] >= first
 
     def _order(self) -> tuple[array[int], array[int]]:
         """Return the first offsets in ascending order, and the largest last offset up to each."""

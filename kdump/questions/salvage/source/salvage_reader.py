@@ -298,8 +298,10 @@ class SalvageReader:
         before = self.last if self.last is not None else (self.place.target.name_offset or 0) - 1
         successor = self.file.successor(end)
         limits_after = [
-            each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None
+            offset for offset in (self.place.beyond, successor.baseOffset if successor else None) if offset is not None
         ]
         return (
-            before < first <= last <= LONG_MAX and first - before <= REACH and all(last < each for each in limits_after)
+            before < first <= last <= LONG_MAX
+            and first - before <= REACH
+            and all(last < offset for offset in limits_after)
         )

@@ -173,10 +173,12 @@ class SourceFile:
     def unread(self, region: Region) -> str:
         """Return which bytes of a region the device cannot read (the reader gets zeros instead); empty if none."""
         look = getattr(self.window.source, "unreadable_in", None)
-        found = look(region.position, region.size) if look else []
-        if not found:
+        ranges = look(region.position, region.size) if look else []
+        if not ranges:
             return ""
-        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first is byte {found[0][0]}"
+        return (
+            f"the device cannot read {sum(size for _, size in ranges)} of its bytes, the first is byte {ranges[0][0]}"
+        )
 
 
 def without_sign(batch: Batch, expected: int) -> Batch | None:

@@ -65,7 +65,7 @@ def jobs(
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
     `options.unreadable` for what cannot be read. Raises SalvageError."""
-    found: dict[PartitionKey, SalvageInput] = {}
+    inputs: dict[PartitionKey, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
     for given in _given(list(sources), options):
         key = unnamed or given.copy.key
@@ -77,18 +77,18 @@ def jobs(
             raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
         if not is_selected(key[0]):
             continue
-        if key in found:
-            first = found[key].copies[0].copy.path
+        if key in inputs:
+            first = inputs[key].copies[0].copy.path
             raise SalvageError(
                 f"{key[0]}-{key[1]} is in {first} and in {given.copy.path}: if they are replicas of one partition, pass"
                 " one of them with --replica; otherwise salvage them separately"
                 if unnamed is None
                 else f"--name is for a single source; {first} and {given.copy.path} would be the same partition"
             )
-        found[key] = SalvageInput(*key, [given])
+        inputs[key] = SalvageInput(*key, [given])
     for path in replicas:
-        _add_replicas(found, path, options)
-    return list(found.values())
+        _add_replicas(inputs, path, options)
+    return list(inputs.values())
 
 
 def _add_replicas(inputs: dict[PartitionKey, SalvageInput], path: str, options: Options) -> None:
@@ -103,7 +103,7 @@ def _add_replicas(inputs: dict[PartitionKey, SalvageInput], path: str, options: 
                 raise SalvageError(f"--replica {path}: {_name(key)} is not one of the partitions to salvage")
             continue
         for other in job.copies:
-            ids = {each.copy.topic_id for each in (other, given)} - {None}
+            ids = {copy.copy.topic_id for copy in (other, given)} - {None}
             if len(ids) > 1:
                 raise SalvageError(
                     f"{given.copy.path} and {other.copy.path} have different topic IDs in partition.metadata: they are"
@@ -138,11 +138,11 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
                 options.unreadable(SourceError(problem))
-            copy, replaced = copy_of(place, unit.known), [each for each in place.replaced if each.kind is SEGMENT]
+            copy, replaced = copy_of(place, unit.known), [file for file in place.replaced if file.kind is SEGMENT]
             spares = [
-                each
-                for each in (*place.unfinished, *place.others)
-                if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
+                file
+                for file in (*place.unfinished, *place.others)
+                if is_replaced(file.path) and (file.kind is SEGMENT or LOG in os.path.basename(file.path).lower())
             ]
             misnamed, unknown_names = _misnamed(place, options)
             if copy.segments and place.state == "stray" and not was_named:
@@ -153,8 +153,10 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
                 continue
             yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names, replaced)
         elif target is not None:
-            alone = target.path == "-" or "://" in target.path
-            files.setdefault(target.path if alone else os.path.dirname(os.path.abspath(target.path)), []).append(unit)
+            is_single = target.path == "-" or "://" in target.path
+            files.setdefault(target.path if is_single else os.path.dirname(os.path.abspath(target.path)), []).append(
+                unit
+            )
     for here in files.values():
         targets = []
         for unit in here:

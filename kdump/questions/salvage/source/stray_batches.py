@@ -44,8 +44,8 @@ class OrderedRanges:
 
     def contains_any(self, first: int, last: int) -> bool:
         """Return True if it has any of the offsets first..last (inclusive)."""
-        at = bisect_right(self.firsts, last) - 1
-        return at >= 0 and self.lasts[at] >= first
+        index = bisect_right(self.firsts, last) - 1
+        return index >= 0 and self.lasts[index] >= first
 
 
 class SurveyedFile(NamedTuple):
@@ -64,7 +64,7 @@ class StrayBatchPlacement:
         self.reader, self.index = of.reader, index
         self.files = files
         self.kin = [
-            each for each in files if (each.reader.place.copy, each.reader.tier) == (place.copy, of.reader.tier)
+            file for file in files if (file.reader.place.copy, file.reader.tier) == (place.copy, of.reader.tier)
         ]
         """The files of the same copy; only live segments, or only others, as this file is."""
         self.losses = losses
@@ -88,23 +88,23 @@ class StrayBatchPlacement:
     def _place(self, number: int) -> bool:
         """Return True if the batch is to be left out; add it to `mended` if its base offset is to be corrected."""
         index, entry = self.index, self.index.entry(number)
-        at = bisect_right(index.chain, number)
-        expected = index.lasts[index.chain[at - 1]] + 1 if at else index.name
-        follows = index.bases[index.chain[at]] if at < len(index.chain) else index.beyond
+        after = bisect_right(index.chain, number)
+        expected = index.lasts[index.chain[after - 1]] + 1 if after else index.name
+        follows = index.bases[index.chain[after]] if after < len(index.chain) else index.beyond
         if index.marks[number] & ALONE and not self._is_double(number, entry):
             self._leave_out(entry, NESTED)
             return True
         if expected is None or index.marks[number] & FIXED:
             return False
-        room = None if follows is None else follows - expected
+        gap = None if follows is None else follows - expected
         span = entry.last - entry.base + 1
         in_place = self._has(entry.base, entry.last)
         is_adjacent = any(self._has_offsets(number, offset, offset) for offset in (entry.base - 1, entry.last + 1))
-        is_flip = _is_one_bit(entry.base, expected, room, span)
+        is_flip = _is_one_bit(entry.base, expected, gap, span)
         if is_adjacent and not in_place and not is_flip:
             return False
-        touches = self._touches(number, at)
-        fits = touches and (room == span or (room is None and is_flip and in_place))
+        touches = self._touches(number, after)
+        fits = touches and (gap == span or (gap is None and is_flip and in_place))
         fits = fits and self._is_free(number, expected, span)
         is_far = abs(entry.base - expected) >= REACH
         if not (fits or (not in_place and (is_flip or is_far))) or self._is_double(number, entry):
@@ -115,29 +115,29 @@ class StrayBatchPlacement:
             self.mended.append((number, expected))
             return False
         self._leave_out(entry, MISFIT.format(entry.base))
-        if room is not None and room > 0:
-            self.losses.add(expected, expected + room - 1)
+        if gap is not None and gap > 0:
+            self.losses.add(expected, expected + gap - 1)
         return True
 
     def _flip_after(self, number: int) -> tuple[int, int] | None:
         """Return the offsets of the batch after a misplaced one if it may have the damaged base offset instead: one
         flipped bit puts it after that batch. Nothing decides, so that the offsets in the file are used."""
         index, next_number = self.index, number + 1
-        at = bisect_right(index.chain, number)
-        if at == len(index.chain) or index.chain[at] != next_number or index.marks[next_number] & FIXED:
+        after = bisect_right(index.chain, number)
+        if after == len(index.chain) or index.chain[after] != next_number or index.marks[next_number] & FIXED:
             return None
         expected = index.lasts[number] + 1
-        follows = index.bases[index.chain[at + 1]] if at + 1 < len(index.chain) else index.beyond
-        before = index.lasts[index.chain[at - 1]] if at else (index.name or 0) - 1
-        entry, room = index.entry(next_number), None if follows is None else follows - expected
+        follows = index.bases[index.chain[after + 1]] if after + 1 < len(index.chain) else index.beyond
+        before = index.lasts[index.chain[after - 1]] if after else (index.name or 0) - 1
+        entry, gap = index.entry(next_number), None if follows is None else follows - expected
         span = entry.last - entry.base + 1
-        is_possible = before < index.bases[number] and _is_one_bit(entry.base, expected, room, span)
+        is_possible = before < index.bases[number] and _is_one_bit(entry.base, expected, gap, span)
         return (expected, expected + span - 1) if is_possible else None
 
     def _leaves_gap(self, number: int) -> bool:
         """Return True if offsets are missing between a batch of the chain and the next one."""
-        at = bisect_right(self.index.chain, number)
-        follows = self.index.bases[self.index.chain[at]] if at < len(self.index.chain) else self.index.beyond
+        after = bisect_right(self.index.chain, number)
+        follows = self.index.bases[self.index.chain[after]] if after < len(self.index.chain) else self.index.beyond
         return follows is not None and follows != self.index.lasts[number] + 1
 
     def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
@@ -147,17 +147,17 @@ class StrayBatchPlacement:
         )
         self.reader.on_lost(self.reader, lost)
 
-    def _touches(self, number: int, at: int) -> bool:
+    def _touches(self, number: int, following: int) -> bool:
         """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""
         index = self.index
         before, after = number - 1, number + 1
         start, end = index.positions[number], index.positions[number] + index.sizes[number]
-        if at:
-            first = index.chain[at - 1] == before and index.positions[before] + index.sizes[before] == start
+        if following:
+            first = index.chain[following - 1] == before and index.positions[before] + index.sizes[before] == start
         else:
             first = start == 0
-        if at < len(index.chain):
-            return first and index.chain[at] == after and index.positions[after] == end
+        if following < len(index.chain):
+            return first and index.chain[following] == after and index.positions[after] == end
         return first and end == index.end
 
     def _is_free(self, number: int, first: int, span: int) -> bool:
@@ -165,38 +165,38 @@ class StrayBatchPlacement:
 
     def _has(self, first: int, last: int) -> bool:
         """Return True if a batch of this copy that is in order has any of the offsets first..last."""
-        return any(_in_order(each, first, last) for each in self.kin)
+        return any(_in_order(file, first, last) for file in self.kin)
 
     def _has_offsets(self, number: int, first: int, last: int) -> bool:
         """Return True if any other batch of this copy has any of the offsets first..last."""
         if self._has(first, last):
             return True
         return any(
-            each.batches is not self.index or other != number
-            for each in self.kin
-            if each.batches is not None
-            for other in each.batches.holders(first, last, misplaced=True)
+            file.batches is not self.index or other != number
+            for file in self.kin
+            if file.batches is not None
+            for other in file.batches.holders(first, last, misplaced=True)
         )
 
     def _is_double(self, number: int, entry: IndexedBatch) -> bool:
         """Return True if the same batch exists elsewhere, which confirms its base offset, or after MAX_REREAD_BATCHES
         reads."""
-        for each in self.files:
-            if each.batches is not None:
-                for other, found in _holders(each.batches, entry.base, entry.last):
-                    if (each.batches is not self.index or other != number) and _same(found, entry):
+        for file in self.files:
+            if file.batches is not None:
+                for other, batch in _holders(file.batches, entry.base, entry.last):
+                    if (file.batches is not self.index or other != number) and _same(batch, entry):
                         return True
-            elif each.gaps.contains_any(entry.base, entry.last):
+            elif file.gaps.contains_any(entry.base, entry.last):
                 self.looks += 1
-                if self.looks > MAX_REREAD_BATCHES or _has_it(each.reader, entry):
+                if self.looks > MAX_REREAD_BATCHES or _has_it(file.reader, entry):
                     return True
         return False
 
 
-def _in_order(each: SurveyedFile, first: int, last: int) -> bool:
-    if each.batches is None:
-        return each.gaps.contains_any(first, last)
-    return next(each.batches.holders(first, last, misplaced=False), None) is not None
+def _in_order(file: SurveyedFile, first: int, last: int) -> bool:
+    if file.batches is None:
+        return file.gaps.contains_any(first, last)
+    return next(file.batches.holders(first, last, misplaced=False), None) is not None
 
 
 def _holders(index: BatchIndex, first: int, last: int) -> Iterator[tuple[int, IndexedBatch]]:
@@ -224,10 +224,10 @@ def _has_it(reader: SalvageReader, entry: IndexedBatch) -> bool:
         earlier.close()
 
 
-def _is_one_bit(base: int, expected: int, room: int | None, span: int) -> bool:
+def _is_one_bit(base: int, expected: int, gap: int | None, span: int) -> bool:
     """Return True if `base` with one bit flipped puts `span` offsets into the gap of `room` offsets from `expected` on.
     If `room` is None, the gap has no end, and only `expected` fits."""
     flipped = (base ^ (1 << bit) for bit in range(BITS))
-    if room is None:
+    if gap is None:
         return expected in flipped
-    return any(expected <= other and other + span <= expected + room for other in flipped)
+    return any(expected <= other and other + span <= expected + gap for other in flipped)

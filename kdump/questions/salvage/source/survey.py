@@ -43,15 +43,15 @@ class SurveyReader(SalvageReader):
 
 def survey(readers: Iterable[SalvageReader], losses: LostOffsets) -> list[SalvageReader]:
     """Return the readers that read the files for the output: one per file that is in order, at most two per other."""
-    found = [_look(reader, losses) for reader in readers]
+    files = [_look(reader, losses) for reader in readers]
     made: list[SalvageReader] = []
-    for each in found:
-        if each.batches is None:
-            made.append(each.reader)
+    for file in files:
+        if file.batches is None:
+            made.append(file.reader)
             continue
-        StrayBatchPlacement(each, each.batches, found, losses).run()
-        ordered = [OrderedReader(each.reader, each.batches, misplaced=misplaced) for misplaced in (False, True)]
-        made += [one for one in ordered if each.batches.first(misplaced=one.misplaced) is not None]
+        StrayBatchPlacement(file, file.batches, files, losses).run()
+        ordered = [OrderedReader(file.reader, file.batches, misplaced=misplaced) for misplaced in (False, True)]
+        made += [one for one in ordered if file.batches.first(misplaced=one.misplaced) is not None]
     return made
 
 
@@ -167,43 +167,43 @@ class OrderedReader(SalvageReader):
 
     def _read(self, number: int) -> SalvageCandidate | None:
         """Return a batch, read again; None, after reporting it, if it has changed since the survey."""
-        found = self.index.entry(number)
-        self.position = found.position
+        indexed = self.index.entry(number)
+        self.position = indexed.position
         try:
-            batch: Any = self.file.batch_at(found.position, found.size)
+            batch: Any = self.file.batch_at(indexed.position, indexed.size)
         except DecodeError:
-            self._has_changed(found)
+            self._has_changed(indexed)
             return None
-        self.options.more(found.size)
+        self.options.more(indexed.size)
         if self.index.marks[number] & RESCUED:
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:
-                code = self.file.check(self.file.batch_at(found.position, found.size)).code
+                code = self.file.check(self.file.batch_at(indexed.position, indexed.size)).code
                 new, claimed, is_corrected = made
                 marks = (code, CORRECTED_BIT) if is_corrected else (code,)
                 return SalvageCandidate(
-                    self, new, found.base, found.last, marks, (), claimed, found.position, found.size
+                    self, new, indexed.base, indexed.last, marks, (), claimed, indexed.position, indexed.size
                 )
-        other = without_sign(batch, found.base)
+        other = without_sign(batch, indexed.base)
         checked = self.file.check(other or batch)
         mended, stored = checked.mended, None
         if other is not None:
             mended, stored = (*mended, "baseOffset"), batch.baseOffset
         batch = checked.batch
-        if found.is_mended and not checked.code and isinstance(batch, DefaultRecordBatch):
-            batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
-            checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
-        if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
-            self._has_changed(found, checked.code)
+        if indexed.is_mended and not checked.code and isinstance(batch, DefaultRecordBatch):
+            batch, mended, stored = with_fields(batch, baseOffset=indexed.base), (*mended, "baseOffset"), checked.base
+            checked = checked._replace(last=checked.last + indexed.base - checked.base, base=indexed.base)
+        if checked.code or (checked.base, checked.last, batch.crc) != (indexed.base, indexed.last, indexed.crc):
+            self._has_changed(indexed, checked.code)
             return None
         epoch = None if self.misplaced else self._right_epoch(batch, checked.last)
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
         self.compacted = self.compacted or bool(cleaner_trace(batch))
-        at = found.position, found.size
-        return SalvageCandidate(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)
+        where = indexed.position, indexed.size
+        return SalvageCandidate(self, batch, checked.base, checked.last, mended, checked.odd, None, *where, stored)
 
-    def _has_changed(self, found: IndexedBatch, code: str = "") -> None:
+    def _has_changed(self, indexed: IndexedBatch, code: str = "") -> None:
         """Report a batch that is not there any more."""
-        where = found.position, found.size
-        self.on_lost(self, LostBytes(UNREAD, *where, code, CHANGED, found.base, found.last))
+        where = indexed.position, indexed.size
+        self.on_lost(self, LostBytes(UNREAD, *where, code, CHANGED, indexed.base, indexed.last))
