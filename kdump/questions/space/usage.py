@@ -12,7 +12,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from kdump.check.options import Options
@@ -67,9 +66,15 @@ class DiskSegment(ObservedSegment):
 
     allocated = 0
     is_indexed = False
+    _stamp: int | None = None
 
-    @cached_property
+    @property
     def timestamp(self) -> int:
+        if self._stamp is None:
+            self._stamp = self._newest()
+        return self._stamp
+
+    def _newest(self) -> int:
         read = complete_timestamp if self.recovers else indexed_timestamp
         stamp = read(self.target) if self.size or not self.recovers else None
         if stamp is None and self.recovers:
