@@ -51,12 +51,12 @@ Key = tuple[str, int]
 
 
 class LogFacts(RegionObserver):
-    """`checkpointed`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and high
-    watermark, as a broker has them after startup; `damaged`: offset from which on the log is damaged, None if no header
-    shows that; `newest`: largest timestamp, epoch ms; `producer_id`, `coordinator_epoch`: the highest; `has_gaps`:
-    offsets of closed segments have no record, as after compaction; `append_time`: whether the last data batch has the
-    time of the append; `closed`: size in bytes of the largest closed segment; `remote_start`: log start offset below
-    the first segment, None if there is none.
+    """`checkpointed`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and
+    high watermark, as a broker has them after startup; `damaged`: offset from which on the log is damaged, None if no
+    header shows that; `newest`: largest timestamp, epoch ms; `producer_id`, `coordinator_epoch`: the highest;
+    `has_gaps`: offsets of closed segments have no record, as after compaction; `append_time`: whether the last data
+    batch has the time of the append; `closed`: size in bytes of the largest closed segment; `remote_start`: log start
+    offset below the first segment, None if there is none.
 
     Raises RescueError if the directory cannot be listed."""
 

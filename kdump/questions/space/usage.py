@@ -64,9 +64,13 @@ class DiskSegment(ObservedSegment):
     """A segment, whose largest timestamp is determined when it is first needed. `allocated`: what the .log, its indexes
     and its producer snapshot occupy."""
 
-    allocated = 0
     is_indexed = False
     _stamp: int | None = None
+
+    def __init__(self, target: Target, size: int, modified: int, allocated: int) -> None:
+        """Take the defaults of the class for what only batches show: a broker has a hundred thousand segments."""
+        self.target, self.base = target, target.name_offset or 0
+        self.size, self.modified, self.allocated = size, modified, allocated
 
     @property
     def timestamp(self) -> int:
@@ -200,8 +204,7 @@ def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
             usage.unknown.append(Foreign(entry.path, files))
         elif offset is not None and kind is file_kinds.SEGMENT and suffix == ".log":
             target = Target(entry.path, offset, place.topic, place.partition, kind, place.source)
-            segments[offset] = segment = DiskSegment(target, offset, files.size, modified)
-            segment.allocated = files.allocated
+            segments[offset] = DiskSegment(target, files.size, modified, files.allocated)
         elif offset is not None and kind in WITH_SEGMENT:
             beside.append((offset, kind is file_kinds.INDEX, files.allocated))
     for offset, is_index, allocated in beside:
