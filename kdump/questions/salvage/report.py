@@ -147,7 +147,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
                 f"{who}: if a marker was lost there, this one now also decides the earlier transaction", style="torn"
             )
         if len(transactions) > FEW and not self.full:
-            self.output.text(f"  … and {len(transactions) - FEW} more transactions like this (--json)")
+            more = count_text(len(transactions) - FEW, "more transaction", "more transactions")
+            self.output.text(f"  … and {more} like this (--json)")
 
     def _loud(self, line_text: str, word: str) -> None:
         """Write a line in which one word is highlighted."""
