@@ -160,7 +160,7 @@ class CopyReader:
             self.epochs.append(EpochInBatches(epoch, base, place))
 
     def _to(self, position: int) -> None:
-        """Move to the batch at `at` in the run, or to the next one after the run."""
+        """Move to the batch at `position` in the run, or to the next one after the run."""
         self._batch = self._rows = self._row = self.hole = self._taken = None
         self.consumed = False
         self.at = position

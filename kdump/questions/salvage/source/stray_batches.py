@@ -148,7 +148,7 @@ class StrayBatchPlacement:
         self.reader.on_lost(self.reader, lost)
 
     def _touches(self, number: int, following: int) -> bool:
-        """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""
+        """Return True if its neighbors in the chain, before and at index `following`, are adjacent to it in the file."""
         index = self.index
         before, after = number - 1, number + 1
         start, end = index.positions[number], index.positions[number] + index.sizes[number]
@@ -225,8 +225,8 @@ def _has_it(reader: SalvageReader, entry: IndexedBatch) -> bool:
 
 
 def _is_one_bit(base: int, expected: int, gap: int | None, span: int) -> bool:
-    """Return True if `base` with one bit flipped puts `span` offsets into the gap of `room` offsets from `expected` on.
-    If `room` is None, the gap has no end, and only `expected` fits."""
+    """Return True if `base` with one bit flipped puts `span` offsets into the gap of `gap` offsets from `expected` on.
+    If `gap` is None, the gap has no end, and only `expected` fits."""
     flipped = (base ^ (1 << bit) for bit in range(BITS))
     if gap is None:
         return expected in flipped
