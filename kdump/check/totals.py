@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from kdump.check.missing_totals import MissingTotals
 from kdump.format.count_text import count_text
@@ -12,16 +12,27 @@ from kdump.io.unreadable_paths import same_failure
 from kdump.log.region import Batch
 
 
-@dataclass
-class CheckTotals:
-    """Counts. `unread`: what could not be read, and why; `notes`: other remarks, such as files that went away."""
+@dataclass(kw_only=True)
+class LogCounts:
+    """Counts of what was read of logs. `batches`: also those that are not valid; `records`: those in valid batches."""
 
     partitions: int = 0
     files: int = 0
     bytes: int = 0
     batches: int = 0
     records: int = 0
-    """Records in valid batches."""
+
+    def add_counts(self, other: LogCounts) -> None:
+        """Add the counts of other logs, and those of a subclass: all fields that are numbers, and never None."""
+        for each in fields(self):
+            if each.type == "int":
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass
+class CheckTotals(LogCounts):
+    """Counts. `unread`: what could not be read, and why; `notes`: other remarks, such as files that went away."""
+
     damaged_batches: int = 0
     damaged_records: int = 0
     """Records that the headers of damaged batches state, as far as these have room for them."""
@@ -62,22 +73,16 @@ class CheckTotals:
 
     def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
-        found = self.notes if is_gone(text) else self.unread
+        problems = self.notes if is_gone(text) else self.unread
         failure = same_failure(text)
         if failure not in self._problems:
             self._problems.add(failure)
-            found.append(text)
+            problems.append(text)
 
-    def add(self, other: CheckTotals) -> None:
-        self.partitions += other.partitions
-        self.files += other.files
-        self.bytes += other.bytes
-        self.batches += other.batches
-        self.records += other.records
-        self.damaged_batches += other.damaged_batches
-        self.damaged_records += other.damaged_records
+    def merge(self, other: CheckTotals) -> None:
+        """Add the totals of another check."""
+        self.add_counts(other)
         self.findings.update(other.findings)
-        self.known += other.known
         for text in (*other.unread, *other.notes):
             self.problem(text)
         self.missing += other.missing

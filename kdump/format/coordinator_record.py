@@ -94,9 +94,9 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
     """Decode the key as `decode_coordinator_record` does. Appends the known fields to `spans`."""
     if spans is None and data is not None:
         plain = _plain_key(folder, data[: KEY.size])
-        found = plain and _plain_part(*plain, data, KEY.size)
-        if found:
-            return found
+        decoded = plain and _plain_part(*plain, data, KEY.size)
+        if decoded:
+            return decoded
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return MessagePart(problem=problem)
@@ -120,9 +120,9 @@ def decode_value(
     schema = by_api_key(folder, "coordinator-value").get(key.schema.apiKey)
     if spans is None and schema is not None:
         plain = _plain_value(schema, data[: VALUE.size])
-        found = plain and _plain_part(*plain, data, VALUE.size)
-        if found:
-            return found
+        decoded = plain and _plain_part(*plain, data, VALUE.size)
+        if decoded:
+            return decoded
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return MessagePart(number, schema, problem=problem)

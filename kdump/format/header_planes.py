@@ -53,12 +53,12 @@ def _next_offsets(base: Sequence[int], delta: Sequence[int]) -> list[int]:
 def _next_sequences(producer: Sequence[int], number: Sequence[int], delta: Sequence[int]) -> list[int]:
     """Return the sequence that continues that of the same producer's batch before."""
     expected: dict[int, int] = {-1: -1}
-    found = []
+    sequences = []
     for who, one, more in zip(producer, number, delta):
-        found.append(expected.get(who, 0))
+        sequences.append(expected.get(who, 0))
         if who != -1:
             expected[who] = _after(one, more)
-    return found
+    return sequences
 
 
 def _after(number: int, delta: int) -> int:
@@ -83,7 +83,7 @@ def decode_headers(data: bytes) -> bytes:
     pack = BATCH_HEADER.struct.pack
     expected: dict[int, int] = {-1: -1}
     offset = epoch_before = newest = 0
-    found = []
+    headers = []
     try:
         for row in zip(
             signed(base), signed(length), signed(epoch), crc, signed(attributes), signed(delta), signed(first),
@@ -97,7 +97,7 @@ def decode_headers(data: bytes) -> bytes:
             sequence_number = expected.get(who, 0) + row[10]
             if who != -1:
                 expected[who] = _after(sequence_number, row[5])
-            found.append(
+            headers.append(
                 pack(
                     offset, row[1], epoch_before, MAGIC, row[3], row[4], row[5], oldest, newest, who, row[9],
                     sequence_number, row[5] + 1 + row[11],
@@ -105,8 +105,8 @@ def decode_headers(data: bytes) -> bytes:
             )  # fmt: skip
             offset = offset + row[5] + 1
     except StructError as error:
-        raise DecodeError("HeaderPlanes", "", 0, f"header {len(found)}: {error}") from error
-    return b"".join(found)
+        raise DecodeError("HeaderPlanes", "", 0, f"header {len(headers)}: {error}") from error
+    return b"".join(headers)
 
 
 STRUCT = "NumberPlanes"
@@ -122,10 +122,10 @@ def planes(numbers: Sequence[int]) -> bytes:
     if raw.itemsize != WIDTH:
         raise AssertionError("the platform has no 64-bit array type")
     data = _little(raw).tobytes()
-    found = [data[number::WIDTH] for number in range(WIDTH)]
-    present = [any(plane) for plane in found]
+    all_planes = [data[number::WIDTH] for number in range(WIDTH)]
+    present = [any(plane) for plane in all_planes]
     mask = sum(1 << number for number, is_present in enumerate(present) if is_present)
-    return bytes((mask,)) + b"".join(plane for plane, is_present in zip(found, present) if is_present)
+    return bytes((mask,)) + b"".join(plane for plane, is_present in zip(all_planes, present) if is_present)
 
 
 def read_planes(data: bytes, position: int, count: int) -> tuple[array[int], int]:

@@ -134,11 +134,11 @@ def parse_release(text: str) -> KafkaRelease:
     match = _CONFLUENT.fullmatch(given) or _CCS.fullmatch(given)
     patch: int | None
     if match:
-        found = CONFLUENT.get((int(match[1]), int(match[2])))
-        if found is None:
+        release = CONFLUENT.get((int(match[1]), int(match[2])))
+        if release is None:
             raise ValueError(f"{text!r} is not a known release of Confluent Platform; use {UNDERSTOOD}")
         # A distribution's own patch releases do not follow Kafka's.
-        major, minor, patch = *found, None
+        major, minor, patch = *release, None
     else:
         match = _KAFKA.fullmatch(given)
         if match is None:

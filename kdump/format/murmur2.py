@@ -13,17 +13,17 @@ MASK = 0xFFFFFFFF
 def murmur2(data: bytes) -> int:
     """Return the 32-bit hash of a key, as a signed integer."""
     size = len(data)
-    found = SEED ^ size
+    hashed = SEED ^ size
     whole = size & ~3
     for at in range(0, whole, 4):
         part = int.from_bytes(data[at : at + 4], "little") * FACTOR & MASK
         part = (part ^ part >> SHIFT) * FACTOR & MASK
-        found = (found * FACTOR & MASK) ^ part
+        hashed = (hashed * FACTOR & MASK) ^ part
     if whole < size:
-        found = (found ^ int.from_bytes(data[whole:], "little")) * FACTOR & MASK
-    found = (found ^ found >> 13) * FACTOR & MASK
-    found ^= found >> 15
-    return found - (1 << 32) if found >> 31 else found
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * FACTOR & MASK
+    hashed = (hashed ^ hashed >> 13) * FACTOR & MASK
+    hashed ^= hashed >> 15
+    return hashed - (1 << 32) if hashed >> 31 else hashed
 
 
 def partition_of(key: bytes, partitions: int) -> int:

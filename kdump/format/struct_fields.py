@@ -165,7 +165,7 @@ class _Merged:
                 tag=field.get("tag"),
                 tagged=self.text({version for version, node in nodes.items() if node.tag is not None}),
             )
-            inner = {version: found for version, node in nodes.items() if (found := _inner(node)) is not None}
+            inner = {version: below for version, node in nodes.items() if (below := _inner(node)) is not None}
             if inner:
                 yield from self._rows(inner, _declared_fields(self.schema, field), depth + 1)
 

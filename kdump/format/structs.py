@@ -135,12 +135,12 @@ def find(name: str) -> NamedStruct:
         lambda plain: plain.startswith(plain_name),
         lambda plain: plain_name in plain,
     ):
-        found = [each for each in known if matches(_plain(each.name))] if plain_name else []
-        found = [each for each in found if not each.text_fields or _plain(each.name) == plain_name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UnknownStruct(f"{name!r} matches several structures: {', '.join(each.name for each in found)}")
+        matching = [each for each in known if matches(_plain(each.name))] if plain_name else []
+        matching = [each for each in matching if not each.text_fields or _plain(each.name) == plain_name]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            raise UnknownStruct(f"{name!r} matches several structures: {', '.join(each.name for each in matching)}")
     plain_names = {_plain(each.name): each.name for each in known}
     close = [plain_names[plain] for plain in difflib.get_close_matches(plain_name, plain_names, 3, 0.5)]
     hint = f": did you mean {' or '.join(close)}?" if close else "; run kdump schema to list them all"

@@ -45,10 +45,10 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def words(line: bytes) -> list[str]:
     """Split a line as Java does: an empty first word remains, empty last ones are removed."""
-    found = SPACES.split(line.rstrip(b"\r\n").decode("utf-8", "replace"))
-    while found and not found[-1]:
-        found.pop()
-    return found
+    words_of_line = SPACES.split(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+    while words_of_line and not words_of_line[-1]:
+        words_of_line.pop()
+    return words_of_line
 
 
 def offset_checkpoint(data: bytes) -> Iterator[TextLine]:

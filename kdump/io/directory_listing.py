@@ -129,14 +129,14 @@ def _of_store(url: str) -> list[DirectoryEntry]:
         raise OSError(errno.ENOSYS, str(error), url) from error
     except Exception as error:
         raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
-    found = []
+    entries = []
     own = inside.rstrip("/").rpartition("/")[2]
     for row in rows:
         path = row["name"].rstrip("/")
         name = path.rpartition("/")[2]
         if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
-            found.append(DirectoryEntry(name, url, row["type"] == "directory"))
-    return sorted(found)
+            entries.append(DirectoryEntry(name, url, row["type"] == "directory"))
+    return sorted(entries)
 
 
 def _store(url: str) -> tuple[Any, str]:
@@ -145,8 +145,8 @@ def _store(url: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
-    found: tuple[Any, str] = url_to_fs(url)
-    return found
+    store: tuple[Any, str] = url_to_fs(url)
+    return store
 
 
 def globbed(url: str) -> list[str]:

@@ -69,14 +69,14 @@ class FaultTolerantSource(FileSource):
         """Return (position, size) of each byte range in these bytes that is known to be unreadable."""
         stop = position + size
         index = max(0, bisect_right(self.unreadable, (position, 0)) - 1)
-        found = []
+        unreadable = []
         while index < len(self.unreadable) and self.unreadable[index][0] < stop:
             at, length = self.unreadable[index]
             start, end = max(at, position), min(at + length, stop)
             if start < end:
-                found.append((start, end - start))
+                unreadable.append((start, end - start))
             index += 1
-        return found
+        return unreadable
 
     def _salvage(self, position: int, count: int) -> bytes:
         """Return the bytes that can be read, with zeros in place of the others."""

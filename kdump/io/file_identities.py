@@ -22,10 +22,10 @@ class _Numbers(Generic[ValueT]):
 
     def number(self, value: ValueT) -> int:
         """Return the number of a value, which may be new."""
-        found = self.numbers.setdefault(value, len(self.values))
-        if found == len(self.values):
+        known_number = self.numbers.setdefault(value, len(self.values))
+        if known_number == len(self.values):
             self.values.append(value)
-        return found
+        return known_number
 
 
 class FirstLooks(Mapping[str, "Identity | None"]):

@@ -72,8 +72,8 @@ def tree_at(path: str) -> tuple[FileTree, str] | None:
 
 
 def stat(path: str, *, follow: bool = True) -> os.stat_result:
-    found = tree_at(path)
-    return os.stat(path, follow_symlinks=follow) if found is None else found[0].stat(found[1], follow=follow)
+    tree = tree_at(path)
+    return os.stat(path, follow_symlinks=follow) if tree is None else tree[0].stat(tree[1], follow=follow)
 
 
 def _mode(path: str, *, follow: bool = True) -> int:
@@ -109,13 +109,13 @@ def getsize(path: str) -> int:
 
 
 def readlink(path: str) -> str:
-    found = tree_at(path)
-    return os.readlink(path) if found is None else found[0].readlink(found[1])
+    tree = tree_at(path)
+    return os.readlink(path) if tree is None else tree[0].readlink(tree[1])
 
 
 def scandir(path: str) -> AbstractContextManager[Iterator[Any]]:
-    found = tree_at(path)
-    return os.scandir(path) if found is None else nullcontext(found[0].entries(found[1], path))
+    tree = tree_at(path)
+    return os.scandir(path) if tree is None else nullcontext(tree[0].entries(tree[1], path))
 
 
 def listdir(path: str) -> list[str]:
@@ -130,8 +130,8 @@ def walk(
         yield from os.walk(top, onerror=onerror, followlinks=followlinks)
         return
     try:
-        with scandir(top) as found:
-            entries = list(found)
+        with scandir(top) as listing:
+            entries = list(listing)
     except OSError as error:
         if onerror is not None:
             onerror(error)

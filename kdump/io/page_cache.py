@@ -182,18 +182,18 @@ def _readahead_of(device: int) -> int:
 
 def merged(runs: Iterable[ByteRange]) -> list[ByteRange]:
     """Return the same bytes as the fewest possible byte ranges, in order."""
-    found: list[ByteRange] = []
+    joined: list[ByteRange] = []
     for start, stop in sorted(runs):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], stop))
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
         else:
-            found.append((start, stop))
-    return found
+            joined.append((start, stop))
+    return joined
 
 
 def without(runs: list[ByteRange], holes: list[ByteRange]) -> list[ByteRange]:
     """Return the parts of `runs` that are in none of the `holes`. Both must be as `merged` returns them."""
-    found = []
+    left = []
     index = 0
     for start, stop in runs:
         while index < len(holes) and holes[index][1] <= start:
@@ -201,9 +201,9 @@ def without(runs: list[ByteRange], holes: list[ByteRange]) -> list[ByteRange]:
         at = index
         while at < len(holes) and holes[at][0] < stop:
             if start < holes[at][0]:
-                found.append((start, holes[at][0]))
+                left.append((start, holes[at][0]))
             start = holes[at][1]
             at += 1
         if start < stop:
-            found.append((start, stop))
-    return found
+            left.append((start, stop))
+    return left

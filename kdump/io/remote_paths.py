@@ -53,6 +53,6 @@ def with_only_ids(what: str, ids: Sequence[str]) -> str:
 
 def nameless_topic(directory: str) -> str | None:
     """Return the topic ID if the path of a directory in remote storage has only that, and not the topic's name."""
-    found = remote_partition(directory)
+    partition = remote_partition(directory)
     above = os.path.basename(os.path.dirname(directory.rstrip("/")))
-    return found.topic if found is not None and found.topic == above else None
+    return partition.topic if partition is not None and partition.topic == above else None

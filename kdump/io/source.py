@@ -343,8 +343,8 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
         return _open_url(path)
     in_tree = tree_at(path)
     if in_tree is not None:
-        found: Source = in_tree[0].open(in_tree[1], path)
-        return found
+        source: Source = in_tree[0].open(in_tree[1], path)
+        return source
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

@@ -60,9 +60,9 @@ class TokenBucket:
 
     def shared(self, context: BaseContext) -> TokenBucket:
         """Return this limit in a form that can be passed to worker processes. Raises OSError without shared memory."""
-        found = TokenBucket(self.per_second, context, clock=self._clock, sleep=self._sleep)
-        found._paid.value = self._paid.value
-        return found
+        bucket = TokenBucket(self.per_second, context, clock=self._clock, sleep=self._sleep)
+        bucket._paid.value = self._paid.value
+        return bucket
 
     def take(self, count: int) -> None:
         """Wait until `count` more bytes may be read; `count` may exceed the capacity of the bucket."""

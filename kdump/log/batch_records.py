@@ -185,18 +185,18 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
         assert isinstance(batch, LegacyRecordBatch)
         bounds = legacy_records.value_bounds(batch)
         start, size = bounds.valuePosition, bounds.valueSize
-    found = b""
+    taken = b""
     done = 0
     limit = batch.limits.max_decompressed_size
     old = not batch.format.has_timestamp
     with suppress(DecodeError):
         pieces = batch.chunks(start, size)
         for piece in decompress(batch.compression, pieces, limit=limit, size=size, ignore_header_checksum=old):
-            found += piece[max(0, position - done) : max(0, position + count - done)]
+            taken += piece[max(0, position - done) : max(0, position + count - done)]
             done += len(piece)
             if done >= position + count:
                 break
-    return found
+    return taken
 
 
 def _needed(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:

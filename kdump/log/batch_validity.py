@@ -54,11 +54,11 @@ def damage_of(batch: Batch) -> Invalid | None:
 def records_unknown(batch: Batch) -> Invalid | None:
     """Return why the records of a batch cannot be told apart, or their offsets not known; None if they can: the bytes
     are not damaged, the record count is possible, and the messages inside it (magic 0 and 1) can be parsed."""
-    found = damage_of(batch)
-    if found is None and isinstance(batch, LegacyRecordBatch):
+    damage = damage_of(batch)
+    if damage is None and isinstance(batch, LegacyRecordBatch):
         read_wrapper(batch)
-        found = damage_of(batch)
-    return found or impossible_count(batch) or (None if _have_possible_offsets(batch) else OFFSETS)
+        damage = damage_of(batch)
+    return damage or impossible_count(batch) or (None if _have_possible_offsets(batch) else OFFSETS)
 
 
 def impossible_count(batch: Batch) -> Invalid | None:

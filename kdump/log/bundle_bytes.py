@@ -51,13 +51,13 @@ class BundleBytes(BundleLog):
         """Return `count` bytes from `position`, fewer at the end. Raises SourceError for a damaged bundle."""
         assert self.size is not None
         count = max(0, min(count, self.size - position))
-        found = bytearray(count)
+        data = bytearray(count)
         at = position
         while at < position + count:
             self._hold(at)
-            self._copy(found, position)
+            self._copy(data, position)
             at = self._held[1]
-        return bytes(found)
+        return bytes(data)
 
     def batch_at(self, position: int) -> Batch | None:
         """Return the batch that begins at a position. Raises SourceError for a damaged bundle."""

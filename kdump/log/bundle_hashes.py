@@ -81,12 +81,12 @@ class StoredHashes:
             return None
         if located != self._held:
             self._read(located)
-        found = self._batches.get(position)
-        if found is None:
+        hashes = self._batches.get(position)
+        if hashes is None:
             return None
         return [
             (self._deltas[row], RecordHash(self._key, self._hashes[row * HASH_SIZE : (row + 1) * HASH_SIZE]))
-            for row in range(*found)
+            for row in range(*hashes)
         ]
 
     def _read(self, located: Located) -> None:

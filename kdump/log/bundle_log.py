@@ -185,16 +185,16 @@ class BundleLog:
 
     def _headers_of_block(self, position: int) -> dict[int, bytes]:
         """Return the headers of the batches in the block that contains `position`, by their positions."""
-        found = {}
+        headers = {}
         for region in self._regions(position, Limits()):
             if isinstance(region, BatchRun):
                 for batch in region.batches():
-                    found[batch.position] = batch.header.packed()
+                    headers[batch.position] = batch.header.packed()
             elif isinstance(region, DefaultRecordBatch):
-                found[region.position] = region.stored_header.packed()
+                headers[region.position] = region.stored_header.packed()
             if region.end > position:
                 break
-        return found
+        return headers
 
     def _regions(self, start: int, limits: Limits) -> Iterator[Region]:
         """Yield the regions of the blocks that end after position `start`. Raises DecodeError."""
@@ -214,11 +214,11 @@ class BundleLog:
 
     def block_regions(self, block: Block, limits: Limits) -> Iterator[Region]:
         """Yield the regions of a block. Raises DecodeError."""
-        found = self._others(block, limits) if block.kind == REGIONS else self._batches(block, limits)
-        return found if self._verdicts is None else self._with_verdicts(found, self._verdicts)
+        stored = self._others(block, limits) if block.kind == REGIONS else self._batches(block, limits)
+        return stored if self._verdicts is None else self._with_verdicts(stored, self._verdicts)
 
-    def _with_verdicts(self, found: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
-        for region in found:
+    def _with_verdicts(self, stored: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
+        for region in stored:
             if isinstance(region, Batch):
                 region.known_records = verdicts.on(region.position)
             elif isinstance(region, StoredRun):
@@ -360,9 +360,9 @@ class _RunBuilder:
         before = self.headers[-2].lastOffset if len(self.headers) > 1 else -1
         run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
         missing = None if len(self.complete) == len(self.headers) else NoPayload(self.log)
-        found = StoredRun(self.limits, self.position, run, missing, self.complete)
-        found.has_unknown_checksum = self.has_unknown_checksum
-        return found
+        stored_run = StoredRun(self.limits, self.position, run, missing, self.complete)
+        stored_run.has_unknown_checksum = self.has_unknown_checksum
+        return stored_run
 
 
 class StoredRun(BatchRun):

@@ -52,14 +52,14 @@ def _joined(pieces: list[_Piece]) -> tuple[ReadAt, int]:
     ends = list(accumulate(piece.size for piece in pieces))
 
     def read_at(position: int, count: int) -> bytes:
-        found = []
+        joined = []
         for number in range(bisect_right(ends, position), len(pieces)):
             if count <= 0:
                 break
             data = _read(pieces[number], position - ends[number] + pieces[number].size, count)
-            found.append(data)
+            joined.append(data)
             position, count = position + len(data), count - len(data)
-        return b"".join(found)
+        return b"".join(joined)
 
     return read_at, ends[-1]
 

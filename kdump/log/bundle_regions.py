@@ -117,10 +117,10 @@ def _broker_view(row: Any) -> BrokerView | None:
     if "brokerView" not in row:
         return None
     length, seen, crc = row["brokerView"]
-    found = None if seen is None else BatchHeader(*seen)
-    if found is not None:
-        found.packed()
-    return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), found, optional_long(crc))
+    header = None if seen is None else BatchHeader(*seen)
+    if header is not None:
+        header.packed()
+    return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), header, optional_long(crc))
 
 
 def _header(values: Any) -> BatchHeader | MessageHeader:

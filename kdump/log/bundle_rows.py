@@ -145,9 +145,9 @@ def located_of(row: Any) -> Located:
 def rows_of(value: Any, parse: Callable[[Any], Positioned]) -> StoredRows:
     """Return a list of rows; the tables are checked when they are read. Raises TypeError or ValueError."""
     tables, rest = value
-    found = StoredRows(tuple(map(located_of, tables)), tuple(map(parse, rest)))
-    _must_rise((*found.tables, *found.rest[:1]))
-    _must_rise(found.rest)
-    if len(found.tables) > MAX_TABLES:
-        raise ValueError(f"{len(found.tables)} tables")
-    return found
+    stored = StoredRows(tuple(map(located_of, tables)), tuple(map(parse, rest)))
+    _must_rise((*stored.tables, *stored.rest[:1]))
+    _must_rise(stored.rest)
+    if len(stored.tables) > MAX_TABLES:
+        raise ValueError(f"{len(stored.tables)} tables")
+    return stored

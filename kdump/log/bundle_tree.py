@@ -199,10 +199,10 @@ class Bundle:
 
     def _file(self, above: str, name: str, inside: str) -> StoredFile:
         """Return a file by its name in the directory `above`. Raises OSError."""
-        found = self._found(*self._place(above), name)
-        if found is None:
+        entry = self._found(*self._place(above), name)
+        if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inside)
-        return found
+        return entry
 
     def _found(self, number: int, above: str, name: str) -> StoredFile | None:
         """Return a file by its name in the directory `above`; None if there is none. Raises OSError."""
@@ -253,9 +253,9 @@ class Bundle:
         if link is None or link.target is None or link.followed is None:
             return None
         while True:
-            found = self._directory(number, above)
-            if (found.status.device, found.status.inode) == (link.followed.device, link.followed.inode):
-                return found
+            directory = self._directory(number, above)
+            if (directory.status.device, directory.status.inode) == (link.followed.device, link.followed.inode):
+                return directory
             if not above:
                 return None
             above = above.rpartition("/")[0]
@@ -267,11 +267,11 @@ def _damaged(number: int, inside: str, error: DecodeError) -> OSError:
 
 def has_records(directory: str) -> bool:
     """Return False if a partition directory is in a bundle that does not have its records."""
-    found = tree_at(directory)
-    if found is None or not isinstance(found[0], Bundle):
+    tree = tree_at(directory)
+    if tree is None or not isinstance(tree[0], Bundle):
         return True
     try:
-        files = found[0].directory(found[1]).files()
+        files = tree[0].directory(tree[1]).files()
         return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
     except (OSError, DecodeError):
         return False

@@ -44,14 +44,14 @@ def verdict_of(row: Any) -> tuple[int, RecordVerdict]:
 
 
 def _finding(values: Any) -> StoredFinding:
-    found = StoredFinding(*values)
-    for each in (found.code, found.severity, found.message, found.consequence):
+    finding = StoredFinding(*values)
+    for each in (finding.code, finding.severity, finding.message, finding.consequence):
         text(each)
-    for value in (found.expected, found.actual):
+    for value in (finding.expected, finding.actual):
         if value is not None:
             integer(value) if isinstance(value, int) else text(value)
-    optional_long(found.offset)
-    return found._replace(position=natural(found.position), size=natural(found.size))
+    optional_long(finding.offset)
+    return finding._replace(position=natural(finding.position), size=natural(finding.size))
 
 
 class StoredVerdicts:
@@ -71,13 +71,15 @@ class StoredVerdicts:
 
     def positions(self, start: int, stop: int) -> list[int]:
         """Return the positions from `start` to before `stop` of batches with a verdict. Raises DecodeError."""
-        found: list[int] = []
+        between: list[int] = []
         for located in self._frames.after(start):
             if located.position >= stop:
                 break
             self._hold(located)
-            found += self._positions[bisect_left(self._positions, start) : bisect_left(self._positions, stop)]
-        return found
+            between += self._positions[
+                bisect_left(self._positions, start) : bisect_left(self._positions, stop)
+            ]
+        return between
 
     def _hold(self, located: Located | None) -> None:
         if located is None or located == self._held:

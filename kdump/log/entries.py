@@ -87,11 +87,11 @@ class EntryRun(NamedTuple):
     def numbers(self) -> list[int]:
         """Return the values of all entries, one entry after the other."""
         fixed = self.fixed
-        found = list(chain.from_iterable(fixed.layout.struct.iter_unpack(self.data)))
+        values = list(chain.from_iterable(fixed.layout.struct.iter_unpack(self.data)))
         if fixed.relative is not None and self.base:
             own = slice(fixed.relative, None, len(fixed.names))
-            found[own] = map(self.base.__add__, found[own])
-        return found
+            values[own] = map(self.base.__add__, values[own])
+        return values
 
     def tuples(self) -> Iterator[tuple[int, ...]]:
         """Yield the values of the entries one by one."""
@@ -128,9 +128,9 @@ def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
         yield from _text(kind, window)
 
 
-def single_entries(found: Iterable[EntryRun | Region]) -> Iterator[Entry | Region]:
+def single_entries(items: Iterable[EntryRun | Region]) -> Iterator[Entry | Region]:
     """Yield the entries of runs one by one, and the regions between them."""
-    for item in found:
+    for item in items:
         if isinstance(item, EntryRun):
             yield from item.entries()
         else:
@@ -202,8 +202,8 @@ def _fixed(
 def _next_zeros(data: bytes, start: int, stop: int, size: int) -> int:
     """Return where the first entry of zeros begins in data[start:stop]; `stop` if there is none."""
     zeros = bytes(size)
-    while (found := data.find(zeros, start, stop)) >= 0:
-        start = -(-found // size) * size
+    while (zeros_at := data.find(zeros, start, stop)) >= 0:
+        start = -(-zeros_at // size) * size
         if data.startswith(zeros, start, stop):
             return start
     return stop
@@ -230,21 +230,21 @@ def _snapshot(window: Window) -> Iterator[Item]:
         reason = f"version {header.version} is unknown; decoded as version 1"
         code = NEWER if newer else "snapshot-invalid"
         yield Problem(code, name, "version", 0, newer or reason, 1, header.version)
-    found = 0
+    entry_count = 0
     size = len(data)
     for item in _fixed(window, size, PRODUCER, 0, padded=False):
         size += item.size
         if isinstance(item, EntryRun):
-            found += item.rows
+            entry_count += item.rows
             yield from item.entries()
         else:
             yield item
     if newer:
         return  # with other fields, perhaps
-    if found != header.producerEntries:
-        reason = f"producerEntries is {header.producerEntries}, but there are {found}"
+    if entry_count != header.producerEntries:
+        reason = f"producerEntries is {header.producerEntries}, but there are {entry_count}"
         at = SNAPSHOT_HEADER.positions["producerEntries"]
-        yield Problem("snapshot-invalid", name, "producerEntries", at, reason, found, header.producerEntries)
+        yield Problem("snapshot-invalid", name, "producerEntries", at, reason, entry_count, header.producerEntries)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
         reason = f"stored CRC-32C 0x{header.crc:08x}, computed 0x{computed:08x}"

@@ -23,11 +23,11 @@ def find_directories(path: str, run: Run) -> Iterator[Place]:
         yield target(path)
         return
     collector = UnlistedCollector(run)
-    found = False
+    has_any = False
     for place in _Walk(collector.run).places(path):
-        found = True
+        has_any = True
         yield place
-    if not found:
+    if not has_any:
         alone = _in_log_directory(path)
         if alone is not None:
             yield alone

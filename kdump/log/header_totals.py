@@ -70,7 +70,7 @@ class HeaderTotals:
             raise DecodeError("HeaderTotals", "", 0, f"{type(error).__name__}: {error}") from error
         return cls(**values)
 
-    def add(self, other: HeaderTotals) -> None:
+    def merge(self, other: HeaderTotals) -> None:
         """Add the totals of another segment, which follows this one."""
         self.batches += other.batches
         self.records = None if self.records is None or other.records is None else self.records + other.records

@@ -62,9 +62,9 @@ def late_classes(counts: array[int]) -> list[SizeClass]:
     """Return the late records by lateness in ms, from the first non-empty class to the last."""
     edges = (0, *LATE)
     tops: list[int | None] = [*LATE, None]
-    found = [SizeClass(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
-    filled = [number for number, each in enumerate(found) if each.amount]
-    return found[filled[0] : filled[-1] + 1] if filled else []
+    classes = [SizeClass(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
+    filled = [number for number, each in enumerate(classes) if each.amount]
+    return classes[filled[0] : filled[-1] + 1] if filled else []
 
 
 def of_time(step: int) -> int:

@@ -79,5 +79,5 @@ def system_topic(topic: str | None) -> SystemTopic | None:
 
 def state_in(topic: str | None) -> str:
     """Return what the records of a topic are whose last record of each key must stay; empty for any other topic."""
-    found = system_topic(topic)
-    return "" if found is None else found.state
+    system = system_topic(topic)
+    return "" if system is None else system.state

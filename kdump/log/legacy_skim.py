@@ -33,7 +33,7 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
     """Read a message of `size` bytes: `head` has the first ones, including its fixed fields, and `pieces` the following
     ones. With `keys`, its key is kept. The last item returned has the bytes after the message. Raises DecodeError,
     after reading the message."""
-    found = Skimmed()
+    skimmed = Skimmed()
     size_at, kept = size, 0
     value_size = bytearray()
     problem: DecodeError | None = None
@@ -53,11 +53,11 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
     piece = head
     while True:
         part = piece[: size - at]
-        found += part[: max(0, kept - at)]
+        skimmed += part[: max(0, kept - at)]
         if digest is not None:
             digest.update(part[max(0, key_at - at) : max(0, size_at - at)])
         value_size += part[max(0, size_at - at) : max(0, size_at + VALUE_SIZE.size - at)]
-        found.crc = zlib.crc32(part[max(0, CRC_START - at) :], found.crc)
+        skimmed.crc = zlib.crc32(part[max(0, CRC_START - at) :], skimmed.crc)
         at += len(part)
         if at == size:
             break
@@ -67,8 +67,8 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
     if problem:
         raise problem
     if digest is not None:
-        found.digest = digest.digest()
-    return header, body_of(header, value_size), found, piece[len(part) :]
+        skimmed.digest = digest.digest()
+    return header, body_of(header, value_size), skimmed, piece[len(part) :]
 
 
 def cut(count: int) -> DecodeError:

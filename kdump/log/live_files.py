@@ -118,9 +118,9 @@ def read_stable(path: str, read: Callable[[], ReadT], is_valid: Callable[[ReadT]
     changing: a broker may be writing it."""
     for pause in PAUSES:
         seen = identity(path)
-        found = read()
-        if is_valid(found) or (identity(path) == seen and not is_young(seen)):
-            return found
+        content = read()
+        if is_valid(content) or (identity(path) == seen and not is_young(seen)):
+            return content
         time.sleep(pause)
     return read()
 

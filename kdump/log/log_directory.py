@@ -75,8 +75,8 @@ class LogDirectory:
     def nested(self) -> list[str]:
         """Directories below which there may be other log directories: partitions that contain directories and, if no
         file shows that a broker uses this directory, the unknown ones. Lists all partitions."""
-        found = [each.path for each in self.candidates if each.directories]
-        return found if self.is_of_broker else found + self.unknown
+        nesting = [each.path for each in self.candidates if each.directories]
+        return nesting if self.is_of_broker else nesting + self.unknown
 
     @property
     def is_clean(self) -> bool:
@@ -166,7 +166,7 @@ def _has_files_of_a_partition(names_in: Iterable[str]) -> bool:
 
 
 def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirectory:
-    found = LogDirectory(directory)
+    log_directory = LogDirectory(directory)
     for entry in entries:
         if entry.name == LOCK:
             continue
@@ -175,14 +175,14 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
             # A broker reads no segments here: they belong to a partition.
             is_other = file.kind is None or file.kind is file_kinds.SEGMENT or not is_live(entry.name)
             if is_other or entry.name != ENDINGS.sub("", entry.name):
-                found.others.append(file)
+                log_directory.others.append(file)
             else:
-                found.files[entry.name] = file
+                log_directory.files[entry.name] = file
         elif PARTITION.match(entry.name):
-            found.candidates.append(partition(entry.path, directory))
+            log_directory.candidates.append(partition(entry.path, directory))
         elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):
-            found.unknown.append(entry.path)
-    return found
+            log_directory.unknown.append(entry.path)
+    return log_directory
 
 
 def _may_be_partition(place: PartitionDirectory) -> bool:

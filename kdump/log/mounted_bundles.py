@@ -22,7 +22,7 @@ _mounted: list[str] = []
 def mount_bundles(paths: Iterable[str]) -> list[Bundle]:
     """Mount the bundles that these paths are, or are in, and return them. Raises SourceError for one that cannot be
     read."""
-    found: list[Bundle] = []
+    bundles: list[Bundle] = []
     for place in filter(None, map(bundle_of, paths)):
         if file_system.tree_at(place) is None:
             from kdump.log.bundle_tree import open_bundle  # most runs read no bundle
@@ -30,25 +30,25 @@ def mount_bundles(paths: Iterable[str]) -> list[Bundle]:
             bundle = open_bundle(place, len(_mounted) + 1)
             file_system.mount(place, bundle)
             _mounted.append(place)
-            found.append(bundle)
-    return found
+            bundles.append(bundle)
+    return bundles
 
 
 def manifest_of(path: str) -> Manifest | None:
     """Return the manifest of the mounted bundle in which a path is; None if it is in none."""
-    found = file_system.tree_at(path)
-    return None if found is None else getattr(found[0], "manifest", None)
+    tree = file_system.tree_at(path)
+    return None if tree is None else getattr(tree[0], "manifest", None)
 
 
 def origin(path: str) -> tuple[str | None, str]:
     """Return the host and the path there of what is in a bundle that is mounted; None and the path itself for any other
     path."""
-    found, manifest = file_system.tree_at(path), manifest_of(path)
-    if found is None or manifest is None:
+    tree, manifest = file_system.tree_at(path), manifest_of(path)
+    if tree is None or manifest is None:
         return None, path
-    name, _, rest = found[1].partition("/")
+    name, _, rest = tree[1].partition("/")
     if len(manifest.names) == 1:
-        directory, rest = manifest.directories[0], found[1]
+        directory, rest = manifest.directories[0], tree[1]
     else:
         directory = next((each for own, each in zip(manifest.names, manifest.directories) if own == name), name)
     return manifest.host, f"{directory}/{rest}" if rest else directory

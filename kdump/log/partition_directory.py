@@ -59,9 +59,9 @@ class SegmentFiles:
     def of_names(cls, name: str, offset: int, place: Target, endings: Endings) -> SegmentFiles:
         """Return the files of one name in a directory; `place` has its path, with a slash at its end, and what its
         files have in common."""
-        found = cls(name, offset)
-        found._place, found._endings = place, endings
-        return found
+        files = cls(name, offset)
+        files._place, files._endings = place, endings
+        return files
 
     @property
     def log(self) -> Target | None:
@@ -319,7 +319,7 @@ def _names(packed: bytes) -> list[str]:
 
 @lru_cache(8)
 def _grouped(path: str, source: str, topic: str | None, number: int | None, names: bytes) -> PartitionFiles:
-    found = PartitionFiles()
+    files = PartitionFiles()
     above = os.path.join(path, "")
     place = Target(above, None, topic, number, None, source)
     segments: dict[str, tuple[str, ...]] = {}
@@ -329,7 +329,7 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
         stem, ending = name[:DIGITS], name[DIGITS:]
         if swaps.installed and swaps.replaces(name):
             kind, offset = by_name(name)
-            found.replaced.append(Target(above + name, offset, topic, number, kind, source))
+            files.replaced.append(Target(above + name, offset, topic, number, kind, source))
             continue
         if ending in LIVE and stem <= HIGHEST and stem.isdigit() and stem.isascii():  # most names; by_name takes longer
             segments[stem] = (*segments.get(stem, ()), ending)
@@ -339,42 +339,42 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
             stem = name.partition(".")[0]
             segments[stem] = (*segments.get(stem, ()), name[len(stem) :])
             if name in swaps.installed:
-                found.installed.append(Target(above + name, offset, topic, number, kind, source))
+                files.installed.append(Target(above + name, offset, topic, number, kind, source))
         else:
             its_list = _list_of(name if offset is None else HIGHEST + ending)
-            getattr(found, its_list).append(Target(above + name, offset, topic, number, kind, source))
+            getattr(files, its_list).append(Target(above + name, offset, topic, number, kind, source))
     for stem, names_end in segments.items():
         offset = int(stem) if len(stem) == DIGITS else by_name(stem + names_end[0])[1] or 0
         own, others = _own_and_others(names_end)
         for ending in others:
-            found.others.append(Target(above + stem + ending, offset, topic, number, file_kinds.SEGMENT, source))
+            files.others.append(Target(above + stem + ending, offset, topic, number, file_kinds.SEGMENT, source))
         segment = SegmentFiles.of_names(stem, offset, place, own)
         if file_kinds.SEGMENT in own:
-            found.segments.append(segment)
+            files.segments.append(segment)
         else:
-            found.orphans.extend(segment.indexes.values())
-    found.segments.sort(key=lambda segment: (segment.offset, segment.name))
-    found.snapshots.sort(key=lambda target: target.name_offset or 0)
-    return found
+            files.orphans.extend(segment.indexes.values())
+    files.segments.sort(key=lambda segment: (segment.offset, segment.name))
+    files.snapshots.sort(key=lambda target: target.name_offset or 0)
+    return files
 
 
 @lru_cache(256)
 def _own_and_others(endings: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]:
     """Return the endings of the files with one base offset, and those of files that are none of its segment: if there
     are several, such as a .log and its compressed copy, the segment is that which is named .log, else the first."""
-    found: dict[FileKind, str] = {}
+    names_of_kind: dict[FileKind, str] = {}
     others = []
     for ending in endings:
         kind = by_name("0" * 20 + ending)[0]
         assert kind is not None
-        before = found.get(kind)
+        before = names_of_kind.get(kind)
         if kind is file_kinds.SEGMENT and before is not None:
             others.append(before if ending == ".log" else ending)
             if ending != ".log":
                 continue
-        found.pop(kind, None)
-        found[kind] = ending
-    return found, tuple(others)
+        names_of_kind.pop(kind, None)
+        names_of_kind[kind] = ending
+    return names_of_kind, tuple(others)
 
 
 @lru_cache(256)

@@ -125,11 +125,11 @@ def _below_url(url: str, run: Run) -> Iterator[str]:
     """Like `directories`, for an object store."""
     yield url
     try:
-        found = items(url)
+        items_below = items(url)
     except OSError as error:
         run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
         return
-    for item in sorted(found, key=lambda item: natural(item.name)):
+    for item in sorted(items_below, key=lambda item: natural(item.name)):
         if item.is_directory:
             yield from _below_url(item.path, run)
 

@@ -193,17 +193,17 @@ class RegionScan:
                 start = hints.positions[entry]
             elif self.selection.is_all and BYTES not in window.source.lacks:
                 start = self._near_end(target, window, back)
-            found: deque[tuple[Region, int]] = deque()
+            rows_of_regions: deque[tuple[Region, int]] = deque()
             total = 0
             for region in self.chosen(target, window, start):
                 rows = self._rows(region)
                 total += rows
                 if rows or not isinstance(region, Batch):
-                    found.append((region, rows))
-                while found and total - found[0][1] >= count:
-                    total -= found.popleft()[1]
+                    rows_of_regions.append((region, rows))
+                while rows_of_regions and total - rows_of_regions[0][1] >= count:
+                    total -= rows_of_regions.popleft()[1]
             if total >= count or start == 0:
-                return list(found)
+                return list(rows_of_regions)
             back *= 4
 
     def _near_end(self, target: Target, window: Window, count: int) -> int:

@@ -36,66 +36,66 @@ class RegionTotals(RegionObserver):
         """The region before, if it is padding."""
 
     def region(self, region: Region) -> None:
-        found = self.found
+        totals = self.found
         self.ends_in_run = isinstance(region, BatchRun)
         if self._padding is not None:
             self._damaged(self._padding)
-        found.tail = ""
+        totals.tail = ""
         if isinstance(region, BatchRun):
             self.headers(region.headers, region.batches)
             self.is_end_checked = region.checked
         elif isinstance(region, Batch):
             self._batch(region, is_valid(region) if self.checksums else has_valid_header(region))
         elif region.kind == PADDING:
-            found.padding += region.size
-            found.tail = PADDING
+            totals.padding += region.size
+            totals.tail = PADDING
         elif region.kind == TORN:
-            found.torn += region.size
-            found.tail = TORN
+            totals.torn += region.size
+            totals.tail = TORN
         else:
-            found.junk += region.size
+            totals.junk += region.size
             self._damaged(region)
         self._padding = region if region.kind == PADDING else None
 
     def headers(self, heads: HeaderColumns, batches: Callable[[], Iterable[Batch]]) -> None:
         """Count valid v2 batches, by their columns if their offsets rise."""
-        found = self.found
-        sums = header_sums(heads, -1 if found.last is None else found.last)
+        totals = self.found
+        sums = header_sums(heads, -1 if totals.last is None else totals.last)
         if sums is None:
             for batch in batches():
                 self._batch(batch, True)
             return
-        found.first = heads.of(0, BASE_OFFSET) if found.first is None else found.first
-        found.last = heads.of(len(heads) - 1, LAST_OFFSET)
-        found.batches += len(heads)
-        found.records = None if found.records is None else found.records + sums.records
-        found.times(sums.oldest, sums.newest)
+        totals.first = heads.of(0, BASE_OFFSET) if totals.first is None else totals.first
+        totals.last = heads.of(len(heads) - 1, LAST_OFFSET)
+        totals.batches += len(heads)
+        totals.records = None if totals.records is None else totals.records + sums.records
+        totals.times(sums.oldest, sums.newest)
         self._codecs |= sums.codecs
 
     def _batch(self, batch: Batch, valid: bool) -> None:
-        found = self.found
-        if isinstance(batch, LegacyRecordBatch) and found.first is None:
+        totals = self.found
+        if isinstance(batch, LegacyRecordBatch) and totals.first is None:
             read_wrapper(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if not valid:
             self._damaged(batch)
-        elif found.last is not None and base <= found.last:
+        elif totals.last is not None and base <= totals.last:
             self._damaged(batch, f"offsets decrease to {base}")
         elif impossible_count(batch) is not None:
             self._damaged(batch, f"recordCount {batch.recordCount}, which are not counted,")
-        found.uncounted += impossible_count(batch) is not None
-        found.batches += 1
-        if found.records is not None:
-            found.records = None if batch.recordCount is None else found.records + batch.possible_records
+        totals.uncounted += impossible_count(batch) is not None
+        totals.batches += 1
+        if totals.records is not None:
+            totals.records = None if batch.recordCount is None else totals.records + batch.possible_records
         # Also that of a damaged batch: mostly, only headers are read.
-        found.first = base if found.first is None else found.first
+        totals.first = base if totals.first is None else totals.first
         if valid:
-            found.last = batch.lastOffset
+            totals.last = batch.lastOffset
             self.is_end_checked = True
-        found.used(batch.magic, batch.compression)
+        totals.used(batch.magic, batch.compression)
         newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
-        found.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
+        totals.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
 
     def _damaged(self, region: Region, damage_kind: str = "") -> None:
         if not self.found.damage:
@@ -104,13 +104,13 @@ class RegionTotals(RegionObserver):
 
     def finished(self) -> HeaderTotals:
         """Return the totals, with formats, codecs and damage completed."""
-        found = self.found
+        totals = self.found
         for codec in range(self._codecs.bit_length()):
             if self._codecs >> codec & 1:
-                found.used(2, codec_name(codec))
-        unknown = sorted(found.codecs - BY_NAME.keys())
-        if unknown and not found.damage:
-            found.damage = f"compression {unknown[0]}"
-        if found.first is not None and self.name_offset is not None and found.first < self.name_offset:
-            found.damage = found.damage or f"offset {found.first} is below the one in the file's name"
-        return found
+                totals.used(2, codec_name(codec))
+        unknown = sorted(totals.codecs - BY_NAME.keys())
+        if unknown and not totals.damage:
+            totals.damage = f"compression {unknown[0]}"
+        if totals.first is not None and self.name_offset is not None and totals.first < self.name_offset:
+            totals.damage = totals.damage or f"offset {totals.first} is below the one in the file's name"
+        return totals

@@ -49,14 +49,14 @@ class Resync:
         the end). The damage begins at `boundary`; with a `stop`, bytes from `start` on can still be read afterwards."""
         if self.unordered:
             last_good = None
-        above, begun, clear, found = self.searched
+        above, begun, clear, next_found = self.searched
         if above != last_good or not begun <= start <= clear:
-            begun, clear, found = start, start, None
-        if found is None and (stop is None or clear < stop):
+            begun, clear, next_found = start, start, None
+        if next_found is None and (stop is None or clear < stop):
             self.nesting.begin(boundary)
-            clear, found = self._search(clear, stop, start - 1, last_good)
-            self.searched = last_good, begun, clear, found
-        return found
+            clear, next_found = self._search(clear, stop, start - 1, last_good)
+            self.searched = last_good, begun, clear, next_found
+        return next_found
 
     def forget_name(self) -> None:
         """Ignore the file's name from now on, because it contradicts the offsets in the file."""

@@ -96,26 +96,26 @@ class SearchCoverage:
 
     def gaps(self) -> list[str]:
         """Return what could not be searched."""
-        found = []
+        reasons = []
         if self.damaged:
             many = count_text(self.damaged, "damaged batch", "damaged batches")
             first = "the first in " if self.damaged > 1 else ""
-            found.append(f"{many} of {size_text(self.damaged_bytes)} ({first}{self.damaged_at})")
+            reasons.append(f"{many} of {size_text(self.damaged_bytes)} ({first}{self.damaged_at})")
         if self.regions:
             many = count_text(self.regions, "region")
-            found.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")
+            reasons.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")
         if self.nameless:
-            found.append(with_only_ids(count_text(self.nameless, "segment"), list(self.topic_ids)))
+            reasons.append(with_only_ids(count_text(self.nameless, "segment"), list(self.topic_ids)))
         if self.others:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")
-            found.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
+            reasons.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
         if self.absent:
-            found.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
-        found += self.unread[:1]
+            reasons.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
+        reasons += self.unread[:1]
         if len(self.unread) > 1:
-            found.append(f"{len(self.unread) - 1} more that cannot be read")
-        return found
+            reasons.append(f"{len(self.unread) - 1} more that cannot be read")
+        return reasons
 
     def left_out(self) -> str:
         """Return what was not to be searched; an empty string if there is nothing."""

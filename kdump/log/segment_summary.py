@@ -59,13 +59,13 @@ def summarize_headers(
         # Damage follows the last batches that were accepted by their headers: read all again, with their checksums.
         totals, start = RegionTotals(target.name_offset), 0
         observe(source, (totals, *others), run)
-    found = totals.finished()
+    headers = totals.finished()
     if start:
-        found.partial = True
+        headers.partial = True
         latest = last_entry(target, TIME_INDEX)
-        if latest is not None and found.last is not None and latest.offset <= found.last:
-            found.times(-1, latest.timestamp)
-    return found
+        if latest is not None and headers.last is not None and latest.offset <= headers.last:
+            headers.times(-1, latest.timestamp)
+    return headers
 
 
 def _last_indexed(target: Target, window: Window, totals: RegionTotals) -> int:

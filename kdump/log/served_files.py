@@ -60,7 +60,7 @@ def targets(
     if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path, kind)
         return
-    found = False
+    has_any = False
     collector = UnlistedCollector(run)
     for directory in directories(path, collector.run):
         try:
@@ -76,10 +76,10 @@ def targets(
             for entry in entries:
                 if not entry.is_directory and entry.name not in shown:
                     on_other(entry.path)
-        found = found or bool(chosen)
+        has_any = has_any or bool(chosen)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
-    if not found and not collector.unlisted:
+    if not has_any and not collector.unlisted:
         raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
@@ -88,9 +88,9 @@ def segments_in(directory: str) -> list[str]:
     return _segments(directory, names(directory))
 
 
-def _segments(directory: str, found: list[str]) -> list[str]:
-    swaps = swaps_in(directory, found)
-    return sorted(name for name in found if by_name(name)[0] is SEGMENT and is_served(name, swaps))
+def _segments(directory: str, listed: list[str]) -> list[str]:
+    swaps = swaps_in(directory, listed)
+    return sorted(name for name in listed if by_name(name)[0] is SEGMENT and is_served(name, swaps))
 
 
 def is_served(name: str, swaps: Swaps) -> bool:
@@ -98,9 +98,9 @@ def is_served(name: str, swaps: Swaps) -> bool:
     return name in swaps.installed or (is_live(name) and not swaps.replaces(name))
 
 
-def swaps_in(directory: str, found: Iterable[str]) -> Swaps:
+def swaps_in(directory: str, listed: Iterable[str]) -> Swaps:
     """Return what a startup does because of .swap files among the files of these names in a directory."""
-    unfinished = [name for name in found if name.endswith((".swap", ".cleaned"))]
+    unfinished = [name for name in listed if name.endswith((".swap", ".cleaned"))]
     return _complete_swaps(directory, unfinished) if unfinished else Swaps()
 
 

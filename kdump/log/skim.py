@@ -127,12 +127,12 @@ class Skim:
         if self.position != stop:
             reason = f"{plain_count(stop - self.position, 'byte')} are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
-        found = RecordColumns(self.kept if self.keep.header_keys else key + value)
-        found.skimmed, found.digest, found.header_problem, found.count = True, digest, self.header_problem, 1
+        columns = RecordColumns(self.kept if self.keep.header_keys else key + value)
+        columns.skimmed, columns.digest, columns.header_problem, columns.count = True, digest, self.header_problem, 1
         signed = attributes - 256 if attributes > 127 else attributes
         row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
-        found.block = array("q", (*row, headers_start, count))
-        return found
+        columns.block = array("q", (*row, headers_start, count))
+        return columns
 
     def _need(self, count: int) -> bool:
         """Make this many bytes available; return False if there are not as many."""

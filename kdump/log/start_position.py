@@ -28,10 +28,10 @@ STEPS = 10_000
 def offset_before(window: Window, target: Target, hints: IndexLookup, timestamp: int) -> int | None:
     """Return the largest offset in the .timeindex up to which all records of the segment are older than `timestamp`
     (epoch ms), None if there is none. `hints` are those of the segment's .index, to find the batch."""
-    found = last_entry_before(target, timestamp)
-    if found is None:
+    entry = last_entry_before(target, timestamp)
+    if entry is None:
         return None
-    newest, offset = found
+    newest, offset = entry
     return offset if _has(window, target, hints, offset, newest) else None
 
 

@@ -73,8 +73,8 @@ class Side(NamedTuple):
 
 def side(path: str, options: Options) -> Side:
     """Return what is at `path`. Raises SourceError if it contains nothing of Kafka's, or a partition twice."""
-    found = list(find_directories(path, options))
-    only = found[0] if len(found) == 1 else None
+    directories = list(find_directories(path, options))
+    only = directories[0] if len(directories) == 1 else None
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
     if isinstance(only, PartitionDirectory) and os.path.abspath(only.path) == os.path.abspath(path):
@@ -82,9 +82,9 @@ def side(path: str, options: Options) -> Side:
             raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[PartitionKey, Copy] = {}
-    disks = options.disks(found)
+    disks = options.disks(directories)
     identities: set[str] = set()
-    for place in found:
+    for place in directories:
         if isinstance(place, LogDirectory):
             identities.add(disks.ids(place).get("directory.id", ""))
             surrounds = LogDirContext(place, options, disks)

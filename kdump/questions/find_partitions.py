@@ -78,7 +78,7 @@ def partitions_of(
     everything: bool = False,
 ) -> list[PartitionInput]:
     """Return the partitions of the check units of the paths `named`."""
-    found: list[PartitionInput] = []
+    inputs: list[PartitionInput] = []
     files: dict[str, list[CheckUnit]] = {}
     for unit in found_units:
         place = unit.partition
@@ -89,7 +89,7 @@ def partitions_of(
             for problem in place.listing_errors:
                 options.unreadable(SourceError(problem))
             if place.segments and (is_selected or was_named):
-                found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
+                inputs.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
                 options.unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
@@ -97,8 +97,8 @@ def partitions_of(
             key = target.path if _is_alone(target) else os.path.dirname(os.path.abspath(target.path))
             files.setdefault(key, []).append(unit)
     for here in files.values():
-        found.extend(_of_files(here, options))
-    return found
+        inputs.extend(_of_files(here, options))
+    return inputs
 
 
 def is_away(place: PartitionInput) -> bool:

@@ -66,10 +66,10 @@ class _Collect(Observer):
     def _by_index(self) -> None:
         """Add the transactions that only the .txnindex lists."""
         entries = self.scan.entries_of_index
-        for found in (entries.lost, entries.unmatched):
-            for lost in found:
+        for unmatched in (entries.lost, entries.unmatched):
+            for lost in unmatched:
                 self.view.add_entry(lost.entry)
-            found.clear()
+            unmatched.clear()
 
 
 class ReadCommitted:

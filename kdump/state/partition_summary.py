@@ -177,7 +177,7 @@ class PartitionSummary:
         self.headers = HeaderTotals()
         self.damage = ""
         for segment in segments:
-            self.headers.add(segment.headers)
+            self.headers.merge(segment.headers)
             damage = segment_damage(segment, self.clean)
             if damage and not self.damage:
                 self.damage = damage if len(segments) == 1 else f"{damage}, in {segment.segment.name}.log"

@@ -86,10 +86,10 @@ def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
 
 
 def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
-    found = next(single_bit_flips(batch.magic, difference, covered), None)
-    if found is None or covered > POSSIBLE:
+    flip = next(single_bit_flips(batch.magic, difference, covered), None)
+    if flip is None or covered > POSSIBLE:
         return None
-    byte, bit = found
+    byte, bit = flip
     at = batch.position + batch.crc_start + byte
     note = f"in {field_at(batch, at)}"
     if covered > CERTAIN:
@@ -118,10 +118,10 @@ def _magic(batch: Batch) -> Diagnosis | None:
 
 
 def _one_bit(batch: Batch, kind: str, at: int, bit: int, note: str) -> Diagnosis | None:
-    found = bytes(batch.window.peek(at, 1))
-    if not found:
+    stored = bytes(batch.window.peek(at, 1))
+    if not stored:
         return None  # the file was truncated since
-    byte = found[0]
+    byte = stored[0]
     text = f"one flipped bit: bit {bit} of byte {at} is {byte >> bit & 1}, "
     text += f"0x{byte:02x} should be 0x{byte ^ 1 << bit:02x} ({note})"
     return Diagnosis(kind, text, at, 1)
@@ -214,10 +214,10 @@ def _after_zeros(data: bytes, at: int) -> int:
 
 
 def _foreign(batch: Batch) -> Diagnosis | None:
-    found = foreign_batch(batch)
-    if found is None:
+    foreign = foreign_batch(batch)
+    if foreign is None:
         return None
-    claim, holds = found
+    claim, holds = foreign
     edge = block_edge(claim.position)
     text = f"bytes of another batch, with base offset {claim.first_offset}, start at byte {claim.position}"
     text += f", on {edge}" if edge else ""

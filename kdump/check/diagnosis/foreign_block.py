@@ -51,10 +51,10 @@ def foreign_batch(batch: Batch) -> tuple[HeaderCandidate, bool] | None:
     offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
     name_offset = max(0, offset - REACH // 2)
     resync = Resync(batch.window, batch.limits, name_offset)
-    found = _by_header(batch, offset, resync)
-    found = found or _message_on_block(batch, offset, resync)
-    if found is not None or batch.size > MAX_SEARCHED_BYTES:
-        return found
+    foreign = _by_header(batch, offset, resync)
+    foreign = foreign or _message_on_block(batch, offset, resync)
+    if foreign is not None or batch.size > MAX_SEARCHED_BYTES:
+        return foreign
     start = batch.position + batch.crc_start
     next_valid = resync.next_valid(start, batch.end, batch.position, None)
     if next_valid is None or next_valid >= batch.end:

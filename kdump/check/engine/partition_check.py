@@ -320,9 +320,9 @@ class PartitionCheck(Resumable, RegionObserver):
 
     def _observe(self, seen: BatchContext) -> Iterator[Finding]:
         for observer in self._observers:
-            found = observer.batch(seen)
-            if found:
-                yield from found
+            answers = observer.batch(seen)
+            if answers:
+                yield from answers
 
     def _batch_run(self, batch_run: BatchRun) -> None:
         run = batch_run.run

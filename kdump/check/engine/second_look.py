@@ -117,12 +117,12 @@ class Looking:
 
     def sort(self, findings: list[Finding]) -> list[Finding]:
         """Return those findings that hold."""
-        found, doubtful = self._doubts.sort(findings)
+        certain, doubtful = self._doubts.sort(findings)
         self.doubted.update(finding.code for finding in doubtful)
         self._doubtful += doubtful[: MAX_RECHECKED - len(self._doubtful)]
         if len(self._reported) < MAX_RECHECKED:
-            self._reported.update(key(finding) for finding in found if finding.severity != INFO)
-        return found
+            self._reported.update(key(finding) for finding in certain if finding.severity != INFO)
+        return certain
 
     def rest(self, totals: CheckTotals) -> Iterator[Finding]:
         """Yield the doubtful findings so far that a further look has confirmed."""
@@ -139,15 +139,15 @@ class Looking:
                 return
             again, watch, stream = look
             known = {key(finding) for finding in doubtful}
-            found = list(islice(stream, MAX_RECHECKED))
-            _, doubtful = Doubts(again, watch).sort(found)
+            findings = list(islice(stream, MAX_RECHECKED))
+            _, doubtful = Doubts(again, watch).sort(findings)
             left = [each for each in doubtful if not (key(each) in known and _is_steady(each.file, before))]
             if not left or number == len(PAUSES):
                 break
             unit, before = again, watch
         _changing(left, totals)
         leaves = set(map(id, left))
-        yield from (finding for finding in found if id(finding) not in leaves)
+        yield from (finding for finding in findings if id(finding) not in leaves)
 
 
 def stable_findings(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
@@ -188,8 +188,8 @@ def _again(
         files = {finding.file for finding in doubtful}
         # If the check resumed, the findings of the segments before are reported: only these files are of interest.
         codes = frozenset() if may_resume else {finding.code for finding in doubtful}
-        found = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
-        holds, doubtful = Doubts(again, watch).sort(list(islice(found, MAX_RECHECKED)))
+        findings = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
+        holds, doubtful = Doubts(again, watch).sort(list(islice(findings, MAX_RECHECKED)))
         same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
         for finding in chain(holds, same):
             if key(finding) not in reported:

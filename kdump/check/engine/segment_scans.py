@@ -142,10 +142,10 @@ class SegmentScans:
 
         def runs_from(position: int) -> Iterator[BatchRun]:
             while self._reach(target, source, position):
-                found = self._next_run(source, position)
-                if found is not None:
-                    yield found
-                    position = found.end
+                batch_run = self._next_run(source, position)
+                if batch_run is not None:
+                    yield batch_run
+                    position = batch_run.end
 
         return runs_from
 
@@ -196,11 +196,11 @@ class SegmentScans:
     def _result(self, future: Future[PieceScan], source: Source) -> list[PieceRun]:
         """Wait for a scan. Returns nothing if it is of another file, or the system has ended the worker."""
         try:
-            found = future.result()
+            piece_scan = future.result()
         except BrokenExecutor:
             return []
-        is_same = isinstance(source, FileSource) and source.identity()[:2] == (found.device, found.inode)
-        return found.runs if is_same else []
+        is_same = isinstance(source, FileSource) and source.identity()[:2] == (piece_scan.device, piece_scan.inode)
+        return piece_scan.runs if is_same else []
 
 
 def _begin(rate: TokenBucket | None) -> None:
@@ -264,7 +264,7 @@ def scanned_run(
     start, size = headers.of(first, BATCH_START), headers.of(count - 1, BATCH_END) - headers.of(first, BATCH_START)
     columns = _ReadLater(source, headers.shift + start, size)
     columns.block, columns.count = rows_of(headers, first, count), count - first
-    found = ValidRun(
+    valid = ValidRun(
         size,
         columns,
         total(columns, RECORD_COUNT, 0, len(columns)),
@@ -273,6 +273,6 @@ def scanned_run(
         columns.of(len(columns) - 2, LAST_OFFSET) if len(columns) > 1 else -1,
         unchained,
     )
-    run = BatchRun(limits, columns.shift, 0, found, True)
+    run = BatchRun(limits, columns.shift, 0, valid, True)
     run.suspects = None if suspects is None else [each - first for each in suspects if each >= first]
     return run

@@ -146,8 +146,8 @@ class CheckUnit:
 
     def _disks(self, own: LogDirectory) -> Disks:
         """Return the log directories of the cluster as they are now."""
-        found = (directory_at(path) for path in self.cluster if path != own.path)
-        others = [place for place in found if isinstance(place, LogDirectory)]
+        directories = (directory_at(path) for path in self.cluster if path != own.path)
+        others = [place for place in directories if isinstance(place, LogDirectory)]
         return self.options.disks([own, *others])
 
     def _run(self, totals: CheckTotals) -> Iterator[Finding]:

@@ -277,11 +277,11 @@ def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Ite
 def verdict(target: Target, batch: Batch, *, keyed: bool) -> RecordVerdict:
     """Return what `findings` finds in the records of a valid batch, apart from limits. `keyed`: a null key is a
     finding."""
-    found = tuple(
+    findings = tuple(
         StoredFinding(*(getattr(each, name) for name in StoredFinding._fields))
         for each in _decoded(target, batch, keyed=keyed)
     )
-    return RecordVerdict(found, tuple(batch.problems), None)
+    return RecordVerdict(findings, tuple(batch.problems), None)
 
 
 def _stored(target: Target, batch: Batch, known: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:

@@ -76,11 +76,11 @@ class ProducerWatcher(Observer):
             return first
         if len(self.state) + stop - first > MAX_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
-        stop, found = producer_writes(heads, first, stop, not self.quiet)
+        stop, writes = producer_writes(heads, first, stop, not self.quiet)
         return (
             stop
             if self.quiet
-            else min((chain.begins for chain in found if self._is_suspect(heads, chain)), default=stop)
+            else min((chain.begins for chain in writes if self._is_suspect(heads, chain)), default=stop)
         )
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:

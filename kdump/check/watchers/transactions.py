@@ -63,9 +63,9 @@ class TransactionWatcher(Observer):
             self.ended = self.state.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, seen.marker)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        stop, found = producer_writes(heads, first, stop, False)
-        has_room = self.state.has_room(len(found))
-        return min((chain.begins for chain in found if self._is_suspect(heads, chain, has_room)), default=stop)
+        stop, writes = producer_writes(heads, first, stop, False)
+        has_room = self.state.has_room(len(writes))
+        return min((chain.begins for chain in writes if self._is_suspect(heads, chain, has_room)), default=stop)
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites, has_room: bool) -> bool:
         """Return True if a producer writes outside of its open transaction, there is no room for a new one, or the

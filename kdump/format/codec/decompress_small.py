@@ -34,10 +34,10 @@ def decompress_small(codec: str, payload: memoryview, limit: int) -> bytes | Non
     except DecodeError:  # the library is missing: the stream reports it
         return None
     try:
-        found = unpack(payload, max_size)
+        unpacked = unpack(payload, max_size)
     except errors:
         return None
-    return found if found and len(found) <= max_size else None
+    return unpacked if unpacked and len(unpacked) <= max_size else None
 
 
 def _errors(codec: str) -> tuple[type[Exception], ...]:
@@ -73,10 +73,10 @@ def _gzip(payload: memoryview, max_size: int) -> bytes | None:
         return None
     zlib = _inflate()
     inflater = zlib.decompressobj(-15)
-    found: bytes = inflater.decompress(payload[GZIP_HEADER:end], size + 1)
-    if not inflater.eof or inflater.unused_data or len(found) != size:
+    unpacked: bytes = inflater.decompress(payload[GZIP_HEADER:end], size + 1)
+    if not inflater.eof or inflater.unused_data or len(unpacked) != size:
         return None
-    return found if zlib.crc32(found) == int.from_bytes(payload[end : end + 4], "little") else None
+    return unpacked if zlib.crc32(unpacked) == int.from_bytes(payload[end : end + 4], "little") else None
 
 
 def _snappy(payload: memoryview, max_size: int) -> bytes | None:
@@ -85,7 +85,7 @@ def _snappy(payload: memoryview, max_size: int) -> bytes | None:
         stated = snappy.stated_length(payload, len(payload), 0, max_size, max_size)
         raw = bytes(unpack(payload))  # the library returns its own type
         return raw if len(raw) == stated else None
-    found: list[bytes] = []
+    blocks: list[bytes] = []
     at, end, left = snappy.HEADER_SIZE, len(payload), max_size
     while at + 4 < end:
         start = at + 4
@@ -98,8 +98,8 @@ def _snappy(payload: memoryview, max_size: int) -> bytes | None:
         if len(piece) != size:
             return None
         left -= size
-        found.append(piece)
-    return b"".join(found) if at == end else None
+        blocks.append(piece)
+    return b"".join(blocks) if at == end else None
 
 
 def _lz4(payload: memoryview, max_size: int) -> bytes | None:
@@ -110,14 +110,14 @@ def _lz4(payload: memoryview, max_size: int) -> bytes | None:
         return None
     unpack: Callable[..., bytes] = library("lz4.block", "lz4", lz4.STRUCT).decompress
     largest = lz4.largest_block(descriptor)
-    found: list[bytes] = []
+    blocks: list[bytes] = []
     at, end, left = 7, len(payload), max_size
     while at + 4 <= end:
         word = int.from_bytes(payload[at : at + 4], "little")
         size = word & ~lz4.STORED
         if size == 0:
             block_end = at + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
-            return b"".join(found) if block_end <= end else None
+            return b"".join(blocks) if block_end <= end else None
         start = at + 4
         at = start + size
         if size > largest or at > end or left < 0:
@@ -125,7 +125,7 @@ def _lz4(payload: memoryview, max_size: int) -> bytes | None:
         block = payload[start:at]
         piece = bytes(block) if word & lz4.STORED else unpack(block, uncompressed_size=largest)
         left -= len(piece)
-        found.append(piece)
+        blocks.append(piece)
     return None
 
 

@@ -43,12 +43,12 @@ def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
     for block in _blocks(source, limit):
         length = stated_length(block.head, block.size, block.position, left, limit)
         left -= length
-        found: Iterator[Bytes]
+        unpacked: Iterator[Bytes]
         if max(block.size, length) > SMALL:
-            found = _streamed(block, length, cramjam)
+            unpacked = _streamed(block, length, cramjam)
         else:
-            found = iter([_at_once(block, length, cramjam)])
-        for piece in found:
+            unpacked = iter([_at_once(block, length, cramjam)])
+        for piece in unpacked:
             for start in range(0, len(piece), options.chunk_size):
                 yield bytes(piece[start : start + options.chunk_size])
 

@@ -296,7 +296,7 @@ def topic_object(parts: list[PartitionSummary]) -> Object:
     """Return the object of all partitions of one topic."""
     headers = HeaderTotals()
     for partition in parts:
-        headers.add(partition.headers)
+        headers.merge(partition.headers)
     offsets = [partition.offsets for partition in parts]
     damage = next((f"{partition.name}: {partition.damage}" for partition in parts if partition.damage), "")
     return answer_object(

@@ -66,7 +66,7 @@ class LsRow:
             return self.segment.headers
         together = HeaderTotals()
         for part in self.parts:
-            together.add(part.headers)
+            together.merge(part.headers)
         return together
 
     @property

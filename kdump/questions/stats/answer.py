@@ -290,7 +290,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
     fullest = stats.fullestBatch
     largest = stats.largestBatch
     keyed, valued = stats.dataRecords - stats.nullKeys, stats.dataRecords - stats.tombstones
-    found = of_fact(
+    answer = of_fact(
         PartitionStatistics,
         stats,
         scope="total" if is_total else "partition",
@@ -364,7 +364,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         unread=[text for text in stats.unread if not is_gone(text)],
     )
     unknown: dict[str, Any] = dict.fromkeys(KEYS_OF_RECORDS if stats.unknown else ("topKeys",) if stats.keyless else ())
-    return answer_object(found._replace(**unknown))
+    return answer_object(answer._replace(**unknown))
 
 
 def _at(evidence: RecordLocation | None) -> At | None:

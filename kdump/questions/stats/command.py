@@ -105,8 +105,8 @@ class StatsCommand:
                 self.sink.tick()
 
             check = self.options.reading.run(unreadable=report_unreadable, more=more)
-            for found in stats(self.options.paths, check, is_selected=self._is_selected):
-                self._found(found)
+            for statistics in stats(self.options.paths, check, is_selected=self._is_selected):
+                self._found(statistics)
         self._end()
         self.output.flush()
         return 2 if unreadable() or self.found_none else 0
@@ -123,9 +123,8 @@ class StatsCommand:
             report_unreadable(SourceError(text))
         if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
-        self.total.partitions += 1
         self.sink.add(StatsPart(stats))
-        self.total.add(stats)
+        self.total.merge(stats)
 
     def _end(self) -> None:
         count = self.total.partitions

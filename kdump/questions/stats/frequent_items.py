@@ -105,8 +105,8 @@ class SpaceSaving:
     def top(self, limit: int) -> list[FrequentItem]:
         """Return the items with the highest counts, in descending order. An item that is not among them, or not in the
         table at all, occurred at most `error` times more than the last."""
-        found = [FrequentItem(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
-        return sorted(found, key=lambda each: (-each.times, -each.weight, repr(each.item)))[:limit]
+        items = [FrequentItem(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
+        return sorted(items, key=lambda each: (-each.times, -each.weight, repr(each.item)))[:limit]
 
     def shed(self) -> None:
         """Free what is needed only to count more keys. The counts can still be merged into others, and shown."""

@@ -46,7 +46,7 @@ def newest(row: Any) -> int:
 
 def sums_of(row: Any, path: str) -> Stats:
     """Return statistics with nothing but what sums_row has; the records are in the file `path`. Raises DecodeError."""
-    stats = Stats(path)
+    stats = Stats(path, partitions=0)
     try:
         for name in COUNTS:
             numbers = array("q", (integer(each, LONG_MIN, LONG_MAX) for each in row[name]))

@@ -35,10 +35,10 @@ MARGIN = 30
 
 def _median(counts: array[int], maximum: int, text: Callable[[int], str]) -> str:
     """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `maximum`."""
-    found = median(counts)
-    if found is None:
+    size_class = median(counts)
+    if size_class is None:
         return "median unknown"
-    low, high = text(found.first), text(maximum if found.last is None else min(found.last, maximum))
+    low, high = text(size_class.first), text(maximum if size_class.last is None else min(size_class.last, maximum))
     return f"median {low}" if low == high else f"median {low} to {high}"
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import INLINE, Doc
+from kdump.check.totals import LogCounts
 from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
@@ -77,10 +78,8 @@ def _classes() -> array[int]:
 
 
 @dataclass
-class Stats:
-    """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number).
-
-    `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`,
+class Stats(LogCounts):
+    """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number). `sums`,
     `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
     separately. A damaged byte range counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if
     it is a batch, in `batches`.
@@ -89,14 +88,10 @@ class Stats:
     source: str
     topic: str | None = None
     partition: int | None = None
-    partitions: int = 1
-    files: int = 0
-    bytes: int = 0
-    batches: int = 0
+    partitions: int = field(default=1, kw_only=True)
     soundBatches: int = 0
     batchBytes: int = 0
     """Bytes of valid batches, headers included."""
-    records: int = 0
     controlRecords: int = 0
     undecoded: int = 0
     """Records that the headers of valid batches count but that could not be decoded."""
@@ -258,10 +253,9 @@ class Stats:
         if len(self.notes) < MAX_DAMAGE_ENTRIES:
             self.notes.append(text)
 
-    def add(self, other: Stats) -> None:
+    def merge(self, other: Stats) -> None:
         """Add the statistics of another partition. Its keys are counted with its topic."""
-        for name in SUMMED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.add_counts(other)
         for name, codec in other.codecs.items():
             own = self.codecs.setdefault(name, Codec())
             own.batches += codec.batches
@@ -298,10 +292,6 @@ class Stats:
         self.missed += other.missed[: MAX_DAMAGE_ENTRIES - len(self.missed)]
         self.unread += other.unread
         self.notes += other.notes[: MAX_DAMAGE_ENTRIES - len(self.notes)]
-
-
-SUMMED = tuple(each.name for each in fields(Stats) if each.default == 0)
-"""Fields that are added up over several partitions."""
 
 
 def codecs_of(stats: Stats) -> Iterator[tuple[str, Codec]]:
