@@ -29,13 +29,13 @@ def actions(finding: Finding) -> tuple[str, ...]:
     the others. Nothing can be fetched again if there is no other replica."""
     sentences = _NEXT_SENTENCE.split(CATALOGUE[finding.code].fix)
     if finding.topic == METADATA_TOPIC and FOLLOW_METADATA in sentences:
-        sentences = [each for each in sentences if each not in _OF_TOPICS]
+        sentences = [sentence for sentence in sentences if sentence not in _OF_TOPICS]
     elif finding.topic is not None:
-        sentences = [each for each in sentences if METADATA_TOPIC not in each]
+        sentences = [sentence for sentence in sentences if METADATA_TOPIC not in sentence]
     if finding.is_only_replica:
-        sentences = [ONLY_REPLICA if each == _FETCH else each for each in sentences if each != _KEEP]
+        sentences = [ONLY_REPLICA if sentence == _FETCH else sentence for sentence in sentences if sentence != _KEEP]
     values = stated_values(finding)
-    return tuple(fill(each, values) for each in sentences)
+    return tuple(fill(sentence, values) for sentence in sentences)
 
 
 def action(finding: Finding) -> str:
@@ -43,9 +43,9 @@ def action(finding: Finding) -> str:
     return ". ".join(actions(finding))
 
 
-def fill(text: str, values: Mapping[str, object]) -> str:
+def fill(template: str, values: Mapping[str, object]) -> str:
     """Return an action with the values of its placeholders, quoted for a shell. Those without a value stay."""
-    return PLACEHOLDER.sub(lambda match: shlex.quote(str(values.get(match[0], match[0]))), text)
+    return PLACEHOLDER.sub(lambda match: shlex.quote(str(values.get(match[0], match[0]))), template)
 
 
 def stated_values(finding: Finding) -> dict[str, object]:

@@ -123,7 +123,7 @@ class Code:
 
 def codes_in(module: Mapping[str, object]) -> dict[str, Code]:
     """Return the codes among the names of a module (its `globals()`), in the order in which it declares them."""
-    return {each.code: each for each in module.values() if isinstance(each, Code)}
+    return {code.code: code for code in module.values() if isinstance(code, Code)}
 
 
 def _at(consequence: str, offset: int | None) -> str:

@@ -59,15 +59,15 @@ class LogDirContext:
 
     def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""
-        known = own_context(partition, self.options, is_copy=not any(map(CHECKPOINT.search, self.directory.files)))
+        context = own_context(partition, self.options, is_copy=not any(map(CHECKPOINT.search, self.directory.files)))
         topic, number = partition.topic, partition.partition
         if topic is None or number is None:
-            return known
+            return context
         # A directory without any broker file at its root is a copy of partitions: how the broker was shut down is
         # unknown.
         at_root = any(name != "bootstrap.checkpoint" for name in self.directory.files)
-        known = replace(
-            known,
+        context = replace(
+            context,
             clean=self.directory.is_clean if at_root else None,
             checkpoints=self.checkpoints.of(partition),
             checkpoint_files=self.checkpoints.files,
@@ -76,7 +76,7 @@ class LogDirContext:
         )
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
-            return known
+            return context
         from kdump.state.effective_config import effective, is_tiered, size_config
         from kdump.state.other_replicas import other_replicas
 
@@ -85,9 +85,9 @@ class LogDirContext:
         max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
         interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
-            known,
-            compacted=known.compacted or ("compact" in policy if policy is not None else None),
-            max_message_bytes=known.max_message_bytes or max_bytes,
+            context,
+            compacted=context.compacted or ("compact" in policy if policy is not None else None),
+            max_message_bytes=context.max_message_bytes or max_bytes,
             index_interval=interval,
             index_size=size_config(self.metadata, topic, "segment.index.bytes", node_id, LARGEST_INDEX),
             topic_id=described.id if not partition.state else None,
@@ -134,20 +134,20 @@ class Surroundings:
                 )
             newest = max((segment.offset for segment in place.segments), default=None)
             self._newest[directory] = self.of_partition(place), newest
-        known, newest = self._newest[directory]
+        context, newest = self._newest[directory]
         return replace(
-            known, last=None if target.name_offset is None or newest is None else target.name_offset >= newest
+            context, last=None if target.name_offset is None or newest is None else target.name_offset >= newest
         )
 
 
 def own_context(partition: PartitionDirectory, options: Options, *, is_copy: bool = True) -> PartitionContext:
     """Return what is known about a partition from its own directory alone. `is_copy`: files may be missing."""
     name = "leader-epoch-checkpoint"
-    at, lines = partition.text(name), None
-    if at is not None:
-        lines = accepted_epochs(at.path, options.open_source)
+    target, lines = partition.text(name), None
+    if target is not None:
+        lines = accepted_epochs(target.path, options.open_source)
     elif not is_copy and not partition.state and not partition.listing_errors:
-        at, lines = as_target(os.path.join(partition.path, name)), []
+        target, lines = as_target(os.path.join(partition.path, name)), []
     epochs = None
     if lines is not None:
         epochs = tuple(
@@ -161,7 +161,7 @@ def own_context(partition: PartitionDirectory, options: Options, *, is_copy: boo
         compacted=True if partition.topic in COMPACTED_TOPICS else None,
         max_message_bytes=options.max_message_bytes,
         epochs=epochs,
-        epochs_at=at,
+        epochs_at=target,
         is_copy=is_copy,
         transaction_timeout=options.transaction_timeout,
         now=options.now,

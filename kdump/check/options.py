@@ -56,7 +56,7 @@ class Options(Run):
     @classmethod
     def of(cls, run: Run, **more: Any) -> Options:
         """Return options that read and tell as the run does. `more`: other fields."""
-        return cls(**({each.name: getattr(run, each.name) for each in fields(run)} | more))
+        return cls(**({field.name: getattr(run, field.name) for field in fields(run)} | more))
 
     @classmethod
     def given(cls, run: Run | None, **defaults: Any) -> Options:

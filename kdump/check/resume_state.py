@@ -71,7 +71,7 @@ def _held(value: Any, targets: Targets) -> list[tuple[Finding, int, int | None]]
 
 def _packed_producers(state: ProducerState[ProducerStateEntry]) -> dict[str, Any]:
     _check_count(len(state))
-    return {"byId": [[number, *astuple(each)] for number, each in state.items()], "forgotten": state.forgotten}
+    return {"byId": [[number, *astuple(producer)] for number, producer in state.items()], "forgotten": state.forgotten}
 
 
 def _producers(value: Any, targets: Targets) -> ProducerState[ProducerStateEntry]:
@@ -85,7 +85,8 @@ def _producers(value: Any, targets: Targets) -> ProducerState[ProducerStateEntry
 def _packed_transactions(state: OpenTransactions) -> dict[str, Any]:
     _check_count(len(state.open) + len(state.epochs) + len(state.raised))
     opened = [
-        [number, *(getattr(each, name) for name in OPEN), each.target.path] for number, each in state.open.items()
+        [number, *(getattr(transaction, name) for name in OPEN), transaction.target.path]
+        for number, transaction in state.open.items()
     ]
     numbers = {name: [*map(list, getattr(state, name).items())] for name in NUMBERED}
     return {"open": opened, **numbers, "untracked": state.untracked}
@@ -129,27 +130,27 @@ def packed(carriers: Iterable[Resumable]) -> str:
     """Return the states of `carriers` as JSON. Raises StateError if there is too much, or a value that JSON cannot
     represent."""
     value = []
-    for each in carriers:
-        own = {name: kind.pack(getattr(each, name)) for name, kind in each.saved_fields.items()}
-        value.append([type(each).__name__, own])
+    for carrier in carriers:
+        own = {name: kind.pack(getattr(carrier, name)) for name, kind in carrier.saved_fields.items()}
+        value.append([type(carrier).__name__, own])
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise StateError(str(error)) from None
 
 
-def unpack(text: str, carriers: Iterable[Resumable], targets: Iterable[Target]) -> None:
-    """Restore the states of `carriers` from `text`. If this raises StateError, some of them may have changed."""
+def unpack(packed_state: str, carriers: Iterable[Resumable], targets: Iterable[Target]) -> None:
+    """Restore the states of `carriers` from `packed_state`. If this raises StateError, some may have changed."""
     every, by_path = list(carriers), {target.path: target for target in targets}
     try:
-        value = json.loads(text)
-        if [name for name, _ in value] != [type(each).__name__ for each in every]:
+        value = json.loads(packed_state)
+        if [name for name, _ in value] != [type(carrier).__name__ for carrier in every]:
             raise StateError("the state is of different rules")
-        for each, (_, own) in zip(every, value):
-            if own.keys() != each.saved_fields.keys():
-                raise StateError(f"the state does not fit {type(each).__name__}")
-            for name, kind in each.saved_fields.items():
-                setattr(each, name, kind.unpack(own[name], by_path))
-            each.resumed()
+        for carrier, (_, own) in zip(every, value):
+            if own.keys() != carrier.saved_fields.keys():
+                raise StateError(f"the state does not fit {type(carrier).__name__}")
+            for name, kind in carrier.saved_fields.items():
+                setattr(carrier, name, kind.unpack(own[name], by_path))
+            carrier.resumed()
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise StateError(f"{type(error).__name__}: {error}") from None

@@ -24,9 +24,9 @@ class LogCounts:
 
     def add_counts(self, other: LogCounts) -> None:
         """Add the counts of other logs, and those of a subclass: all fields that are numbers, and never None."""
-        for each in fields(self):
-            if each.type == "int":
-                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for counted in fields(self):
+            if counted.type == "int":
+                setattr(self, counted.name, getattr(self, counted.name) + getattr(other, counted.name))
 
 
 @dataclass
@@ -50,12 +50,12 @@ class CheckTotals(LogCounts):
     @property
     def records_text(self) -> str:
         """The number of records and what it leaves out: 6 records in valid batches (3 damaged batches state 5 more)."""
-        text = count_text(self.records, "record")
+        records = count_text(self.records, "record")
         if not self.damaged_batches:
-            return text
+            return records
         batches = count_text(self.damaged_batches, "damaged batch", "damaged batches")
         states = "states" if self.damaged_batches == 1 else "state"
-        return f"{text} in valid batches ({batches} {states} {self.damaged_records:,} more)"
+        return f"{records} in valid batches ({batches} {states} {self.damaged_records:,} more)"
 
     def count_file(self, size: int | None) -> None:
         """Count a file of so many bytes that was read."""
@@ -71,19 +71,19 @@ class CheckTotals(LogCounts):
         """Add an error that prevented reading a file or the rest of it."""
         self.problem(str(error))
 
-    def problem(self, text: str) -> None:
+    def problem(self, reason: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
-        problems = self.notes if is_gone(text) else self.unread
-        failure = same_failure(text)
+        problems = self.notes if is_gone(reason) else self.unread
+        failure = same_failure(reason)
         if failure not in self._problems:
             self._problems.add(failure)
-            problems.append(text)
+            problems.append(reason)
 
     def merge(self, other: CheckTotals) -> None:
         """Add the totals of another check."""
         self.add_counts(other)
         self.findings.update(other.findings)
-        for text in (*other.unread, *other.notes):
-            self.problem(text)
+        for reason in (*other.unread, *other.notes):
+            self.problem(reason)
         self.missing += other.missing
         self.not_in_bundle.update(other.not_in_bundle)

@@ -43,5 +43,5 @@ def format_of(magic: int) -> BatchFormat:
 
 def format_at(data: Bytes) -> BatchFormat | None:
     """Return the format of the batch that begins with `data`; None for an unknown magic, or less than the header."""
-    known = FORMATS.get(data[v2.MAGIC_POSITION]) if len(data) > v2.MAGIC_POSITION else None
-    return None if known is None or len(data) < known.header.size else known
+    batch_format = FORMATS.get(data[v2.MAGIC_POSITION]) if len(data) > v2.MAGIC_POSITION else None
+    return None if batch_format is None or len(data) < batch_format.header.size else batch_format

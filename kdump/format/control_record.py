@@ -89,9 +89,9 @@ class ControlRecord(NamedTuple):
             return newer_text("control record type", self.typeId, max(CONTROL_TYPES))
         if self.keyVersion is not None and self.keyVersion > 0:
             return newer_text(f"{KEY.name} version", self.keyVersion, 0)
-        known = load(CONTROL_TYPES[self.typeId].message).valid.highest if self.typeId in CONTROL_TYPES else 0
-        if self.version is not None and self.version > known:
-            return newer_text(f"{self.type} version", self.version, known)
+        highest = load(CONTROL_TYPES[self.typeId].message).valid.highest if self.typeId in CONTROL_TYPES else 0
+        if self.version is not None and self.version > highest:
+            return newer_text(f"{self.type} version", self.version, highest)
         return ""
 
 

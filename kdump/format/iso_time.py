@@ -18,5 +18,5 @@ def iso(milliseconds: int | None, zone: tzinfo = timezone.utc) -> str:
         moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(zone)
     except (OverflowError, ValueError):
         return str(milliseconds)
-    text = moment.isoformat(timespec="milliseconds")
-    return text[:-6] + "Z" if text.endswith("+00:00") and zone is timezone.utc else text
+    moment_text = moment.isoformat(timespec="milliseconds")
+    return moment_text[:-6] + "Z" if moment_text.endswith("+00:00") and zone is timezone.utc else moment_text

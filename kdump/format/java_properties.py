@@ -28,13 +28,13 @@ def properties(data: bytes) -> Iterator[TextLine]:
     start, logical = 0, ""
     for match in LINES.finditer(data):
         raw = match[1] if match[2] is not None else match[3]
-        text = raw.decode("latin-1").lstrip(BLANK)
-        if not logical and (not text or text[0] in "#!"):
+        line = raw.decode("latin-1").lstrip(BLANK)
+        if not logical and (not line or line[0] in "#!"):
             yield TextLine(start, match.end() - start, "comment", {})
             start = match.end()
             continue
-        is_continued = (len(text) - len(text.rstrip("\\"))) % 2 == 1
-        logical += text[:-1] if is_continued else text
+        is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        logical += line[:-1] if is_continued else line
         if not is_continued or match.end() == len(data):
             yield _property(start, match.end() - start, logical)
             start, logical = match.end(), ""
@@ -52,10 +52,10 @@ def _property(position: int, size: int, logical: str) -> TextLine:
     return TextLine(position, size, "property", values)
 
 
-def _plain(text: str) -> str:
+def _plain(escaped: str) -> str:
     """Resolve the escapes; half of a surrogate pair becomes U+FFFD. Raises ValueError for a bad \\u escape."""
-    if "\\" not in text:
-        return text
+    if "\\" not in escaped:
+        return escaped
 
     def resolved(match: re.Match[str]) -> str:
         if match[1][0] != "u":
@@ -64,4 +64,4 @@ def _plain(text: str) -> str:
             raise ValueError(MALFORMED)
         return chr(int(match[1][1:], 16))
 
-    return ESCAPE.sub(resolved, text).encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+    return ESCAPE.sub(resolved, escaped).encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")

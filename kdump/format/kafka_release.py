@@ -122,10 +122,10 @@ NEWEST_APPLIES = AppliedRelease()
 """Nothing states a release."""
 
 
-def parse_release(text: str) -> KafkaRelease:
-    """Return the release that `text` names, which may be newer than those that are known. Raises ValueError with the
+def parse_release(name: str) -> KafkaRelease:
+    """Return the release that `name` names, which may be newer than those that are known. Raises ValueError with the
     names that are understood."""
-    given = text.strip().lower()
+    given = name.strip().lower()
     mode_match = _MODE.search(given)
     mode = None
     if mode_match:
@@ -136,13 +136,13 @@ def parse_release(text: str) -> KafkaRelease:
     if match:
         release = CONFLUENT.get((int(match[1]), int(match[2])))
         if release is None:
-            raise ValueError(f"{text!r} is not a known release of Confluent Platform; use {UNDERSTOOD}")
+            raise ValueError(f"{name!r} is not a known release of Confluent Platform; use {UNDERSTOOD}")
         # A distribution's own patch releases do not follow Kafka's.
         major, minor, patch = *release, None
     else:
         match = _KAFKA.fullmatch(given)
         if match is None:
-            raise ValueError(f"{text!r} is not a Kafka release; use {UNDERSTOOD}")
+            raise ValueError(f"{name!r} is not a Kafka release; use {UNDERSTOOD}")
         major, minor = int(match[1]), int(match[2])
         patch = None if match[3] is None else int(match[3])
         is_later = (major, minor) > NEWEST.line and max(major, minor) <= LARGEST_NUMBER
@@ -150,6 +150,6 @@ def parse_release(text: str) -> KafkaRelease:
             raise ValueError(f"kdump does not know Kafka {given}; use {UNDERSTOOD}")
     if major >= 4:
         if mode == ZOOKEEPER:
-            raise ValueError(f"{text!r}: Kafka 4.0 and later run without ZooKeeper; use {major}.{minor}")
+            raise ValueError(f"{name!r}: Kafka 4.0 and later run without ZooKeeper; use {major}.{minor}")
         mode = KRAFT
     return KafkaRelease(major, minor, patch, mode)

@@ -118,25 +118,29 @@ def at_most(line: Line) -> KnownRelease:
 
 def first_taking(feature: str, level: int) -> Line | None:
     """Return the first release that takes this level of a feature, or a higher one; None if no known one does."""
-    lines = (each.line for each in _all() if feature in each.features and each.features[feature].highest >= level)
+    lines = (
+        releases.line
+        for releases in _all()
+        if feature in releases.features and releases.features[feature].highest >= level
+    )
     return next(lines, None)
 
 
 def features() -> tuple[str, ...]:
     """Return the names of all features of all releases."""
-    return tuple(dict.fromkeys(name for each in _all() for name in each.features))
+    return tuple(dict.fromkeys(name for releases in _all() for name in releases.features))
 
 
 @cache
 def metadata_levels() -> Mapping[int, str]:
     """Return the name of each level of metadata.version that a release takes, in ascending order."""
-    return {level: name for each in _spanning() for level, name in each.levels.items()}
+    return {level: name for releases in _spanning() for level, name in releases.levels.items()}
 
 
 @cache
 def metadata_changes() -> frozenset[int]:
     """Return the levels that changed the metadata."""
-    return frozenset(level for each in _spanning() for level in each.changed)
+    return frozenset(level for releases in _spanning() for level in releases.changed)
 
 
 @cache
@@ -152,7 +156,7 @@ def config_default(name: str) -> str | None:
 @cache
 def synonyms() -> Mapping[str, tuple[str, ...]]:
     """Return, by config of topics, the configs of a broker that are its default, in order of precedence."""
-    return {name: names for each in _spanning() for name, names in each.synonyms.items()}
+    return {name: names for releases in _spanning() for name, names in releases.synonyms.items()}
 
 
 def _all() -> Iterator[KnownRelease]:

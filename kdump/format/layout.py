@@ -73,16 +73,16 @@ class Field(NamedTuple):
 
     def describe_bits(self, value: int) -> list[str]:
         """Return the meanings of the bits set in `value`, unknown set bits last."""
-        texts, known = [], 0
+        texts, described = [], 0
         for bits in self.bits:
-            known |= bits.mask
+            described |= bits.mask
             number = bits.of(value)
-            text = bits.meanings.get(number)
-            if text is None and number:
-                text = f"{bits.name} {number} (unknown)"
-            if text:
-                texts.append(text)
-        unknown = value & ~known
+            meaning = bits.meanings.get(number)
+            if meaning is None and number:
+                meaning = f"{bits.name} {number} (unknown)"
+            if meaning:
+                texts.append(meaning)
+        unknown = value & ~described
         if unknown and self.bits:
             texts.append(f"reserved bits 0x{unknown & 0xFFFF:x} set")
         return texts

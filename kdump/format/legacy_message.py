@@ -141,10 +141,10 @@ def size_problem(header: MessageHeader, position: int) -> DecodeError | None:
 
 def key_problem(header: MessageHeader, position: int) -> DecodeError | None:
     """Return why keySize is invalid for this messageSize, None if it is not."""
-    room = header.size - header.headerSize - VALUE_SIZE.size
-    if -1 <= header.keySize <= room:
+    left = header.size - header.headerSize - VALUE_SIZE.size
+    if -1 <= header.keySize <= left:
         return None
-    reason = f"keySize {header.keySize}, {room} bytes left"
+    reason = f"keySize {header.keySize}, {left} bytes left"
     return DecodeError(f"MessageV{header.magic}", "keySize", position + header.headerSize - 4, reason)
 
 

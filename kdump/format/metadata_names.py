@@ -50,5 +50,5 @@ def enum_name(names: Mapping[int, str], number: int) -> str:
 
 def enum_number(names: Mapping[int, str], name: str) -> int:
     """Return the number that enum_name has given this name. Raises ValueError."""
-    number = next((number for number, each in names.items() if each == name), None)
+    number = next((number for number, member in names.items() if member == name), None)
     return int(name.removeprefix("UNKNOWN(").removesuffix(")")) if number is None else number

@@ -15,8 +15,8 @@ def murmur2(data: bytes) -> int:
     size = len(data)
     hashed = SEED ^ size
     whole = size & ~3
-    for at in range(0, whole, 4):
-        part = int.from_bytes(data[at : at + 4], "little") * FACTOR & MASK
+    for position in range(0, whole, 4):
+        part = int.from_bytes(data[position : position + 4], "little") * FACTOR & MASK
         part = (part ^ part >> SHIFT) * FACTOR & MASK
         hashed = (hashed * FACTOR & MASK) ^ part
     if whole < size:

@@ -43,14 +43,14 @@ def minus(one: int, other: int) -> int:
     return int64(one - other)
 
 
-def parse_int(text: str | None) -> int | None:
+def parse_int(digits: str | None) -> int | None:
     """Parse as Integer.parseInt does, which accepts digits of any script; None if that throws."""
-    return _parse(text, 31)
+    return _parse(digits, 31)
 
 
-def parse_long(text: str | None) -> int | None:
+def parse_long(digits: str | None) -> int | None:
     """Parse as Long.parseLong does; None if that throws."""
-    return _parse(text, 63)
+    return _parse(digits, 63)
 
 
 def _parse(text: str | None, bits: int) -> int | None:

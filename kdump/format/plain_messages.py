@@ -405,22 +405,22 @@ class _Struct(_Value):
         for _ in range(count):
             tag = message.small()
             size = message.small()
-            known = self.tagged.get(tag)
-            if tag <= last or known is None or size > 0x7F:
+            tagged_field = self.tagged.get(tag)
+            if tag <= last or tagged_field is None or size > 0x7F:
                 raise Unusual
             last = tag
             stop = message.at + size
-            reader = known[1]
+            reader = tagged_field[1]
             if not as_text:
-                values[known[0]] = reader.read(message)
-            elif known[2] is None:
+                values[tagged_field[0]] = reader.read(message)
+            elif tagged_field[2] is None:
                 raise Unusual
             else:
                 pieces = []
                 reader.text(message, pieces)
-                text = "".join(pieces)
-                if text != known[2]:
-                    values[known[0]] = text
+                template = "".join(pieces)
+                if template != tagged_field[2]:
+                    values[tagged_field[0]] = template
             if message.at != stop:
                 raise Unusual
 

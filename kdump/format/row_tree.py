@@ -61,14 +61,14 @@ class RowTreeWriter:
         self._rows += 1
         self._add(0, name, _text(row))
 
-    def _add(self, number: int, name: str, text: str) -> None:
+    def _add(self, number: int, name: str, line: str) -> None:
         if number == len(self._levels):
             self._levels.append(_Level())
         level = self._levels[number]
         if level.size >= NODE:
             self._end(number)
         level.first = level.first if level.lines else name
-        level.lines.append(f"{json.dumps(name)}\t{text}")
+        level.lines.append(f"{json.dumps(name)}\t{line}")
         level.size += len(level.lines[-1]) + 1
 
     def _end(self, number: int) -> None:
@@ -125,12 +125,12 @@ class RowTreeReader:
             return None
         node = self._node(root, None, None)
         for _ in range(self._tree.height - 1):
-            at = bisect_right(node.names, name) - 1
-            if at < 0:
+            number = bisect_right(node.names, name) - 1
+            if number < 0:
                 return None
-            node = self._below(node, at)
-        at = bisect_right(node.names, name) - 1
-        return _parsed(node.rows[at]) if at >= 0 and node.names[at] == name else None
+            node = self._below(node, number)
+        number = bisect_right(node.names, name) - 1
+        return _parsed(node.rows[number]) if number >= 0 and node.names[number] == name else None
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and rows."""
@@ -146,22 +146,22 @@ class RowTreeReader:
             raise DecodeError(STRUCT, "rows", 0, f"{self._tree.rows} rows expected, but not found")
 
     def _rows_below(self, node: _Node, levels: int) -> Iterator[tuple[str, Any]]:
-        for at, name in enumerate(node.names):
+        for number, name in enumerate(node.names):
             if levels:
-                yield from self._rows_below(self._below(node, at), levels - 1)
+                yield from self._rows_below(self._below(node, number), levels - 1)
             else:
-                yield name, _parsed(node.rows[at])
+                yield name, _parsed(node.rows[number])
 
-    def _below(self, node: _Node, at: int) -> _Node:
+    def _below(self, node: _Node, number: int) -> _Node:
         """Return the node below one that is found by its name with the number `at`."""
-        stop = node.names[at + 1] if at + 1 < len(node.names) else node.stop
-        return self._node(_frame(_parsed(node.rows[at])), node.names[at], stop)
+        stop = node.names[number + 1] if number + 1 < len(node.names) else node.stop
+        return self._node(_frame(_parsed(node.rows[number])), node.names[number], stop)
 
     def _node(self, frame: Frame, first: str | None, stop: str | None) -> _Node:
         node = self._held.pop(frame, None) or _read(self._container.read(frame, MAX_NODE))
         if (first is not None and node.names[0] != first) or (stop is not None and node.names[-1] >= stop):
-            text = f"names from {node.names[0][:40]!r} to {node.names[-1][:40]!r}, not where they belong"
-            raise DecodeError(STRUCT, "name", frame.position, text)
+            reason = f"names from {node.names[0][:40]!r} to {node.names[-1][:40]!r}, not where they belong"
+            raise DecodeError(STRUCT, "name", frame.position, reason)
         self._held[frame] = node
         if len(self._held) > HELD:
             self._held.popitem(last=False)
@@ -172,8 +172,8 @@ def _read(data: bytes) -> _Node:
     names: list[str] = []
     rows = []
     for line in data.split(b"\n"):
-        text, _, row = line.partition(b"\t")
-        name = _parsed(text)
+        row_name, _, row = line.partition(b"\t")
+        name = _parsed(row_name)
         if not isinstance(name, str) or (names and name <= names[-1]):
             raise DecodeError(STRUCT, "name", 0, f"{str(name)[:40]!r} is not a name that follows those before")
         names.append(name)
@@ -181,16 +181,16 @@ def _read(data: bytes) -> _Node:
     return _Node(names, rows, None)
 
 
-def _parsed(text: bytes) -> Any:
-    if len(text) > MAX_ROW:
-        raise DecodeError(STRUCT, "row", 0, f"a row of {len(text)} bytes")
+def _parsed(line: bytes) -> Any:
+    if len(line) > MAX_ROW:
+        raise DecodeError(STRUCT, "row", 0, f"a row of {len(line)} bytes")
     try:
-        return json.loads(text)
+        return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DecodeError(STRUCT, "row", 0, str(error)) from error
 
 
 def _frame(row: Any) -> Frame:
-    if not isinstance(row, list) or [type(each) for each in row] != [int] * len(Frame._fields):
+    if not isinstance(row, list) or [type(value) for value in row] != [int] * len(Frame._fields):
         raise DecodeError(STRUCT, "frame", 0, f"{str(row)[:40]!r} is not a frame")
     return Frame(*row)

@@ -51,13 +51,13 @@ class Versions(NamedTuple):
     highest: int
 
     @classmethod
-    def parse(cls, text: str) -> Versions:
+    def parse(cls, versions: str) -> Versions:
         """Parse Kafka's notation: "3", "1-2", "0+", "none"."""
-        if text == "none":
+        if versions == "none":
             return cls(0, -1)
-        if text.endswith("+"):
-            return cls(int(text[:-1]), 0x7FFF)
-        lowest, _, highest = text.partition("-")
+        if versions.endswith("+"):
+            return cls(int(versions[:-1]), 0x7FFF)
+        lowest, _, highest = versions.partition("-")
         return cls(int(lowest), int(highest or lowest))
 
     @property
@@ -143,8 +143,8 @@ def load_folder(name: str) -> dict[str, MessageSchema]:
 @cache
 def by_api_key(folder: str, kind: str = "") -> dict[int, MessageSchema]:
     """Return the messages of a module that have an apiKey, by apiKey; with `kind`, only those of this type."""
-    known = load_folder(folder).values()
-    return {each.apiKey: each for each in known if each.apiKey is not None and kind in ("", each.type)}
+    schemas = load_folder(folder).values()
+    return {schema.apiKey: schema for schema in schemas if schema.apiKey is not None and kind in ("", schema.type)}
 
 
 @cache

@@ -127,7 +127,7 @@ class UnknownStruct(ValueError):
 def find(name: str) -> NamedStruct:
     """Find the structure that `name` denotes, ignoring case and punctuation: its full name, its name without a version
     suffix (RecordV2), or a prefix or part of only one name. Raises UnknownStruct."""
-    known = list(structs())
+    declared = list(structs())
     plain_name = _plain(name)
     for matches in (
         lambda plain: plain == plain_name,
@@ -135,13 +135,13 @@ def find(name: str) -> NamedStruct:
         lambda plain: plain.startswith(plain_name),
         lambda plain: plain_name in plain,
     ):
-        matching = [each for each in known if matches(_plain(each.name))] if plain_name else []
-        matching = [each for each in matching if not each.text_fields or _plain(each.name) == plain_name]
+        matching = [struct for struct in declared if matches(_plain(struct.name))] if plain_name else []
+        matching = [struct for struct in matching if not struct.text_fields or _plain(struct.name) == plain_name]
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise UnknownStruct(f"{name!r} matches several structures: {', '.join(each.name for each in matching)}")
-    plain_names = {_plain(each.name): each.name for each in known}
+            raise UnknownStruct(f"{name!r} matches several structures: {', '.join(struct.name for struct in matching)}")
+    plain_names = {_plain(struct.name): struct.name for struct in declared}
     close = [plain_names[plain] for plain in difflib.get_close_matches(plain_name, plain_names, 3, 0.5)]
     hint = f": did you mean {' or '.join(close)}?" if close else "; run kdump schema to list them all"
     raise UnknownStruct(f"there is no structure {name!r}{hint}")

@@ -52,7 +52,7 @@ def texts(data: memoryview, size: int, errors: str) -> Iterator[str]:
 
 def _between(data: memoryview, position: int) -> int:
     """Return where a sequence ends or is cut, at most MAX_CONTINUATION_BYTES bytes before `position`."""
-    for at in range(position, position - MAX_CONTINUATION_BYTES - 1, -1):
-        if data[at] & 0xC0 != 0x80:
-            return at
+    for start in range(position, position - MAX_CONTINUATION_BYTES - 1, -1):
+        if data[start] & 0xC0 != 0x80:
+            return start
     return position  # after so many continuation bytes, this one belongs to no sequence

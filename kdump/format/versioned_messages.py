@@ -79,29 +79,29 @@ def try_decode(
     string includes its length. An array has a Span for its count; its elements are one level deeper.
     """
     end = len(data) if end is None else min(end, len(data))
-    known, note = version, ""
+    readable, note = version, ""
     if version > schema.valid.highest:
-        known = schema.valid.highest
-        note = f"{newer_text('version', version, known)}; decoded as the latter"
+        readable = schema.valid.highest
+        note = f"{newer_text('version', version, readable)}; decoded as the latter"
     value: dict[str, Any] = {}
-    if not schema.valid.hold(known):
+    if not schema.valid.hold(readable):
         reason = f"version {version} is unknown, expected {schema.valid.lowest} to {schema.valid.highest}"
         rest = bytes(data[position:end])
-        return Decoded(value, known, position, note, rest), DecodeError(schema.name, "version", position, reason)
+        return Decoded(value, readable, position, note, rest), DecodeError(schema.name, "version", position, reason)
     if spans is None and isinstance(data, bytes) and end == len(data):
-        plain = read_plain(schema, known, data, position)
+        plain = read_plain(schema, readable, data, position)
         if plain is not None:
-            return Decoded(plain[0], known, plain[1], note, data[plain[1] :]), None
+            return Decoded(plain[0], readable, plain[1], note, data[plain[1] :]), None
     reader = _MessageReader(schema.name, data, position, end, spans)
     problem: DecodeError | None = None
     try:
-        reader.fill(value, schema.struct(known), 0)
+        reader.fill(value, schema.struct(readable), 0)
     except DecodeError as error:
         problem = error
         if note:
             problem = error.changed(reason=f"{error.reason} ({note})")
     stop = reader.position if problem is None else problem.position
-    return Decoded(value, known, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
+    return Decoded(value, readable, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
 
 
 def decode_problem(decoded: Decoded) -> str:

@@ -50,12 +50,14 @@ def missing(path: str) -> SourceError:
     return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")
 
 
-def no_kafka_files(path: str, text: str) -> SourceError:
+def no_kafka_files(path: str, message: str) -> SourceError:
     """Return the error for a directory without any Kafka files. It, or a named file in it, may have gone in the
     meantime."""
     if "://" in path:
-        return SourceError(text)
+        return SourceError(message)
     here = os.path.abspath(path)
-    gone = (each for each in _present if here in (os.path.abspath(each), os.path.dirname(os.path.abspath(each))))
-    lost = next((each for each in gone if not file_system.exists(each)), path)
-    return SourceError(text) if file_system.exists(lost) else missing(lost)
+    gone = (
+        present for present in _present if here in (os.path.abspath(present), os.path.dirname(os.path.abspath(present)))
+    )
+    lost = next((present for present in gone if not file_system.exists(present)), path)
+    return SourceError(message) if file_system.exists(lost) else missing(lost)

@@ -23,8 +23,8 @@ class SourceNotFound(SourceError):
 class Unlisted(SourceError):
     """A directory cannot be listed: it may contain anything."""
 
-    def __init__(self, text: str, path: str) -> None:
-        super().__init__(text, path)
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message, path)
         self.path = path
 
 
@@ -47,7 +47,7 @@ NOT_KNOWN = "NOT ALL IS KNOWN"
 
 def not_known(problems: Iterable[str]) -> str:
     """Return how an answer begins if one of the problems is a NotKnown; else an empty string."""
-    first = next((each for each in problems if isinstance(each, NotKnown)), "")
+    first = next((problem for problem in problems if isinstance(problem, NotKnown)), "")
     return first and f"{NOT_KNOWN}: {first}; "
 
 
@@ -73,8 +73,8 @@ def is_gone(problem: SourceError | str) -> bool:
 
 def unread(error: SourceError) -> Unread | Gone:
     """Return the error's text for a list of problems that are text."""
-    text = str(error)
-    return text if isinstance(text, Gone) else Unread(text)
+    message = str(error)
+    return message if isinstance(message, Gone) else Unread(message)
 
 
 def is_missing(error: OSError) -> bool:
@@ -106,7 +106,7 @@ def reason(error: OSError, path: str) -> str:
 
     whole = os.path.abspath(path)
     above = (whole[:end] for end, letter in enumerate(whole) if letter == "/" and end)
-    closed = next((each for each in above if not os.access(each, os.X_OK, effective_ids=True)), whole)
+    closed = next((directory for directory in above if not os.access(directory, os.X_OK, effective_ids=True)), whole)
     try:
         status = os.lstat(closed)
     except OSError:

@@ -86,12 +86,12 @@ class FaultTolerantSource(FileSource):
         at = position
         while at < stop:
             limit = min(stop, at + step)
-            known = self.unreadable_in(at, limit - at)
-            if known and known[0][0] == at:
-                at += known[0][1]
+            unreadable = self.unreadable_in(at, limit - at)
+            if unreadable and unreadable[0][0] == at:
+                at += unreadable[0][1]
                 continue
-            if known:
-                limit = known[0][0]
+            if unreadable:
+                limit = unreadable[0][0]
             part = self._try(at, limit - at)
             if part is None:
                 step = BLOCK - at % BLOCK

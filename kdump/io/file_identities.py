@@ -61,7 +61,7 @@ class FirstLooks(Mapping[str, "Identity | None"]):
         """Return the files with the same stem as this one: a segment, its indexes and its snapshot."""
         name = stem(path)
         endings = self._endings.values
-        return [name + endings[each[0]] for each in _LOOK.iter_unpack(self._looks.get(name, b""))]
+        return [name + endings[row[0]] for row in _LOOK.iter_unpack(self._looks.get(name, b""))]
 
     def __contains__(self, path: object) -> bool:
         assert isinstance(path, str)
@@ -69,7 +69,7 @@ class FirstLooks(Mapping[str, "Identity | None"]):
         if looks is None:
             return False
         ending = self._endings.numbers.get(path[len(name) :])
-        return any(each[0] == ending for each in _LOOK.iter_unpack(looks))
+        return any(row[0] == ending for row in _LOOK.iter_unpack(looks))
 
     def __getitem__(self, path: str) -> Identity | None:
         name = stem(path)
@@ -82,7 +82,7 @@ class FirstLooks(Mapping[str, "Identity | None"]):
     def __iter__(self) -> Iterator[str]:
         endings = self._endings.values
         for name, looks in self._looks.items():
-            yield from (name + endings[each[0]] for each in _LOOK.iter_unpack(looks))
+            yield from (name + endings[row[0]] for row in _LOOK.iter_unpack(looks))
 
     def __len__(self) -> int:
         return self._count

@@ -56,6 +56,6 @@ def read_hash_key(path: str) -> HashKey:
 def hash_of(key: HashKey, fields: tuple[Any, ...]) -> RecordHash:
     """Return the hash of a record's fields: numbers, bytes and None."""
     data = bytearray()
-    for each in fields:  # with their lengths, so that no two records give the same bytes
-        data += b"%d:%s" % (len(each), each) if isinstance(each, bytes) else b"%s;" % repr(each).encode()
+    for field in fields:  # with their lengths, so that no two records give the same bytes
+        data += b"%d:%s" % (len(field), field) if isinstance(field, bytes) else b"%s;" % repr(field).encode()
     return RecordHash(key.name, key.hash(bytes(data)))

@@ -198,12 +198,12 @@ def without(runs: list[ByteRange], holes: list[ByteRange]) -> list[ByteRange]:
     for start, stop in runs:
         while index < len(holes) and holes[index][1] <= start:
             index += 1
-        at = index
-        while at < len(holes) and holes[at][0] < stop:
-            if start < holes[at][0]:
-                left.append((start, holes[at][0]))
-            start = holes[at][1]
-            at += 1
+        hole = index
+        while hole < len(holes) and holes[hole][0] < stop:
+            if start < holes[hole][0]:
+                left.append((start, holes[hole][0]))
+            start = holes[hole][1]
+            hole += 1
         if start < stop:
             left.append((start, stop))
     return left

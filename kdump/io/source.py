@@ -348,11 +348,11 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        text = f"{path}: {reason(error, path) if isinstance(error, OSError) else error}"
+        message = f"{path}: {reason(error, path) if isinstance(error, OSError) else error}"
         if isinstance(error, OSError) and is_missing(error):
-            raise SourceNotFound(text) from error
-        note(path, text)
-        raise SourceError(text) from error
+            raise SourceNotFound(message) from error
+        note(path, message)
+        raise SourceError(message) from error
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         os.close(fd)

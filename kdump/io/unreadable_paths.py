@@ -19,17 +19,17 @@ def begin() -> None:
     _found = {}
 
 
-def note(path: str, text: str) -> None:
-    """Note that `path` could not be read, or not completely. `text`: one line that begins with the path."""
+def note(path: str, message: str) -> None:
+    """Note that `path` could not be read, or not completely. `message`: one line that begins with the path."""
     if _found is not None:
-        _found.setdefault(os.path.abspath(path), text)
+        _found.setdefault(os.path.abspath(path), message)
 
 
-def same_failure(text: str) -> str:
+def same_failure(message: str) -> str:
     """Return what is equal for two lines about one failure: the path with which they begin may be written in several
     ways, relative, absolute, or with a "." in it."""
-    path, colon, reason = text.partition(": ")
-    return f"{os.path.abspath(path)}{colon}{reason}" if colon and "://" not in path else text
+    path, colon, reason = message.partition(": ")
+    return f"{os.path.abspath(path)}{colon}{reason}" if colon and "://" not in path else message
 
 
 def failures() -> dict[str, str]:

@@ -199,19 +199,19 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return taken
 
 
-def _needed(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
+def _needed(rest: bytearray, limit: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
     """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
-    decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
+    decoded before they are all available. Raises DecodeError if the size exceeds `limit`, so that no memory is used for
     it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends
     past it, or the payload exceeds --max-decompressed-size, and the codec raises."""
     try:
         length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
     except DecodeError:
         return 0
-    if start + length > room:
+    if start + length > limit:
         if pieces is not None:
-            room = len(rest) + sum(map(len, pieces))
-        raise past_end(position, length, room - start)
+            limit = len(rest) + sum(map(len, pieces))
+        raise past_end(position, length, limit - start)
     return start + length
 
 

@@ -52,11 +52,11 @@ class BundleBytes(BundleLog):
         assert self.size is not None
         count = max(0, min(count, self.size - position))
         data = bytearray(count)
-        at = position
-        while at < position + count:
-            self._hold(at)
+        reached = position
+        while reached < position + count:
+            self._hold(reached)
             self._copy(data, position)
-            at = self._held[1]
+            reached = self._held[1]
         return bytes(data)
 
     def batch_at(self, position: int) -> Batch | None:
@@ -69,8 +69,8 @@ class BundleBytes(BundleLog):
         magic."""
         self._hold(position)
         view = self._views.get(position)
-        known = position in self._whole or (view is not None and not (magic and view.header is None))
-        if not known and not any(start <= position < end for start, end in self._padding):
+        is_known = position in self._whole or (view is not None and not (magic and view.header is None))
+        if not is_known and not any(start <= position < end for start, end in self._padding):
             raise SourceError(
                 f"{self.name}: what a broker reads at byte {position}, where no batch begins, is not in the bundle"
             )
@@ -89,12 +89,12 @@ class BundleBytes(BundleLog):
         """Copy the pieces of the block into the bytes from `position` on."""
         stop = position + len(into)
         number = max(0, bisect_right(self._part_starts, position) - 1)
-        for at, data in self._parts[number:]:
-            if at >= stop:
+        for start, data in self._parts[number:]:
+            if start >= stop:
                 return
-            first, last = max(at, position), min(at + len(data), stop)
+            first, last = max(start, position), min(start + len(data), stop)
             if first < last:
-                into[first - position : last - position] = data[first - at : last - at]
+                into[first - position : last - position] = data[first - start : last - start]
 
     def _hold(self, position: int) -> None:
         """Read the block that contains a position."""
@@ -109,7 +109,7 @@ class BundleBytes(BundleLog):
                 self._add(region)
         except DecodeError as error:
             raise damaged_bundle(self.name, error) from error
-        self._part_starts = [at for at, _ in self._parts]
+        self._part_starts = [start for start, _ in self._parts]
         self._held = (block.position, block.end)
 
     def _add(self, region: Region) -> None:

@@ -43,8 +43,8 @@ class HashesWriter:
         self._positions.append(position)
         self._counts.append(len(deltas))
         self._deltas.extend(deltas)
-        for each in hashes:
-            self._hashes += each
+        for record_hash in hashes:
+            self._hashes += record_hash
         if len(self._deltas) >= MAX_RECORDS:
             self._write()
 
@@ -64,10 +64,10 @@ class HashesWriter:
 class StoredHashes:
     """The hashes of a segment's records. Holds those of one frame at a time."""
 
-    def __init__(self, container: ContainerReader, known: KnownHashes) -> None:
+    def __init__(self, container: ContainerReader, known_hashes: KnownHashes) -> None:
         self._container = container
-        self._key = known.key
-        self._frames: RowsReader[Located] = RowsReader(container, known.frames, located_of)
+        self._key = known_hashes.key
+        self._frames: RowsReader[Located] = RowsReader(container, known_hashes.frames, located_of)
         self._held: Located | None = None
         self._batches: dict[int, tuple[int, int]] = {}
         self._deltas = array("i")

@@ -112,8 +112,8 @@ class BundleLog:
     def unchecked(self, *, keyed: bool) -> set[str]:
         """Return what of the segment is neither in the bundle nor was it checked when the bundle was made: RECORDS,
         CHECKSUMS. `keyed`: whether records should have keys."""
-        known = self.log.records
-        is_known = known is not None and (known.keyed or not keyed)
+        records = self.log.records
+        is_known = records is not None and (records.keyed or not keyed)
         return {*self.lacks} - {BYTES} - ({RECORDS} if is_known else set())
 
     def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
@@ -226,7 +226,7 @@ class BundleLog:
                 suspects = verdicts.positions(region.position, region.end)
                 if suspects:
                     starts = region.headers.column(BATCH_START)
-                    region.suspects = [bisect_left(starts, each - region.position) for each in suspects]
+                    region.suspects = [bisect_left(starts, suspect - region.position) for suspect in suspects]
                 else:
                     region.suspects = []
             yield region
@@ -326,16 +326,16 @@ class _RunBuilder:
         self.has_unknown_checksum = False
 
     def add(self, position: int, header: BatchHeader, stored: bytes, body: bytes | None) -> None:
-        size, at = header.size, self.size
+        size, start = header.size, self.size
         if not self.headers:
             self.position = position
         if body is not None:
-            self.complete.add(at)
+            self.complete.add(start)
         self.has_unknown_checksum |= body is None and not header.crc
         self.parts += (stored, bytes(size - len(stored)) if body is None else body)
         self.numbers += (
-            at,
-            at + size,
+            start,
+            start + size,
             header.baseOffset,
             header.lastOffset,
             header.partitionLeaderEpoch,
@@ -379,9 +379,9 @@ class StoredRun(BatchRun):
         self.has_unknown_checksum = False
         """Whether neither the records nor the checksum of one of its batches are in the bundle."""
 
-    def batch(self, at: int) -> DefaultRecordBatch:
-        found = super().batch(at)
-        if self.missing is not None and at not in self.complete:
+    def batch(self, start: int) -> DefaultRecordBatch:
+        found = super().batch(start)
+        if self.missing is not None and start not in self.complete:
             found.window = self.missing  # type: ignore[assignment]
         if self.verdicts is not None:
             found.known_records = self.verdicts.on(found.position)

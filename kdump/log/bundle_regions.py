@@ -101,11 +101,11 @@ def _batch(
     if header is None:
         raise ValueError("a batch without a header")
     batch = make_batch(window, position, size, limits, header, crc=natural(row.get("computedCrc", header.crc)))
-    batch.problems = [problem_of(each) for each in row.get("problems", ())]
+    batch.problems = [problem_of(problem) for problem in row.get("problems", ())]
     batch.broker_view = _broker_view(row)
     if "diagnosis" in row:
-        kind, description, at, count = row["diagnosis"]
-        batch.known_diagnosis = (text(kind), text(description), optional_long(at), natural(count))
+        kind, description, damaged, count = row["diagnosis"]
+        batch.known_diagnosis = (text(kind), text(description), optional_long(damaged), natural(count))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         base, count, inner_base, inner_last, problems = row["contents"]
         numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
@@ -134,10 +134,10 @@ def problem_of(values: Any) -> Problem:
     """Return the problem that `values` describe. Raises TypeError or ValueError."""
     problem = Problem(*values)
     texts = (problem.code, problem.struct, problem.field, problem.reason, problem.space)
-    plain = all(isinstance(each, (int, str, type(None))) for each in (problem.expected, problem.actual, problem.size))
-    if not all(isinstance(each, str) for each in texts) or not plain or not isinstance(problem.is_ours, bool):
+    plain = all(isinstance(value, (int, str, type(None))) for value in (problem.expected, problem.actual, problem.size))
+    if not all(isinstance(value, str) for value in texts) or not plain or not isinstance(problem.is_ours, bool):
         raise ValueError("not a problem")
-    for each in (*texts, str(problem.expected), str(problem.actual)):
-        text(each)
+    for value in (*texts, str(problem.expected), str(problem.actual)):
+        text(value)
     optional_long(problem.position)
     return problem

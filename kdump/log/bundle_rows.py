@@ -83,7 +83,7 @@ class RowsReader(Generic[Row]):
         self._container = container
         self._stored = stored
         self._parse = parse
-        self._firsts = [each.position for each in (*stored.tables, *stored.rest[:1])]
+        self._firsts = [located.position for located in (*stored.tables, *stored.rest[:1])]
         self._held: tuple[int, Sequence[Row]] = (-1, ())
 
     def find(self, position: int) -> Row | None:

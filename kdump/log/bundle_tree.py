@@ -171,9 +171,9 @@ class Bundle:
         except FileNotFoundError:
             raise SourceNotFound(f"{path}: no such file in the bundle") from None
         except OSError as error:
-            text = f"{path}: {error.strerror}"
-            note(path, text)
-            raise SourceError(text) from error
+            message = f"{path}: {error.strerror}"
+            note(path, message)
+            raise SourceError(message) from error
         if file.is_directory:
             raise SourceError(f"{path}: is a directory")
         if file.seen is None:
@@ -236,8 +236,8 @@ class Bundle:
             above, _, name = inside.rpartition("/")
             if not inside or self._found(number, above, name) is None:
                 raise
-            text = "not in the bundle, which is not complete, or from which it was removed"
-            raise OSError(errno.EIO, text, inside) from None  # a missing directory would look deleted
+            message = "not in the bundle, which is not complete, or from which it was removed"
+            raise OSError(errno.EIO, message, inside) from None  # a missing directory would look deleted
         try:
             directory = StoredDirectory(ContainerReader(read, size))
             if directory.path != inside:

@@ -45,8 +45,8 @@ def verdict_of(row: Any) -> tuple[int, RecordVerdict]:
 
 def _finding(values: Any) -> StoredFinding:
     finding = StoredFinding(*values)
-    for each in (finding.code, finding.severity, finding.message, finding.consequence):
-        text(each)
+    for value in (finding.code, finding.severity, finding.message, finding.consequence):
+        text(value)
     for value in (finding.expected, finding.actual):
         if value is not None:
             integer(value) if isinstance(value, int) else text(value)
@@ -57,9 +57,9 @@ def _finding(values: Any) -> StoredFinding:
 class StoredVerdicts:
     """The verdicts on the batches of a segment. Holds those of one frame at a time."""
 
-    def __init__(self, container: ContainerReader, known: KnownRecords) -> None:
+    def __init__(self, container: ContainerReader, known_records: KnownRecords) -> None:
         self._container = container
-        self._frames: RowsReader[Located] = RowsReader(container, known.verdicts, located_of)
+        self._frames: RowsReader[Located] = RowsReader(container, known_records.verdicts, located_of)
         self._held: Located | None = None
         self._positions: list[int] = []
         self._verdicts: dict[int, RecordVerdict] = {}
@@ -76,9 +76,7 @@ class StoredVerdicts:
             if located.position >= stop:
                 break
             self._hold(located)
-            between += self._positions[
-                bisect_left(self._positions, start) : bisect_left(self._positions, stop)
-            ]
+            between += self._positions[bisect_left(self._positions, start) : bisect_left(self._positions, stop)]
         return between
 
     def _hold(self, located: Located | None) -> None:

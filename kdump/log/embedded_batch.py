@@ -77,11 +77,13 @@ class EmbeddedBatchCheck:
         """Try a message of v0 or v1 where the damage began: the sizes of its key and value must be right, and its
         length or its checksum, too."""
         for layout in MESSAGES.values():
-            at = self.boundary + layout.size
-            key_size = self._size(at - VALUE_SIZE.size)
-            value_at = at + max(0, key_size) + VALUE_SIZE.size
+            position = self.boundary + layout.size
+            key_size = self._size(position - VALUE_SIZE.size)
+            value_at = position + max(0, key_size) + VALUE_SIZE.size
             end = value_at + max(0, self._size(value_at - VALUE_SIZE.size))
-            held = any(a <= inner.position and inner.end <= b for a, b in ((at, at + key_size), (value_at, end)))
+            held = any(
+                a <= inner.position and inner.end <= b for a, b in ((position, position + key_size), (value_at, end))
+            )
             if held and key_size >= -1 and (end == self._claimed_end() or self._crc_matches(end)):
                 return end
         return None
@@ -99,17 +101,17 @@ class EmbeddedBatchCheck:
         """Return the end of the record at `start`, if one begins there that contains `inner`, else None. If it extends
         past the end of the file, its end must not exceed `torn_end`."""
         try:
-            length, at = self._varint(start)
-            stop = at + length
+            length, position = self._varint(start)
+            stop = position + length
             if stop < inner.end:
                 return None
             torn = not self.window.reaches(stop)
             if torn and stop > torn_end:
                 return None
-            _, at = self._varint(at + 1, read_varlong)
-            _, at = self._varint(at)
+            _, position = self._varint(position + 1, read_varlong)
+            _, position = self._varint(position)
             held = False
-            for begin, end in self._fields(at, stop):
+            for begin, end in self._fields(position, stop):
                 held = held or (begin <= inner.position and inner.end <= end)
                 if held and torn:
                     break
@@ -117,25 +119,25 @@ class EmbeddedBatchCheck:
         except DecodeError:
             return None
 
-    def _fields(self, at: int, stop: int) -> Iterator[tuple[int, int]]:
+    def _fields(self, position: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield start and end of key, value and headers, which must fill a record from keySize at `at` to `stop`.
         Raises DecodeError."""
         left = 2
         counted = False
         while left:
-            size, begin = self._varint(at)
-            at = begin + max(0, size)
-            if size < -1 or at > stop:
+            size, begin = self._varint(position)
+            position = begin + max(0, size)
+            if size < -1 or position > stop:
                 raise DecodeError("Record", "keySize", begin, "no record")
-            yield begin, at
+            yield begin, position
             left -= 1
             if not left and not counted:
-                count, at = self._varint(at)
+                count, position = self._varint(position)
                 if not 0 <= count <= MAX_HEADERS:
-                    raise DecodeError("Record", "headersCount", at, "no record")
+                    raise DecodeError("Record", "headersCount", position, "no record")
                 left, counted = 2 * count, True
-        if at != stop:
-            raise DecodeError("Record", "length", at, "no record")
+        if position != stop:
+            raise DecodeError("Record", "length", position, "no record")
 
     def _crc_matches(self, end: int) -> bool:
         start = self.boundary + CRC_START

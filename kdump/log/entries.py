@@ -243,13 +243,15 @@ def _snapshot(window: Window) -> Iterator[Item]:
         return  # with other fields, perhaps
     if entry_count != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {entry_count}"
-        at = SNAPSHOT_HEADER.positions["producerEntries"]
-        yield Problem("snapshot-invalid", name, "producerEntries", at, reason, entry_count, header.producerEntries)
+        field_at = SNAPSHOT_HEADER.positions["producerEntries"]
+        yield Problem(
+            "snapshot-invalid", name, "producerEntries", field_at, reason, entry_count, header.producerEntries
+        )
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
         reason = f"stored CRC-32C 0x{header.crc:08x}, computed 0x{computed:08x}"
-        at = SNAPSHOT_HEADER.positions["crc"]
-        yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
+        field_at = SNAPSHOT_HEADER.positions["crc"]
+        yield Problem("snapshot-invalid", name, "crc", field_at, reason, computed, header.crc)
 
 
 NEWER = "newer-release"

@@ -28,9 +28,9 @@ def find_directories(path: str, run: Run) -> Iterator[Place]:
         has_any = True
         yield place
     if not has_any:
-        alone = _in_log_directory(path)
-        if alone is not None:
-            yield alone
+        directory_above = _in_log_directory(path)
+        if directory_above is not None:
+            yield directory_above
         elif not collector.unlisted:
             raise no_kafka_files(path, f"{path}: no Kafka log directory, partition or segment here or below")
 
@@ -61,20 +61,22 @@ class _Walk:
             if listed is None:
                 continue
             entries, seen = listed
-            below = [each for each in entries if each.is_directory]
+            below = [entry for entry in entries if entry.is_directory]
             place = recognize(directory, entries, seen)
             if place is None or (is_nested and isinstance(place, PartitionDirectory)):
-                waiting.extend((each.path, False) for each in _last_first(below))
+                waiting.extend((entry.path, False) for entry in _last_first(below))
                 continue
             del listed, entries  # of a directory of 200,000 files: what is done with the place needs memory, too
             yield place
             if isinstance(place, LogDirectory):
                 self._note_partitions(place)
             nested = set(place.nested if isinstance(place, LogDirectory) else place.directories)
-            for each in below:
-                if each.path not in nested and not PARTITION.match(each.name):
-                    self._note_unreadable(each.path)
-            waiting.extend((each.path, True) for each in _last_first(each for each in below if each.path in nested))
+            for entry in below:
+                if entry.path not in nested and not PARTITION.match(entry.name):
+                    self._note_unreadable(entry.path)
+            waiting.extend(
+                (entry.path, True) for entry in _last_first(entry for entry in below if entry.path in nested)
+            )
 
     def _list(self, directory: str) -> tuple[list[DirectoryEntry], Identity | None] | None:
         """Return the contents of a directory and its identity from before; None if it was listed before, or cannot be
@@ -92,11 +94,11 @@ class _Walk:
             return None
 
     def _note_partitions(self, place: LogDirectory) -> None:
-        for each in place.candidates:
-            seen = each.listing.seen
-            if each.listing_errors:
-                self.run.unreadable(Unlisted(each.listing_errors[0], each.path))
-            elif seen is not None and not each.directories:
+        for candidate in place.candidates:
+            seen = candidate.listing.seen
+            if candidate.listing_errors:
+                self.run.unreadable(Unlisted(candidate.listing_errors[0], candidate.path))
+            elif seen is not None and not candidate.directories:
                 self.seen.add(seen[:2])
 
     def _note_unreadable(self, path: str) -> None:

@@ -43,7 +43,7 @@ class HeaderTotals:
 
     def row(self) -> list[Any]:
         """Return the totals as an object of JSON's types."""
-        values = [getattr(self, each.name) for each in fields(self)]
+        values = [getattr(self, field.name) for field in fields(self)]
         return [sorted(value) if isinstance(value, frozenset) else value for value in values]
 
     def used(self, magic: int, codec: str) -> None:
@@ -57,13 +57,13 @@ class HeaderTotals:
     def of(cls, row: Any) -> HeaderTotals:
         """Return the totals of a row from another host. Raises DecodeError."""
         try:
-            values = dict(zip((each.name for each in fields(cls)), row, strict=True))
+            values = dict(zip((field.name for field in fields(cls)), row, strict=True))
             for name in ("batches", "uncounted", "torn", "junk", "padding"):
                 natural(values[name])
             for name in ("records", "first", "last", "oldest", "newest"):
                 optional_long(values[name])
-            values["formats"] = _shared(frozenset(integer(each, 0, NEWEST) for each in values["formats"]))
-            values["codecs"] = _shared(frozenset(text(each) for each in values["codecs"]))
+            values["formats"] = _shared(frozenset(integer(magic, 0, NEWEST) for magic in values["formats"]))
+            values["codecs"] = _shared(frozenset(text(codec) for codec in values["codecs"]))
             values["damage"], values["tail"] = text(values["damage"]), text(values["tail"])
             values["partial"] = values["partial"] is True
         except (KeyError, TypeError, ValueError) as error:

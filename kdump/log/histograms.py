@@ -51,10 +51,10 @@ def median(counts: array[int]) -> SizeClass | None:
     """Return the class that contains the median size (the exact median is not known); None if there are no sizes."""
     half = sum(counts) / 2
     done = 0
-    for each in size_classes(counts):
-        done += each.amount
-        if each.amount and done >= half:
-            return each
+    for size_class in size_classes(counts):
+        done += size_class.amount
+        if size_class.amount and done >= half:
+            return size_class
     return None
 
 
@@ -63,7 +63,7 @@ def late_classes(counts: array[int]) -> list[SizeClass]:
     edges = (0, *LATE)
     tops: list[int | None] = [*LATE, None]
     classes = [SizeClass(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
-    filled = [number for number, each in enumerate(classes) if each.amount]
+    filled = [number for number, size_class in enumerate(classes) if size_class.amount]
     return classes[filled[0] : filled[-1] + 1] if filled else []
 
 
@@ -90,11 +90,11 @@ class Histogram:
         self.step = 0
         self.width = widths(0)
 
-    def add(self, at: int, amount: int, *others: int) -> None:
+    def add(self, number: int, amount: int, *others: int) -> None:
         """Add amounts at one number. Called for millions of records, with one."""
-        held = self.counts.get(at // self.width)
+        held = self.counts.get(number // self.width)
         if held is None:
-            self.counts[at // self.width] = [amount, *others]
+            self.counts[number // self.width] = [amount, *others]
             while len(self.counts) > self.max_buckets:
                 self.widen()
             return

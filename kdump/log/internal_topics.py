@@ -74,7 +74,7 @@ Streams and the schema registry give them, or usually have."""
 @lru_cache(8192)
 def system_topic(topic: str | None) -> SystemTopic | None:
     """Return which of SYSTEM_TOPICS has this name."""
-    return next((each for each in SYSTEM_TOPICS if re.fullmatch(each.pattern, topic or "")), None)
+    return next((system for system in SYSTEM_TOPICS if re.fullmatch(system.pattern, topic or "")), None)
 
 
 def state_in(topic: str | None) -> str:

@@ -55,12 +55,12 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
         yield from messages_of(batch, batch.inner)
         return
     base = batch.inner_base
-    known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
+    has_offsets = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
     for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch, keys, values)):
         record = _record(batch, header, inner, data, start, space)
         record.index = index
         if batch.format.has_timestamp:
-            record.offset = int64(base + header.offset) if base is not None and known else None
+            record.offset = int64(base + header.offset) if base is not None and has_offsets else None
             if header.timestamp is not None and batch.timestampType == "LogAppendTime":
                 record.timestamp, record.timestampType = batch.maxTimestamp, batch.timestampType
         yield record
@@ -72,10 +72,10 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
         return None
     batch.looked_inside = True
     if batch.known_contents is not None:
-        known = batch.known_contents
-        batch.baseOffset, batch.recordCount = known.baseOffset, known.recordCount
-        batch.inner_base, batch.inner_last = known.inner_base, known.inner_last
-        for problem in known.problems:
+        contents = batch.known_contents
+        batch.baseOffset, batch.recordCount = contents.baseOffset, contents.recordCount
+        batch.inner_base, batch.inner_last = contents.inner_base, contents.inner_last
+        for problem in contents.problems:
             batch.note(problem)
         return None
     kept: list[Inner] | None = []
@@ -267,43 +267,43 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
             rest, pending, needed = pending, bytearray(), 0
         else:
             rest = piece
-        at = 0
+        position = 0
         needed = LOG_OVERHEAD + 5
-        while len(rest) - at >= needed:
-            size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
-            if size > limit - done - at:
+        while len(rest) - position >= needed:
+            size = LOG_OVERHEAD + int.from_bytes(rest[position + 8 : position + 12], "big", signed=True)
+            if size > limit - done - position:
                 for _ in pieces:  # if the payload is larger than the limit, that is what is wrong
                     pass
                 reason = f"messageSize {size - LOG_OVERHEAD} extends past the end of the payload"
-                raise DecodeError("Message", "messageSize", done + at + 8, reason)
-            message = MESSAGES.get(rest[at + MAGIC_POSITION])
+                raise DecodeError("Message", "messageSize", done + position + 8, reason)
+            message = MESSAGES.get(rest[position + MAGIC_POSITION])
             skims = size > KEEP and (message is None or not values)
             needed = max(0 if skims else size, message.size if message else 0)
-            if needed > len(rest) - at:
+            if needed > len(rest) - position:
                 break
-            start, data = at, rest
+            start, data = position, rest
             try:
                 if skims:
-                    header, inner, data, rest = skim(bytes(rest[at:]), pieces, size, keys)
+                    header, inner, data, rest = skim(bytes(rest[position:]), pieces, size, keys)
                     start = 0
                 else:
-                    header = read_header(rest, at)
-                    problem = size_problem(header, at)
+                    header = read_header(rest, position)
+                    problem = size_problem(header, position)
                     if problem:
                         raise problem
-                    inner = body(header, rest, at)
+                    inner = body(header, rest, position)
             except DecodeError as error:
-                raise error.moved(done + (at if skims else 0)) from None
+                raise error.moved(done + (position if skims else 0)) from None
             if header.codec:
                 reason = "a compressed message inside a wrapper"
-                raise DecodeError("Message", "attributes", done + at + 17, reason, "message-set-invalid")
-            yield header, inner, data, start, done + at
-            at += size
+                raise DecodeError("Message", "attributes", done + position + 17, reason, "message-set-invalid")
+            yield header, inner, data, start, done + position
+            position += size
             if skims:
-                done, at = done + at, 0
+                done, position = done + position, 0
             needed = LOG_OVERHEAD + 5
-        pending = bytearray(rest[at:])
-        done += at
+        pending = bytearray(rest[position:])
+        done += position
         if not pending:
             needed = 0
     if pending:

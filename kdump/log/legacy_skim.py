@@ -49,21 +49,21 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
             digest = hasher(b"") if kept < size_at else None
     except DecodeError as error:
         problem = error
-    at = 0
+    position = 0
     piece = head
     while True:
-        part = piece[: size - at]
-        skimmed += part[: max(0, kept - at)]
+        part = piece[: size - position]
+        skimmed += part[: max(0, kept - position)]
         if digest is not None:
-            digest.update(part[max(0, key_at - at) : max(0, size_at - at)])
-        value_size += part[max(0, size_at - at) : max(0, size_at + VALUE_SIZE.size - at)]
-        skimmed.crc = zlib.crc32(part[max(0, CRC_START - at) :], skimmed.crc)
-        at += len(part)
-        if at == size:
+            digest.update(part[max(0, key_at - position) : max(0, size_at - position)])
+        value_size += part[max(0, size_at - position) : max(0, size_at + VALUE_SIZE.size - position)]
+        skimmed.crc = zlib.crc32(part[max(0, CRC_START - position) :], skimmed.crc)
+        position += len(part)
+        if position == size:
             break
         piece = next(pieces, b"")
         if not piece:
-            raise cut(at)
+            raise cut(position)
     if problem:
         raise problem
     if digest is not None:

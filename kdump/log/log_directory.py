@@ -69,13 +69,13 @@ class LogDirectory:
     def partitions(self) -> list[PartitionDirectory]:
         if self.is_of_broker:
             return self.candidates
-        return [each for each in self.candidates if each.listing_errors or _may_be_partition(each)]
+        return [partition for partition in self.candidates if partition.listing_errors or _may_be_partition(partition)]
 
     @property
     def nested(self) -> list[str]:
         """Directories below which there may be other log directories: partitions that contain directories and, if no
         file shows that a broker uses this directory, the unknown ones. Lists all partitions."""
-        nesting = [each.path for each in self.candidates if each.directories]
+        nesting = [partition.path for partition in self.candidates if partition.directories]
         return nesting if self.is_of_broker else nesting + self.unknown
 
     @property
@@ -93,9 +93,12 @@ class LogDirectory:
         if self.has_logs is not None:
             return not self.has_logs
         here = {target.kind for target in self.files.values()}
-        if not any(each.topic == METADATA_TOPIC for each in self.partitions) and file_kinds.KRAFT_SNAPSHOT not in here:
+        if (
+            not any(partition.topic == METADATA_TOPIC for partition in self.partitions)
+            and file_kinds.KRAFT_SNAPSHOT not in here
+        ):
             return False
-        others = any(each.topic != METADATA_TOPIC and any(each.files()) for each in self.partitions)
+        others = any(partition.topic != METADATA_TOPIC and any(partition.files()) for partition in self.partitions)
         return not (others or here & {file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN})
 
 

@@ -95,7 +95,7 @@ class SegmentFiles:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SegmentFiles):
             return NotImplemented
-        own, its = ((each.name, each.offset, each.log, each.indexes) for each in (self, other))
+        own, its = ((segment.name, segment.offset, segment.log, segment.indexes) for segment in (self, other))
         return own == its
 
     __hash__ = None  # type: ignore[assignment]
@@ -262,7 +262,7 @@ def applied_checkpoints(state: str, checkpointed: Mapping[str, ValueT]) -> Mappi
     for a future one only the log start offset, none for others (LogManager.loadLog). They are by the file's name
     without '-checkpoint'."""
     if state == "future":
-        return {name: each for name, each in checkpointed.items() if name == "log-start-offset"}
+        return {name: checkpoint for name, checkpoint in checkpointed.items() if name == "log-start-offset"}
     return {} if state else checkpointed
 
 

@@ -92,8 +92,8 @@ class UnlistedCollector:
 
     def apart_from(self, places: Iterable[str]) -> list[str]:
         """Return those directories that are not in one of `places`: any of them may be a log directory."""
-        above = [os.path.abspath(each) for each in places if not is_url(each)]
-        return [each for each in self.unlisted if not any(is_inside(os.path.abspath(each), it) for it in above)]
+        above = [os.path.abspath(path) for path in places if not is_url(path)]
+        return [path for path in self.unlisted if not any(is_inside(os.path.abspath(path), it) for it in above)]
 
 
 def directories(path: str, run: Run) -> Iterator[str]:

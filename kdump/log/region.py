@@ -236,7 +236,7 @@ class DefaultRecordBatch(Batch):
     @property
     def stored_header(self) -> BatchHeader:
         """The header with the magic that is stored: `header` has 2, whatever that is (see magic_problem)."""
-        stored = next((each.actual for each in self.problems if each.code == MAGIC), None)
+        stored = next((problem.actual for problem in self.problems if problem.code == MAGIC), None)
         return self.header if stored is None else self.header._replace(magic=stored)
 
     if TYPE_CHECKING:
@@ -276,25 +276,25 @@ class BatchRun(Region):
 
     def batches(self) -> Iterator[DefaultRecordBatch]:
         """Yield the batches, one by one."""
-        at = self.start
-        while at < self.stop:
-            batch = self.batch(at)
+        start = self.start
+        while start < self.stop:
+            batch = self.batch(start)
             yield batch
-            at += batch.size
+            start += batch.size
 
-    def batch(self, at: int) -> DefaultRecordBatch:
+    def batch(self, start: int) -> DefaultRecordBatch:
         """Return the batch that begins at buffer[at]."""
         shift = self.position - self.start
-        header = v2.BATCH_HEADER.read(self.buffer, at)
+        header = v2.BATCH_HEADER.read(self.buffer, start)
         held: Any = BufferWindow(self.buffer, shift)  # has all of a Window that reading a batch needs
-        batch = DefaultRecordBatch(held, at + shift, header.size, self.limits, header)
+        batch = DefaultRecordBatch(held, start + shift, header.size, self.limits, header)
         if self.checked:
             batch._computed = header.crc
         return batch
 
-    def checksum_matches(self, at: int, end: int) -> bool:
+    def checksum_matches(self, start: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
-        return self.checked or checksum_holds(self.buffer, at, end)
+        return self.checked or checksum_holds(self.buffer, start, end)
 
 
 class StoredFinding(NamedTuple):
@@ -396,14 +396,14 @@ def copy_of(batch: BatchT) -> BatchT:
 def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     """Read the header at the start of `data`, by its magic. Raises DecodeError: too few bytes, or an unknown magic."""
     magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
-    known = FORMATS.get(magic)
-    if known is not None and len(data) < known.header.size:
+    batch_format = FORMATS.get(magic)
+    if batch_format is not None and len(data) < batch_format.header.size:
         reason = f"{count_text(len(data), 'byte')} left, less than a header"
         raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
-    if known is None:
+    if batch_format is None:
         stored = magic - 256 if magic > 127 else magic
         raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC)
-    return legacy.read_header(data) if known.is_message else known.header.read(data)
+    return legacy.read_header(data) if batch_format.is_message else batch_format.header.read(data)
 
 
 _V2_SIZE = v2.BATCH_HEADER.size
@@ -423,9 +423,9 @@ def as_magic_2(data: Bytes) -> BatchHeader | None:
 def magic_problem(position: int, stored: int) -> Problem:
     """Return the problem of a batch at byte `position` whose checksum, which does not cover the magic, is that of a
     batch of magic 2."""
-    at, stored = position + v2.MAGIC_POSITION, stored - 256 if stored > 127 else stored
+    magic_at, stored = position + v2.MAGIC_POSITION, stored - 256 if stored > 127 else stored
     reason = f"magic is {stored}, but the checksum matches a batch of magic 2"
-    return Problem(MAGIC, "RecordBatch", "magic", at, reason, 2, stored, size=1)
+    return Problem(MAGIC, "RecordBatch", "magic", magic_at, reason, 2, stored, size=1)
 
 
 def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:

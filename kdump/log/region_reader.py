@@ -149,20 +149,20 @@ class Reader:
         """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
         offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
-        buffer, at = window.at_hand(position, LARGEST_HEADER)
-        size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
-        if at + size + LARGEST_HEADER > len(buffer) and size <= max(window.ahead, LARGE):
-            buffer, at = window.at_hand(position, size + LARGEST_HEADER)  # with the next header
-        if at < 0 or (name is not None and name > FURTHEST):
+        buffer, start = window.at_hand(position, LARGEST_HEADER)
+        size = LOG_OVERHEAD + int.from_bytes(buffer[start + 8 : start + 12], "big", signed=True)
+        if start + size + LARGEST_HEADER > len(buffer) and size <= max(window.ahead, LARGE):
+            buffer, start = window.at_hand(position, size + LARGEST_HEADER)  # with the next header
+        if start < 0 or (name is not None and name > FURTHEST):
             return None
         lowest, highest = (0, 2 * FURTHEST - 1) if name is None else (name, name + REACH - 1)
-        if at + max(size, LARGEST_HEADER) > len(buffer):
-            return self._large(position, buffer[at : at + LARGEST_HEADER], lowest, highest)
+        if start + max(size, LARGEST_HEADER) > len(buffer):
+            return self._large(position, buffer[start : start + LARGEST_HEADER], lowest, highest)
         end = window.source.size
         run = scan_valid_batches(
             buffer,
-            at,
-            source_end=len(buffer) if end is None else end - position + at,
+            start,
+            source_end=len(buffer) if end is None else end - position + start,
             largest=min(self.limits.max_batch_size or FURTHEST, FURTHEST),
             latest=-1 if self.latest is None else self.latest,
             lowest=lowest,
@@ -174,7 +174,7 @@ class Reader:
         if run is None:
             return None
         self._adopt(run)
-        return BatchRun(self.limits, position, at, run, self.checks)
+        return BatchRun(self.limits, position, start, run, self.checks)
 
     def _large(self, position: int, header: bytes, lowest: int, highest: int) -> BatchRun | None:
         """Return a batch that is not in the window, if only headers are needed and the next one confirms it."""
@@ -345,10 +345,12 @@ class Reader:
             return None
         if not self.resync.checksum_matches(claim.position, size, header.magic, header.crc):
             return None
-        at = claim.position + 8
+        field_at = claim.position + 8
         field = header._fields[1]
         reason = f"{field} is {header[1]}, but the checksum matches a length of {size - LOG_OVERHEAD}"
-        problem = Problem("batch-length-invalid", "RecordBatch", field, at, reason, size - LOG_OVERHEAD, header[1])
+        problem = Problem(
+            "batch-length-invalid", "RecordBatch", field, field_at, reason, size - LOG_OVERHEAD, header[1]
+        )
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
     def _padding(self, position: int) -> Iterator[Region]:

@@ -179,16 +179,16 @@ class Selection:
         if (self.key_regex or self.value_regex or self.headers) and len(columns):
             keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * RECORD_WIDTH)])
 
-    def _content(self, columns: RecordColumns, at: int) -> bool:
+    def _content(self, columns: RecordColumns, row: int) -> bool:
         """Return True if key, value and headers of the record at block[at:] match."""
         block, data = columns.block, columns.data
         for pattern, column in ((self.key_regex, KEY_START), (self.value_regex, VALUE_START)):
             if pattern is not None:
-                start, size = block[at + column], block[at + column + 1]
+                start, size = block[row + column], block[row + column + 1]
                 if size < 0 or not pattern.search(data[start : start + size]):
                     return False
         if self.headers:
-            present = headers(data, block[at + HEADERS_START], block[at + HEADERS_START + 1], block[at + 1])
+            present = headers(data, block[row + HEADERS_START], block[row + HEADERS_START + 1], block[row + 1])
             return all(any(k == key and value in (None, v) for k, v in present) for key, value in self.headers)
         return True
 

@@ -114,12 +114,12 @@ class Skim:
         value_start = self.position - self.start
         value = self._take(value_size if self.keep.value(key) else min(value_size, HEAD))
         self._skip(value_size - len(value))
-        at = self.position
+        position = self.position
         count = self._varint("headersCount", 5, stop)
         headers_start = self.position - self.start
         if count < 0 or count * 2 > stop - self.position:
             reason = f"headersCount {count}, {plain_count(stop - self.position, 'byte')} left"
-            raise DecodeError("Record", "headersCount", at, reason)
+            raise DecodeError("Record", "headersCount", position, reason)
         if self.keep.header_keys:
             self.kept += key + value
             headers_start = len(self.kept)
@@ -156,11 +156,11 @@ class Skim:
         return value
 
     def _size(self, field: str) -> int:
-        at = self.position
+        position = self.position
         size = self._varint(field, 5, self.stop)
         if size < -1 or max(0, size) > self.stop - self.position:
             raise DecodeError(
-                "Record", field, at, f"{field} {size}, {plain_count(self.stop - self.position, 'byte')} left"
+                "Record", field, position, f"{field} {size}, {plain_count(self.stop - self.position, 'byte')} left"
             )
         return size
 

@@ -57,8 +57,8 @@ class Copy:
     @property
     def notes(self) -> list[str]:
         """Notes on the .swap files that a startup installs."""
-        swaps = [each.path for each in self.segments if each.path.endswith(SWAP)]
-        return [f"{each}: a startup installs it, and deletes the segments that it replaces" for each in swaps]
+        swaps = [segment.path for segment in self.segments if segment.path.endswith(SWAP)]
+        return [f"{path}: a startup installs it, and deletes the segments that it replaces" for path in swaps]
 
 
 class Side(NamedTuple):

@@ -158,12 +158,12 @@ def _of_files(here: list[CheckUnit], options: Options) -> Iterable[PartitionInpu
     ]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(whole.segments)
     newest = whole.segments[-1] if whole.segments else None
-    known = here[0].known
+    context = here[0].known
     last = newest is None or kept[-1].name == newest.name
     path = kept[0].log.path if len(kept) == 1 and kept[0].log else whole.path
     yield PartitionInput(
         whole.with_segments(kept, path),
-        replace(known, last=last),
+        replace(context, last=last),
         options,
         sum(unit.size for unit in here),
         is_part,

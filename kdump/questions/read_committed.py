@@ -172,8 +172,8 @@ class ReadCommitted:
 
     def end(self) -> None:
         """Report what was left out."""
-        text = self.left_out.text()
-        self.say(f"read committed: left out {text}" if text else "read committed: nothing was left out")
+        omitted = self.left_out.text()
+        self.say(f"read committed: left out {omitted}" if omitted else "read committed: nothing was left out")
 
 
 def _start(place: PartitionDirectory, index: int, options: Options) -> int:

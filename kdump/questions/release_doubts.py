@@ -16,7 +16,7 @@ def release_doubts(places: Iterable[PartitionInput], rules: tuple[Difference, ..
         applied, source = place.known.release, place.partition.source
         if not applied.doubt or not any(rule.is_open(applied) for rule in rules):
             continue
-        text = f"the rules of Kafka {applied.release} are applied, but {applied.doubt} (--kafka-version)"
-        if (source, text) not in reported:
-            reported.add((source, text))
-            yield Note(source, text)
+        doubt = f"the rules of Kafka {applied.release} are applied, but {applied.doubt} (--kafka-version)"
+        if (source, doubt) not in reported:
+            reported.add((source, doubt))
+            yield Note(source, doubt)

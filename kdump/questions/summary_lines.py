@@ -26,20 +26,20 @@ class SummaryLines:
         if finding.severity != INFO:
             where = f"{file_text(finding.file)} at byte {finding.position}"
             offset = "" if finding.offset is None else f", offset {finding.offset}"
-            text = f"  {finding.severity} {finding.code}, {where}{offset}: {printable(finding.message)}"
-            self.keep(text, finding.code, STYLE[finding.severity])
+            line = f"  {finding.severity} {finding.code}, {where}{offset}: {printable(finding.message)}"
+            self.keep(line, finding.code, STYLE[finding.severity])
 
-    def keep(self, text: str, head: str, paint: str) -> None:
+    def keep(self, line: str, head: str, paint: str) -> None:
         """Keep a line for `write`."""
         if len(self.waiting) < MAX_FINDINGS:
-            self.waiting.append((text, head, paint))
+            self.waiting.append((line, head, paint))
         else:
             self._unreported += 1
 
     def write(self) -> bool:
         """Write the lines that were kept. Returns True if there were any."""
-        for text, head, paint in self.waiting:
-            self.text(text, head, paint)
+        for line, head, paint in self.waiting:
+            self.text(line, head, paint)
         if self._unreported:
             self.text(f"  … and {self._unreported} more; run kdump verify to list all")
         wrote = bool(self.waiting)
@@ -52,9 +52,9 @@ class SummaryLines:
             ranges = "1 damaged byte range" if count == 1 else f"{count} damaged byte ranges"
             self.text(f"  {ranges} could not be considered", ranges, "torn")
 
-    def text(self, text: str, head: str = "", paint: str = "head") -> None:
+    def text(self, line: str, head: str = "", paint: str = "head") -> None:
         """Write the text; the first occurrence of `head` is styled."""
-        self.output.text(text, head, paint if head else "")
+        self.output.text(line, head, paint if head else "")
 
 
 def place_text(partition: Any) -> str:

@@ -81,8 +81,11 @@ def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
     if difference.bit_count() != 1:
         return None
     bytes_before, bit = divmod(difference.bit_length() - 1, 8)
-    at = batch.position + batch.crc_start - 1 - bytes_before  # in every format, the checksum precedes the covered bytes
-    return _one_bit(batch, CRC_FIELD, at, bit, "in the stored checksum itself; the bytes that it covers are intact")
+    # In every format, the checksum precedes the bytes that it covers.
+    position = batch.position + batch.crc_start - 1 - bytes_before
+    return _one_bit(
+        batch, CRC_FIELD, position, bit, "in the stored checksum itself; the bytes that it covers are intact"
+    )
 
 
 def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
@@ -90,12 +93,12 @@ def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
     if flip is None or covered > POSSIBLE:
         return None
     byte, bit = flip
-    at = batch.position + batch.crc_start + byte
-    note = f"in {field_at(batch, at)}"
+    position = batch.position + batch.crc_start + byte
+    note = f"in {field_at(batch, position)}"
     if covered > CERTAIN:
         odds = round((1 << 32) / (8 * covered))
         note += f"; not certain: 1 in {odds} batches of this size with other damage also has such a bit"
-    return _one_bit(batch, FLIPPED_BIT, at, bit, note)
+    return _one_bit(batch, FLIPPED_BIT, position, bit, note)
 
 
 def _magic(batch: Batch) -> Diagnosis | None:
@@ -117,14 +120,14 @@ def _magic(batch: Batch) -> Diagnosis | None:
     return _one_bit(batch, FLIPPED_BIT, start + v2.MAGIC_POSITION, 1, note)
 
 
-def _one_bit(batch: Batch, kind: str, at: int, bit: int, note: str) -> Diagnosis | None:
-    stored = bytes(batch.window.peek(at, 1))
+def _one_bit(batch: Batch, kind: str, position: int, bit: int, note: str) -> Diagnosis | None:
+    stored = bytes(batch.window.peek(position, 1))
     if not stored:
         return None  # the file was truncated since
     byte = stored[0]
-    text = f"one flipped bit: bit {bit} of byte {at} is {byte >> bit & 1}, "
-    text += f"0x{byte:02x} should be 0x{byte ^ 1 << bit:02x} ({note})"
-    return Diagnosis(kind, text, at, 1)
+    description = f"one flipped bit: bit {bit} of byte {position} is {byte >> bit & 1}, "
+    description += f"0x{byte:02x} should be 0x{byte ^ 1 << bit:02x} ({note})"
+    return Diagnosis(kind, description, position, 1)
 
 
 def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
@@ -142,23 +145,23 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
             longest, longest_at, second = length, max(start, body), longest
         else:
             second = max(second, length)
-    size, unit, at = hole
+    size, unit, position = hole
     block = zeros = None
     if size:
         blocks = "4 KiB" if unit == BLOCKS[0] else f"{unit}-byte"
-        text = f"{size} zero bytes from byte {at} on, aligned to {blocks} blocks: "
-        text += "looks like a write that never reached the disk"
-        block = Diagnosis(BLOCK, text, at, size)
+        description = f"{size} zero bytes from byte {position} on, aligned to {blocks} blocks: "
+        description += "looks like a write that never reached the disk"
+        block = Diagnosis(BLOCK, description, position, size)
     if longest >= MIN_ZEROS and longest >= MIN_RATIO * second:
         edges = [
             f"{verb} on {edge}"
             for verb, edge in (("begin", block_edge(longest_at)), ("end", block_edge(longest_at + longest)))
             if edge
         ]
-        text = f"{longest} zero bytes from byte {longest_at} to byte {longest_at + longest - 1}"
-        text += f", which {' and '.join(edges)}" if edges else ""
-        text += ": looks like lost data, unless a value contains zeros there"
-        zeros = Diagnosis(ZEROS, text, longest_at, longest)
+        description = f"{longest} zero bytes from byte {longest_at} to byte {longest_at + longest - 1}"
+        description += f", which {' and '.join(edges)}" if edges else ""
+        description += ": looks like lost data, unless a value contains zeros there"
+        zeros = Diagnosis(ZEROS, description, longest_at, longest)
     return block, zeros
 
 
@@ -207,8 +210,8 @@ def _runs(batch: Batch) -> Iterator[tuple[int, int]]:
         yield run, position
 
 
-def _after_zeros(data: bytes, at: int) -> int:
-    match = ALL_ZEROS.match(data, at)
+def _after_zeros(data: bytes, position: int) -> int:
+    match = ALL_ZEROS.match(data, position)
     assert match is not None
     return match.end()
 
@@ -219,10 +222,10 @@ def _foreign(batch: Batch) -> Diagnosis | None:
         return None
     claim, holds = foreign
     edge = block_edge(claim.position)
-    text = f"bytes of another batch, with base offset {claim.first_offset}, start at byte {claim.position}"
-    text += f", on {edge}" if edge else ""
-    text += ", and its checksum matches" if holds else ""
-    return Diagnosis(FOREIGN, text, claim.position, min(claim.end, batch.end) - claim.position)
+    description = f"bytes of another batch, with base offset {claim.first_offset}, start at byte {claim.position}"
+    description += f", on {edge}" if edge else ""
+    description += ", and its checksum matches" if holds else ""
+    return Diagnosis(FOREIGN, description, claim.position, min(claim.end, batch.end) - claim.position)
 
 
 MAX_RECORDS_SKIPPED = 1 << 16
@@ -238,11 +241,11 @@ def block_edge(position: int) -> str:
     return "a 512-byte boundary" if position % 512 == 0 else ""
 
 
-def field_at(batch: Batch, at: int) -> str:
+def field_at(batch: Batch, position: int) -> str:
     """Return what contains the byte at position `at` of the file, by the names in the layouts: a field of the header;
     key or value of a message; a field of an uncompressed record, with the record's index and, if its offsetDelta is
     before the byte, its offset; or just "the records"."""
-    inside, layout = at - batch.position, batch.format.header
+    inside, layout = position - batch.position, batch.format.header
     if inside < layout.size:
         return _header_field(layout.positions, inside)
     if isinstance(batch, LegacyRecordBatch):
@@ -251,7 +254,7 @@ def field_at(batch: Batch, at: int) -> str:
     if batch.is_compressed:
         return f"the records, compressed with {batch.compression}"
     try:
-        return _record_field(batch, at)
+        return _record_field(batch, position)
     except DecodeError:
         return "the records"
 
@@ -291,8 +294,8 @@ def _record_field(batch: Batch, at: int) -> str:
     return f"{name} of record {index}" + ("" if offset is None else f", offset {offset}")
 
 
-def _record_end(window: Window, start: int, at: int) -> int:
-    length, after = _varint(window, start, at, RECORD.fields[0])
+def _record_end(window: Window, start: int, position: int) -> int:
+    length, after = _varint(window, start, position, RECORD.fields[0])
     return after + max(0, length)
 
 

@@ -34,7 +34,7 @@ class BatchRunChecker:
     def __init__(
         self,
         part: SegmentContext,
-        known: PartitionContext,
+        context: PartitionContext,
         observers: Sequence[Observer],
         limits: Limits,
         *,
@@ -42,12 +42,12 @@ class BatchRunChecker:
         deep: bool,
     ) -> None:
         self.part = part
-        self.known = known
-        self._first_suspects = [each.first_suspect for each in observers if each.has_hook("first_suspect")]
-        self._accept_run = [each.accept_run for each in observers if each.has_hook("accept_run")]
+        self.known = context
+        self._first_suspects = [observer.first_suspect for observer in observers if observer.has_hook("first_suspect")]
+        self._accept_run = [observer.accept_run for observer in observers if observer.has_hook("accept_run")]
         self.deep = deep
         self.limits = limits
-        largest = known.max_message_bytes
+        largest = context.max_message_bytes
         self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
         self.markers = decode and self.max_batch_bytes >= MARKER_SIZE
         self.ahead = FIRST_TRY
@@ -80,7 +80,7 @@ class BatchRunChecker:
         for accept_run in self._accept_run:
             yield from accept_run(self.part, heads, rows.start, rows.stop) or ()
 
-    def _first_suspect(self, heads: HeaderColumns, first: int, stop: int, known: list[int] | None) -> int:
+    def _first_suspect(self, heads: HeaderColumns, first: int, stop: int, suspects: list[int] | None) -> int:
         stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes, self.markers)
         for first_suspect in self._first_suspects:
             if stop == first:
@@ -88,7 +88,7 @@ class BatchRunChecker:
             stop = first_suspect(self.part, heads, first, stop)
         if not self.deep:
             return stop
-        if known is not None:
-            number = bisect_left(known, first)
-            return min(stop, known[number]) if number < len(known) else stop
+        if suspects is not None:
+            number = bisect_left(suspects, first)
+            return min(stop, suspects[number]) if number < len(suspects) else stop
         return first_record_suspect(heads, first, stop, self.limits, keyed=bool(self.known.compacted))

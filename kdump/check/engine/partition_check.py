@@ -174,7 +174,7 @@ class PartitionCheck(Resumable, RegionObserver):
         return segment_scans(self._targets(), options.jobs, planned)
 
     def _targets(self) -> Iterator[Target]:
-        return (each.log for each in self.partition.segments[self.first :] if each.log is not None)
+        return (segment.log for segment in self.partition.segments[self.first :] if segment.log is not None)
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
@@ -230,7 +230,7 @@ class PartitionCheck(Resumable, RegionObserver):
         keyed = bool(self.known.compacted)
         lacks = source.unchecked(keyed=keyed) if isinstance(source, BundleLog) else set()
         deep = decode and "records" in self.options.chosen
-        unchecked = {each for each in lacks if each != RECORDS or deep}
+        unchecked = {lacked for lacked in lacks if lacked != RECORDS or deep}
         deep = deep and RECORDS not in lacks
         self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
@@ -391,15 +391,15 @@ def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
             yield from answer
 
 
-def recovers(known: PartitionContext, following: SegmentFiles | None) -> bool | None:
+def recovers(context: PartitionContext, following: SegmentFiles | None) -> bool | None:
     """Return True if the broker re-reads a segment at startup, given the one `following` it; None if unknown.
     After an unclean shutdown it re-reads the one that contains the recovery point and those after it
     (LogLoader.recoverLog); KRaft always re-reads all (KafkaRaftLog)."""
-    if known.topic == METADATA_TOPIC:
+    if context.topic == METADATA_TOPIC:
         return True
-    if known.clean is not False:
-        return None if known.clean is None else False
-    point = known.checkpoints.get("recovery-point-offset")
+    if context.clean is not False:
+        return None if context.clean is None else False
+    point = context.checkpoints.get("recovery-point-offset")
     return point is None or following is None or following.offset > point.offset
 
 

@@ -138,10 +138,10 @@ class Looking:
             if look is None:
                 return
             again, watch, stream = look
-            known = {key(finding) for finding in doubtful}
+            doubtful_keys = {key(finding) for finding in doubtful}
             findings = list(islice(stream, MAX_RECHECKED))
             _, doubtful = Doubts(again, watch).sort(findings)
-            left = [each for each in doubtful if not (key(each) in known and _is_steady(each.file, before))]
+            left = [each for each in doubtful if not (key(each) in doubtful_keys and _is_steady(each.file, before))]
             if not left or number == len(PAUSES):
                 break
             unit, before = again, watch
@@ -184,13 +184,13 @@ def _again(
         if look is None:
             return
         again, watch, stream = look
-        known = {key(finding) for finding in doubtful}
+        doubtful_keys = {key(finding) for finding in doubtful}
         files = {finding.file for finding in doubtful}
         # If the check resumed, the findings of the segments before are reported: only these files are of interest.
         codes = frozenset() if may_resume else {finding.code for finding in doubtful}
         findings = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
         holds, doubtful = Doubts(again, watch).sort(list(islice(findings, MAX_RECHECKED)))
-        same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
+        same = [finding for finding in doubtful if key(finding) in doubtful_keys and _is_steady(finding.file, before)]
         for finding in chain(holds, same):
             if key(finding) not in reported:
                 reported.add(key(finding))

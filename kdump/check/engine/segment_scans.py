@@ -108,17 +108,17 @@ def scan(piece: Piece) -> PieceScan:
 
 def pieces(targets: Iterable[Target], limits: Limits, window: int, *, deep: bool, keyed: bool) -> Iterator[Piece]:
     """Yield the pieces of the segments, in order."""
-    for each in targets:
-        if each.path == "-" or is_url(each.path) or tree_at(each.path) is not None:
+    for target in targets:
+        if target.path == "-" or is_url(target.path) or tree_at(target.path) is not None:
             continue
-        size = length(each.path) or 0
-        positions = open_index_lookup(each.path, each.name_offset).positions if size >= 2 * PIECE else ()
+        size = length(target.path) or 0
+        positions = open_index_lookup(target.path, target.name_offset).positions if size >= 2 * PIECE else ()
         starts = [0]
         while (entry := bisect_left(positions, starts[-1] + PIECE)) < bisect_left(positions, size - PIECE):
             starts.append(positions[entry])
         for start, stop in zip(starts, [*starts[1:], size]):
             if stop - start >= PIECE:
-                yield Piece(each, start, stop, limits, window, deep, keyed)
+                yield Piece(target, start, stop, limits, window, deep, keyed)
 
 
 class SegmentScans:
@@ -128,7 +128,7 @@ class SegmentScans:
         self, pool: ProcessPoolExecutor, targets: Iterable[Target], planned: Iterator[Piece], ahead: int
     ) -> None:
         self._pool = pool
-        self._order = {each.path: number for number, each in enumerate(targets)}
+        self._order = {target.path: number for number, target in enumerate(targets)}
         self._planned = planned
         self._ahead = ahead
         self._waiting: deque[tuple[Piece, Future[PieceScan]]] = deque()
@@ -274,5 +274,5 @@ def scanned_run(
         unchained,
     )
     run = BatchRun(limits, columns.shift, 0, valid, True)
-    run.suspects = None if suspects is None else [each - first for each in suspects if each >= first]
+    run.suspects = None if suspects is None else [suspect - first for suspect in suspects if suspect >= first]
     return run

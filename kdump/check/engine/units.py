@@ -129,14 +129,14 @@ class CheckUnit:
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
             context = LogDirContext(directory, self.options, self._disks(directory))
-            known, around_it = context.known(here), context.watch
+            partition_context, around_it = context.known(here), context.watch
         else:
             now = own_context(here, self.options, is_copy=self.known.is_copy)
-            known, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
+            partition_context, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
         return CheckUnit(
             self.name,
             self.size,
-            known,
+            partition_context,
             self.options,
             here,
             siblings=self.siblings,
@@ -185,12 +185,12 @@ class CheckUnit:
                     yield from registered(file, self.ids, metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.ids, self.here, self.siblings, self.metadata, options)
-        for text, offset in self.newer.items():
+        for reason, offset in self.newer.items():
             log = target(os.path.join(directory.path, METADATA_LOG), source=directory.path)
-            yield newer_release(log, text, offset=offset)
-        for refused, text in self.refused if "checkpoints" in options.chosen else ():
+            yield newer_release(log, reason, offset=offset)
+        for refused, reason in self.refused if "checkpoints" in options.chosen else ():
             log = target(refused.file or os.path.join(directory.path, METADATA_LOG), source=directory.path)
-            yield record_refused(log, text, refused.exception, refused.position, refused.offset)
+            yield record_refused(log, reason, refused.exception, refused.position, refused.offset)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
@@ -257,7 +257,7 @@ def units_of(disks: Disks, options: Options) -> Iterator[CheckUnit]:
     around = Surroundings(options)
     for place in disks.found:
         if isinstance(place, LogDirectory):
-            others = (each.path for each in disks.others(place))
+            others = (directory.path for directory in disks.others(place))
             yield from _of_directory(place, options, disks, (*others, *disks.unlisted))
         elif isinstance(place, PartitionDirectory):
             yield CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place)
@@ -271,15 +271,15 @@ def _of_directory(
     """Yield the units of a log directory. `siblings`: the paths of the node's others, and what may be one."""
     context = LogDirContext(directory, options, disks)
     cluster = tuple(disks.of_cluster(directory.path))
-    live = [each for each in directory.partitions if not each.state]
-    here = frozenset((each.topic or "", each.partition or 0) for each in live)
+    live = [place for place in directory.partitions if not place.state]
+    here = frozenset((place.topic or "", place.partition or 0) for place in live)
     duplicates = []
     for sibling in disks.others(directory):
-        theirs = {each.name for each in sibling.partitions if not each.state}
-        for each in live:
-            if each.name in theirs:
-                at = Target(each.path, None, each.topic, each.partition, None, directory.path)
-                duplicates.append((at, sibling.path))
+        theirs = {place.name for place in sibling.partitions if not place.state}
+        for place in live:
+            if place.name in theirs:
+                target = Target(place.path, None, place.topic, place.partition, None, directory.path)
+                duplicates.append((target, sibling.path))
     if not options.headers_only:
         known = PartitionContext(now=options.now, release=context.release)
         newer = disks.copies.newer(directory.path, disks.node_of(directory).node_id)
@@ -301,9 +301,18 @@ def _of_directory(
             cluster=cluster,
             around=context.watch,
         )
-    for each in directory.partitions:
-        known, watch = context.known(each), context.watch
-        yield CheckUnit(each.path, _size(each), known, options, each, siblings=siblings, cluster=cluster, around=watch)
+    for place in directory.partitions:
+        known, watch = context.known(place), context.watch
+        yield CheckUnit(
+            place.path,
+            _size(place),
+            known,
+            options,
+            place,
+            siblings=siblings,
+            cluster=cluster,
+            around=watch,
+        )
 
 
 def _refused(
@@ -316,8 +325,8 @@ def _refused(
         return []
     from kdump.cluster.metadata_refusals import refusals, refused_text
 
-    refused = [each for each in refusals(metadata, release) if each.offset not in newer]
-    return [(each, refused_text(each, metadata)) for each in refused[:1]]
+    refused = [refusal for refusal in refusals(metadata, release) if refusal.offset not in newer]
+    return [(refusal, refused_text(refusal, metadata)) for refusal in refused[:1]]
 
 
 def _size(place: PartitionDirectory) -> int:
@@ -375,16 +384,16 @@ class PartitionDirectoryCheck:
                 yield from invalid_entries(target, items(target, self.options, self.totals, count=False))
 
     def _topic_id(self, log: PartitionCheck) -> Iterator[Finding]:
-        partition, known = self.partition, self.known
+        partition, context = self.partition, self.known
         name = "partition.metadata"
         target = partition.text(name)
         if target is None:
-            is_live = not known.is_copy and not partition.state and partition.topic != METADATA_TOPIC
+            is_live = not context.is_copy and not partition.state and partition.topic != METADATA_TOPIC
             if is_live and not partition.listing_errors:
                 missing = as_target(os.path.join(partition.path, name))
-                yield from missing_topic_id(missing, known.release.release, log.reached < 0)
-        elif known.topic_id is not None:
-            yield from other_topic_id(target, items(target, self.options, self.totals, count=False), known.topic_id)
+                yield from missing_topic_id(missing, context.release.release, log.reached < 0)
+        elif context.topic_id is not None:
+            yield from other_topic_id(target, items(target, self.options, self.totals, count=False), context.topic_id)
 
     def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
         log_end = self._log_end(log)

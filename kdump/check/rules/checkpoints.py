@@ -52,9 +52,9 @@ CHECKPOINT_BEYOND_LOG = Code(
 )
 
 
-def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
+def beyond_log(context: PartitionContext, log_end: int) -> Iterator[Finding]:
     """Yield findings for checkpoints of a partition above its log end offset."""
-    for name, noted in known.checkpoints.items():
+    for name, noted in context.checkpoints.items():
         if noted.offset <= log_end:
             continue
         start = name == "log-start-offset"
@@ -62,13 +62,13 @@ def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
         consequence = "at startup the broker deletes every segment of the log: back it up first" if start else None
         if name == "replication-offset":
             gone = f"offsets {log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
-            consequence = f"{gone}; the broker continues from the log's own end; {who_has_it(known.replicas)}"
+            consequence = f"{gone}; the broker continues from the log's own end; {who_has_it(context.replicas)}"
         if name == CLEANER:
             consequence = (
                 "the cleaner starts again at the log start offset: it reads the log once more; nothing is lost"
             )
         yield CHECKPOINT_BEYOND_LOG.finding(
-            noted.target._replace(topic=known.topic, partition=known.partition),
+            noted.target._replace(topic=context.topic, partition=context.partition),
             message=message,
             position=noted.position,
             size=noted.size,

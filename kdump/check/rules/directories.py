@@ -172,17 +172,17 @@ def misnamed(target: Target) -> Iterator[Finding]:
     name = os.path.basename(target.path)
     if not name.endswith(PARSED):
         return
-    text = name.partition(".")[0]
-    offset = parse_long(text)
+    stem = name.partition(".")[0]
+    offset = parse_long(stem)
     if offset is None:
         follows = (
-            f'the broker exits at startup with a NumberFormatException (For input string: "{text}"): move the file out '
+            f'the broker exits at startup with a NumberFormatException (For input string: "{stem}"): move the file out '
             "of the directory"
         )
         yield FILE_UNKNOWN.finding(
             target, message=f"{name}: the name does not start with an offset", severity=ERROR, consequence=follows
         )
-    elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
+    elif name.endswith(".log") and stem != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
         follows = (
             f"at startup the broker creates an empty {padded}.log; consumers receive nothing from this file, and "
             "records of other segments from that offset on may be lost"

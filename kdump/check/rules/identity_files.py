@@ -107,11 +107,11 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
             yield newer_release(target, newer)
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
-        known = [str(each) for each in at_most(release.line).files["FileQuorumStateStore"].each]
+        versions = [str(each) for each in at_most(release.line).files["FileQuorumStateStore"].each]
         if newer := newer_version(target.kind, parse_int(version)):
             yield newer_release(target, newer)
-        elif version not in known:
-            yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(known))
+        elif version not in versions:
+            yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(versions))
         elif parse_int(values.get("leaderEpoch")) is None:
             yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
@@ -123,9 +123,9 @@ def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelea
         yield newer_release(target, newer)
         return
     versions = newest().files["MetaProperties"].each
-    known = versions[:1] if META_VERSION_0.applies(release) else versions[META_VERSION_1.applies(release) :]
-    if version not in known or (text is None and "broker.id" not in values):  # without it, the version is 0
-        yield _found(META_PROPERTIES_INVALID, target, "version", text, " or ".join(map(str, known)))
+    possible = versions[:1] if META_VERSION_0.applies(release) else versions[META_VERSION_1.applies(release) :]
+    if version not in possible or (text is None and "broker.id" not in values):  # without it, the version is 0
+        yield _found(META_PROPERTIES_INVALID, target, "version", text, " or ".join(map(str, possible)))
         return
     node = "node.id" if version else "broker.id"
     for name in (node, "cluster.id") if version else (node,):

@@ -79,7 +79,9 @@ INCOMPLETE = (
 or as far as it goes."""
 
 
-def kraft_snapshot(target: Target, known: PartitionContext, options: Options, totals: CheckTotals) -> Iterator[Finding]:
+def kraft_snapshot(
+    target: Target, context: PartitionContext, options: Options, totals: CheckTotals
+) -> Iterator[Finding]:
     """Yield findings for a metadata snapshot: invalid batches, or a first record that is not the header or a last one
     that is not the footer."""
     try:
@@ -88,7 +90,7 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
         totals.add_unreadable(error)
         return
     totals.count_file(window.source.size)
-    part = SegmentContext(SegmentFiles("", 0, target), target, False, False, known.now, window.source.size)
+    part = SegmentContext(SegmentFiles("", 0, target), target, False, False, context.now, window.source.size)
     batches = _Batches(part, window, totals)
     try:
         yield from walk(partial(regions, window, limits=options.limits), [batches])

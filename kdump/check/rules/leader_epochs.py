@@ -76,11 +76,11 @@ class LeaderEpochRule(Observer):
 
     saved_fields = {"last": NUMBER, "unlisted": NUMBER}
 
-    def __init__(self, known: PartitionContext) -> None:
-        entries = known.epochs or ()
+    def __init__(self, context: PartitionContext) -> None:
+        entries = context.epochs or ()
         number = first_falling(entries)
         self.falling = None if number is None else entries[number]
-        self.known = known
+        self.known = context
         self.starts = [] if self.falling else [entry.startOffset for entry in entries]
         self.epochs = [entry.epoch for entry in entries]
         self.last = -1

@@ -84,8 +84,8 @@ def missing_from(
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
     for key in lost:
         yield _missing(key, noted, directory, missing.blocked.get(key))
-    for name, each in noted.items():
-        stale = [key for key in each if key not in here and key not in lost]
+    for name, evidence in noted.items():
+        stale = [key for key in evidence if key not in here and key not in lost]
         if stale:
             yield absent_partitions(directory.files[f"{name}-checkpoint"], [name_of(key) for key in stale])
     if missing.never:

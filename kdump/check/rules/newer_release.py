@@ -55,8 +55,8 @@ class CoordinatorRecordRule(Observer):
         self.limits = limits
         values = by_api_key(self.folder, "coordinator-value")
         keys = by_api_key(self.folder, "coordinator-key")
-        known = (values[number].valid.highest if number in values else LARGEST for number in range(max(keys) + 1))
-        self._highest = array("q", known)
+        highest = (values[number].valid.highest if number in values else LARGEST for number in range(max(keys) + 1))
+        self._highest = array("q", highest)
         """The highest known version of the value by type of key."""
         self._reported: set[tuple[int, int]] = set()
         """Types of keys and versions of values that have been reported; version -1 for a newer type."""

@@ -180,9 +180,9 @@ class IndexRule(Observer):
     codes: dict[str, Code]
     """By what is wrong with an index (kafka/index_judge.py), except ZEROS."""
 
-    def __init__(self, read: ReadRuns, known: PartitionContext) -> None:
+    def __init__(self, read: ReadRuns, context: PartitionContext) -> None:
         self.read = read
-        self.known = known
+        self.known = context
         self.target: Target | None = None
         self.is_empty = False
         """Whether the segment is the last one, and has no bytes."""

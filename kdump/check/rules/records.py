@@ -257,15 +257,15 @@ MARKERS = ("COMMIT", "ABORT")
 Make = Callable[..., Finding]
 
 
-def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Iterator[Finding]:
+def findings(part: SegmentContext, context: PartitionContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for the header and records of a valid batch, reading it once. Includes all problems noted in the
     batch: before decoding, a valid batch has none."""
     target = part.target
-    limit = known.max_message_bytes
+    limit = context.max_message_bytes
     if limit is not None and batch.size > limit:
         message = f"{plain_count(batch.size, 'byte')}, but max.message.bytes is {limit}"
         yield _found(target, batch, SIZE_OVER_LIMIT, message=message, expected=limit)
-    keyed = bool(known.compacted)
+    keyed = bool(context.compacted)
     if batch.known_records is not None:
         yield from _stored(target, batch, batch.known_records, keyed=keyed)
     else:
@@ -278,21 +278,21 @@ def verdict(target: Target, batch: Batch, *, keyed: bool) -> RecordVerdict:
     """Return what `findings` finds in the records of a valid batch, apart from limits. `keyed`: a null key is a
     finding."""
     findings = tuple(
-        StoredFinding(*(getattr(each, name) for name in StoredFinding._fields))
-        for each in _decoded(target, batch, keyed=keyed)
+        StoredFinding(*(getattr(finding, name) for name in StoredFinding._fields))
+        for finding in _decoded(target, batch, keyed=keyed)
     )
     return RecordVerdict(findings, tuple(batch.problems), None)
 
 
-def _stored(target: Target, batch: Batch, known: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
+def _stored(target: Target, batch: Batch, record_verdict: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
     """Yield the findings of a verdict, and note its problems in the batch."""
-    for problem in known.problems:
+    for problem in record_verdict.problems:
         batch.note(problem)
-    for each in known.findings:
-        code = CODES.get(each.code)
-        if code is None or each.severity not in SEVERITIES or (code is NULL_KEY_COMPACTED and not keyed):
+    for stored in record_verdict.findings:
+        code = CODES.get(stored.code)
+        if code is None or stored.severity not in SEVERITIES or (code is NULL_KEY_COMPACTED and not keyed):
             continue
-        values = each._asdict()
+        values = stored._asdict()
         del values["code"]
         yield code.finding(target, next_offset=next_offset(batch), **values)
 
@@ -308,9 +308,9 @@ def _decoded(target: Target, batch: Batch, *, keyed: bool) -> Iterator[Finding]:
 
 
 def _found(target: Target, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
-    at = first_offset(batch) if offset is None else offset
+    first = first_offset(batch) if offset is None else offset
     after = next_offset(batch)
-    return code.finding(target, position=batch.position, size=batch.size, offset=at, next_offset=after, **more)
+    return code.finding(target, position=batch.position, size=batch.size, offset=first, next_offset=after, **more)
 
 
 def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:

@@ -76,9 +76,9 @@ TRANSACTION_INVALID = Code(
 class TransactionRule(Observer):
     """Reports transactions that a batch violates, and those that are open at the end of the log."""
 
-    def __init__(self, transactions: TransactionWatcher, known: PartitionContext) -> None:
+    def __init__(self, transactions: TransactionWatcher, context: PartitionContext) -> None:
         self.transactions = transactions
-        self.known = known
+        self.known = context
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # the watcher examines batches that write outside of a transaction; markers are passed one by one
@@ -132,7 +132,7 @@ class TransactionRule(Observer):
             yield self._left_open(producer_id, running)
 
     def _left_open(self, producer_id: int, running: OngoingTxn) -> Finding:
-        known = self.known
+        context = self.known
         code, severity = TRANSACTION_OPEN, None
         records = "record" if running.records == 1 else "records"
         age = self.transactions.newest - running.timestamp if running.timestamp >= 0 else 0
@@ -144,10 +144,10 @@ class TransactionRule(Observer):
             message += "which is below the first one on this disk: the snapshot there shows that it was open"
         else:
             message += f"started at {utc(running.timestamp)}"
-        if known.is_hanging(producer_id, running.epoch):
+        if context.is_hanging(producer_id, running.epoch):
             code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"
-        if code is TRANSACTION_OPEN and age > known.transaction_timeout:
+        if code is TRANSACTION_OPEN and age > context.transaction_timeout:
             severity = WARNING
             message += f", {age // 1000} s before the newest batch"
         return code.finding(

@@ -95,9 +95,11 @@ class TxnIndexRule(Observer):
 
     saved_fields = {"first": NUMBER}
 
-    def __init__(self, transactions: TransactionWatcher, known: PartitionContext, entries: Any, begins: Begins) -> None:
+    def __init__(
+        self, transactions: TransactionWatcher, context: PartitionContext, entries: Any, begins: Begins
+    ) -> None:
         self.transactions = transactions
-        self.known = known
+        self.known = context
         self.entries = entries
         """Segment -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it
         cannot be read."""

@@ -15,8 +15,8 @@ class CompactionWatcher(Observer):
 
     saved_fields = {"compacted": FLAG}
 
-    def __init__(self, known: PartitionContext) -> None:
-        self.compacted = known.is_cleaned
+    def __init__(self, context: PartitionContext) -> None:
+        self.compacted = context.is_cleaned
 
     def batch(self, seen: BatchContext) -> None:
         self.compacted = self.compacted or (seen.is_valid and bool(cleaner_trace(seen.batch)))

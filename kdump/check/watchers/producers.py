@@ -35,9 +35,9 @@ class ProducerWatcher(Observer):
 
     saved_fields = {"state": STATE, "damages": NUMBER}
 
-    def __init__(self, known: PartitionContext, state: ProducerState[Any] | None = None) -> None:
-        self.known = known
-        self.quiet = known.internal
+    def __init__(self, context: PartitionContext, state: ProducerState[Any] | None = None) -> None:
+        self.known = context
+        self.quiet = context.internal
         self.state: ProducerState[Any] = ProducerState() if state is None else state
         self.damages = 0
         self.broken: SequenceBreak | None = None
@@ -93,8 +93,8 @@ class ProducerWatcher(Observer):
             return not chain.is_next and bool(epoch < before.highest_epoch)
         if not chain.is_next and (epoch != before.epoch or epoch != before.highest_epoch):
             return True
-        known = before.last_sequence >= 0 and before.batch_epoch == before.epoch == epoch
-        return known and heads.of(chain.first, BASE_SEQUENCE) != sequence(before.last_sequence, 1)
+        has_sequence = before.last_sequence >= 0 and before.batch_epoch == before.epoch == epoch
+        return has_sequence and heads.of(chain.first, BASE_SEQUENCE) != sequence(before.last_sequence, 1)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.broken = None

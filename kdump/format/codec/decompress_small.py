@@ -86,20 +86,20 @@ def _snappy(payload: memoryview, max_size: int) -> bytes | None:
         raw = bytes(unpack(payload))  # the library returns its own type
         return raw if len(raw) == stated else None
     blocks: list[bytes] = []
-    at, end, left = snappy.HEADER_SIZE, len(payload), max_size
-    while at + 4 < end:
-        start = at + 4
-        at = start + int.from_bytes(payload[at:start], "big", signed=True)
-        if at <= start or at > end:
+    position, end, left = snappy.HEADER_SIZE, len(payload), max_size
+    while position + 4 < end:
+        start = position + 4
+        position = start + int.from_bytes(payload[position:start], "big", signed=True)
+        if position <= start or position > end:
             return None
-        block = payload[start:at]
+        block = payload[start:position]
         size = snappy.stated_length(block, len(block), start, left, max_size)
         piece = unpack(block)
         if len(piece) != size:
             return None
         left -= size
         blocks.append(piece)
-    return b"".join(blocks) if at == end else None
+    return b"".join(blocks) if position == end else None
 
 
 def _lz4(payload: memoryview, max_size: int) -> bytes | None:
@@ -111,18 +111,18 @@ def _lz4(payload: memoryview, max_size: int) -> bytes | None:
     unpack: Callable[..., bytes] = library("lz4.block", "lz4", lz4.STRUCT).decompress
     largest = lz4.largest_block(descriptor)
     blocks: list[bytes] = []
-    at, end, left = 7, len(payload), max_size
-    while at + 4 <= end:
-        word = int.from_bytes(payload[at : at + 4], "little")
+    position, end, left = 7, len(payload), max_size
+    while position + 4 <= end:
+        word = int.from_bytes(payload[position : position + 4], "little")
         size = word & ~lz4.STORED
         if size == 0:
-            block_end = at + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
+            block_end = position + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
             return b"".join(blocks) if block_end <= end else None
-        start = at + 4
-        at = start + size
-        if size > largest or at > end or left < 0:
+        start = position + 4
+        position = start + size
+        if size > largest or position > end or left < 0:
             return None
-        block = payload[start:at]
+        block = payload[start:position]
         piece = bytes(block) if word & lz4.STORED else unpack(block, uncompressed_size=largest)
         left -= len(piece)
         blocks.append(piece)
@@ -138,26 +138,26 @@ def _zstd(payload: memoryview, max_size: int) -> bytes | None:
     descriptor = payload[4]
     if bytes(payload[:4]) != b"\x28\xb5\x2f\xfd" or descriptor & 0x0B:  # unused and reserved bits, a dictionary
         return None
-    at = 5 + zstd.header_size(descriptor)
+    position = 5 + zstd.header_size(descriptor)
     if not descriptor & zstd.SINGLE_SEGMENT and payload[5] >> 3 > 16:  # a window of 128 MiB or more
         return None
-    content_size = zstd.stated_size(descriptor, bytes(payload[:at]))
+    content_size = zstd.stated_size(descriptor, bytes(payload[:position]))
     end = len(payload) - (4 if descriptor & zstd.CHECKSUM else 0)
     last = blocks = 0
     while not last:
-        number = int.from_bytes(payload[at : at + 3], "little")
+        number = int.from_bytes(payload[position : position + 3], "little")
         last, kind, size = number & 1, number >> 1 & 3, number >> 3
-        at += 3 + (1 if kind == zstd.RLE else size)
+        position += 3 + (1 if kind == zstd.RLE else size)
         blocks += 1
         is_invalid = kind == zstd.RESERVED or size > zstd.MAX_BLOCK or (kind == zstd.COMPRESSED and size == 0)
-        if is_invalid or at > end or blocks > ZSTD_BLOCKS:
+        if is_invalid or position > end or blocks > ZSTD_BLOCKS:
             return None
-    room = blocks * zstd.MAX_BLOCK if content_size is None else content_size
-    if at != end or room > max(max_size, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not room:
+    max_content = blocks * zstd.MAX_BLOCK if content_size is None else content_size
+    if position != end or max_content > max(max_size, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not max_content:
         return None
     decompressor = zstd.take()
     try:
-        return decompressor.decompress(payload, max_output_size=room)  # type: ignore[no-any-return]
+        return decompressor.decompress(payload, max_output_size=max_content)  # type: ignore[no-any-return]
     finally:
         zstd.give_back(decompressor)
 

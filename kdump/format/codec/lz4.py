@@ -45,8 +45,8 @@ def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
         if flags & BLOCK_CHECKSUM:
             stored = _read(source, 4, "blockChecksum")
             if not _block_checksum_holds(block, stored, descriptor):
-                at = source.position - 4
-                raise failed(STRUCT, "blockChecksum", at, f"block checksum 0x{stored[::-1].hex()} does not match")
+                position = source.position - 4
+                raise failed(STRUCT, "blockChecksum", position, f"block checksum 0x{stored[::-1].hex()} does not match")
         if word & STORED:
             yield bytes(block)
             continue
@@ -96,14 +96,14 @@ def _read_header(source: CompressedInput, ignore_header_checksum: bool) -> tuple
     described = bytes(head[4:])
     if flags & CONTENT_SIZE:
         described += _read(source, 8, "contentSize")
-    at = source.position
+    position = source.position
     (stored,) = _read(source, 1, "headerChecksum")
     expected = header_checksum(described)
     if stored != expected and not ignore_header_checksum:
         reason = f"header checksum 0x{stored:02x}, computed 0x{expected:02x}"
         if stored == header_checksum(bytes(head[:4]) + described):
             reason += "; it also covers the magic, as old clients wrote it, which is legal only in magic 0"
-        raise failed(STRUCT, "headerChecksum", at, reason)
+        raise failed(STRUCT, "headerChecksum", position, reason)
     return flags, bytes(head[4:])
 
 

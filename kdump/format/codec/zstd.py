@@ -90,8 +90,8 @@ def _frame(source: CompressedInput, magic: bytes, decompressor: Any, error: type
             piece: bytes = stream.decompress(data)
         except error as problem:
             # For a block, the library's message depends on the state of its buffers.
-            text = str(problem).partition("error: ")[2] if field != "block" else "the block is damaged"
-            raise failed(STRUCT, field, position, text or str(problem)) from None
+            reason = str(problem).partition("error: ")[2] if field != "block" else "the block is damaged"
+            raise failed(STRUCT, field, position, reason or str(problem)) from None
         return piece
 
     start = source.position

@@ -301,7 +301,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         recordsPerSecond=None if seconds is None else round((stats.dataRecords - stats.untimed) / seconds, 3),
         bytesPerSecond=None if seconds is None else round(stats.batchBytes / seconds, 3),
         peak=None if peak is None else FullestBucket(peak[0], width, peak[1]),
-        times=TimeBuckets(width, [TimeBucket(*each) for each in stats.over_time]),
+        times=TimeBuckets(width, [TimeBucket(*bucket) for bucket in stats.over_time]),
         late=Lateness(
             records=stats.lateRecords,
             most=stats.latest,
@@ -353,15 +353,15 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
             mostAt=_at(stats.extremes.get(LONGEST_VALUE)),
             histogram=size_classes(stats.valueSizes),
         ),
-        topKeys=TopKeys(stats.keys.error, [_key(stats, each) for each in stats.keys.top(limit)]),
+        topKeys=TopKeys(stats.keys.error, [_key(stats, frequent) for frequent in stats.keys.top(limit)]),
         topProducers=TopProducers(
             stats.producers.error,
-            [_producer(stats, each) for each in stats.producers.top(limit)],
+            [_producer(stats, frequent) for frequent in stats.producers.top(limit)],
         ),
         damage=stats.missed,
         damagedPlaces=stats.damaged,
         paddingBytes=stats.padding,
-        unread=[text for text in stats.unread if not is_gone(text)],
+        unread=[reason for reason in stats.unread if not is_gone(reason)],
     )
     unknown: dict[str, Any] = dict.fromkeys(KEYS_OF_RECORDS if stats.unknown else ("topKeys",) if stats.keyless else ())
     return answer_object(answer._replace(**unknown))
@@ -386,22 +386,22 @@ def split_key(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, boo
     return topic, item, len(item), False
 
 
-def _key(stats: Stats, each: FrequentItem) -> TopKey:
-    topic, key, size, is_cut = split_key(stats, each.item)
-    text: Object = {}
-    put_bytes(text, "key", key)
+def _key(stats: Stats, frequent: FrequentItem) -> TopKey:
+    topic, key, size, is_cut = split_key(stats, frequent.item)
+    shown: Object = {}
+    put_bytes(shown, "key", key)
     return TopKey(
         topic=topic,
-        key=text["key"],
-        keyEncoding=text.get("keyEncoding"),
+        key=shown["key"],
+        keyEncoding=shown.get("keyEncoding"),
         isCut=is_cut or None,
         keySize=size,
-        records=each.times,
-        recordsAtMost=each.times + stats.keys.error,
-        bytes=each.weight,
+        records=frequent.times,
+        recordsAtMost=frequent.times + stats.keys.error,
+        bytes=frequent.weight,
     )
 
 
-def _producer(stats: Stats, each: FrequentItem) -> TopProducer:
-    assert isinstance(each.item, int)
-    return TopProducer(each.item, each.times, each.times + stats.producers.error, each.weight)
+def _producer(stats: Stats, frequent: FrequentItem) -> TopProducer:
+    assert isinstance(frequent.item, int)
+    return TopProducer(frequent.item, frequent.times, frequent.times + stats.producers.error, frequent.weight)

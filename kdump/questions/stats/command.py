@@ -119,8 +119,8 @@ class StatsCommand:
         return self.chosen(facts.topic)
 
     def _found(self, stats: Stats) -> None:
-        for text in stats.unread:
-            report_unreadable(SourceError(text))
+        for reason in stats.unread:
+            report_unreadable(SourceError(reason))
         if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
         self.sink.add(StatsPart(stats))

@@ -24,7 +24,10 @@ def sums_row(stats: Stats, before: int) -> dict[str, Any]:
     return {
         "before": before,
         **{name: list(getattr(stats, name)) for name in COUNTS},
-        "extremes": [[which, at.offset, at.place.position, at.place.size] for which, at in stats.extremes.items()],
+        "extremes": [
+            [which, location.offset, location.place.position, location.place.size]
+            for which, location in stats.extremes.items()
+        ],
         "times": [stats.moments.step, [[bucket, *counts] for bucket, counts in stats.moments.counts.items()]],
         "unpackedBytes": {name: codec.unpackedBytes for name, codec in stats.codecs.items()},
         "timestampTypes": stats.timestampTypes,
@@ -49,7 +52,7 @@ def sums_of(row: Any, path: str) -> Stats:
     stats = Stats(path, partitions=0)
     try:
         for name in COUNTS:
-            numbers = array("q", (integer(each, LONG_MIN, LONG_MAX) for each in row[name]))
+            numbers = array("q", (integer(number, LONG_MIN, LONG_MAX) for number in row[name]))
             if len(numbers) != len(getattr(stats, name)):
                 raise ValueError(f"{len(numbers)} numbers in {name}")
             setattr(stats, name, numbers)

@@ -33,12 +33,12 @@ MARGIN = 30
 """Columns of a histogram before its bars."""
 
 
-def _median(counts: array[int], maximum: int, text: Callable[[int], str]) -> str:
+def _median(counts: array[int], maximum: int, show: Callable[[int], str]) -> str:
     """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `maximum`."""
     size_class = median(counts)
     if size_class is None:
         return "median unknown"
-    low, high = text(size_class.first), text(maximum if size_class.last is None else min(size_class.last, maximum))
+    low, high = show(size_class.first), show(maximum if size_class.last is None else min(size_class.last, maximum))
     return f"median {low}" if low == high else f"median {low} to {high}"
 
 
@@ -82,9 +82,9 @@ class StatsReport(Sink[StatsPart]):
         elif self._count == 1:
             self._first = stats
         else:
-            for each in (self._first, stats):
-                if each is not None:
-                    self._rows.add(each, "bad" if each.damaged else "")
+            for statistics in (self._first, stats):
+                if statistics is not None:
+                    self._rows.add(statistics, "bad" if statistics.damaged else "")
             self._first = None
 
     def tick(self) -> None:
@@ -152,9 +152,9 @@ class StatsReport(Sink[StatsPart]):
     def remarks(self, stats: Stats) -> None:
         """Write what the numbers do not include, and notes."""
         lines = [
-            f"not counted: {count_text(each.place.size, 'byte')}"
-            f" at byte {each.place.position} of {each.place.file}: {each.reason}"
-            for each in stats.missed[: None if self.full else MAX_SHOWN]
+            f"not counted: {count_text(skipped.place.size, 'byte')}"
+            f" at byte {skipped.place.position} of {skipped.place.file}: {skipped.reason}"
+            for skipped in stats.missed[: None if self.full else MAX_SHOWN]
         ]
         left = stats.damaged - len(lines)
         if left > 0:
@@ -164,7 +164,7 @@ class StatsReport(Sink[StatsPart]):
         lines += [f"note: {note}" for note in stats.notes[: None if self.full else MAX_SHOWN]]
         if len(stats.notes) > MAX_SHOWN and not self.full:
             lines.append(f"note: {len(stats.notes) - MAX_SHOWN:,} more (--full)")
-        lines += [f"not read: {text}" for text in stats.unread]
+        lines += [f"not read: {reason}" for reason in stats.unread]
         if lines:
             self._line("")
         for line in lines:
@@ -205,12 +205,12 @@ class StatsReport(Sink[StatsPart]):
         if set(stats.formats) - {2}:
             self._pair("formats", f"{formats} batches")
         if stats.transactionalBatches:
-            text = (
+            summary = (
                 f"{count_text(stats.transactionalRecords, 'record')}"
                 f" in {count_text(stats.transactionalBatches, 'batch', 'batches')}"
             )
             self._pair(
-                "transactions", f"{text}, {count_text(stats.controlBatches, 'control batch', 'control batches')}"
+                "transactions", f"{summary}, {count_text(stats.controlBatches, 'control batch', 'control batches')}"
             )
 
     def _times(self, stats: Stats) -> None:
@@ -253,10 +253,10 @@ class StatsReport(Sink[StatsPart]):
             return
         self._head("compression")
         for name, codec in codecs_of(stats):
-            text = f"{count_text(codec.batches, 'batch', 'batches')}, {size_text(codec.storedBytes)}"
+            line = f"{count_text(codec.batches, 'batch', 'batches')}, {size_text(codec.storedBytes)}"
             if name != "none" and codec.ratio is not None and not stats.unknown:
-                text += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
-            self._pair(name, text)
+                line += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
+            self._pair(name, line)
 
     def _bytes(self, stats: Stats) -> None:
         """Write how the decompressed bytes of records are divided among keys, values, headers and framing."""
@@ -274,9 +274,9 @@ class StatsReport(Sink[StatsPart]):
             return []
         keyed = stats.dataRecords - stats.nullKeys
         lines = [f"{share(stats.nullKeys, stats.dataRecords)} are null ({stats.nullKeys:,})"] if stats.nullKeys else []
-        at = self._at(stats, stats.extremes.get(LONGEST_KEY))
+        location = self._at(stats, stats.extremes.get(LONGEST_KEY))
         if keyed:
-            lines.append(f"{average(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{at}")
+            lines.append(f"{average(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{location}")
         return lines
 
     def _of_values(self, stats: Stats) -> list[str]:
@@ -285,9 +285,11 @@ class StatsReport(Sink[StatsPart]):
         valued = stats.dataRecords - stats.tombstones
         dead = f"{share(stats.tombstones, stats.dataRecords)} are null: tombstones ({stats.tombstones:,})"
         lines = [dead] if stats.tombstones else []
-        at = self._at(stats, stats.extremes.get(LONGEST_VALUE))
+        location = self._at(stats, stats.extremes.get(LONGEST_VALUE))
         if valued:
-            lines.append(f"{average(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{at}")
+            lines.append(
+                f"{average(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{location}"
+            )
         return lines
 
     def _sizes(self, name: str, counts: array[int], records: int, lines: list[str]) -> None:
@@ -303,10 +305,10 @@ class StatsReport(Sink[StatsPart]):
             return
         timed = stats.dataRecords - stats.untimed
         self._head("lateness", "by how much a record is older than an earlier one")
-        at = self._at(stats, stats.extremes.get(LATEST))
+        location = self._at(stats, stats.extremes.get(LATEST))
         self._text(
             f"{count_text(stats.lateRecords, 'record')} are older, {share(stats.lateRecords, timed)}; the latest by"
-            f" {duration_text(stats.latest)}{at}"
+            f" {duration_text(stats.latest)}{location}"
         )
         self._histogram(late_classes(stats.late), _late_range)
 
@@ -315,44 +317,46 @@ class StatsReport(Sink[StatsPart]):
             return
         self._head("top keys", _error(stats.keys))
         rows = []
-        for each in stats.keys.top(self.top):
-            topic, key, size, is_cut = split_key(stats, each.item)
-            text = bytes_text(key, None if self.full else 200) + (f"… ({plain_count(size, 'byte')})" if is_cut else "")
-            text = f"{topic}: {text}" if stats.topic is None and topic is not None else text
-            rows.append((printable(text), each.times, each.weight))
+        for frequent in stats.keys.top(self.top):
+            topic, key, size, is_cut = split_key(stats, frequent.item)
+            label = bytes_text(key, None if self.full else 200) + (f"… ({plain_count(size, 'byte')})" if is_cut else "")
+            label = f"{topic}: {label}" if stats.topic is None and topic is not None else label
+            rows.append((printable(label), frequent.times, frequent.weight))
         self._tops(rows, stats.keys)
 
     def _top_producers(self, stats: Stats) -> None:
         if not stats.producers.total:
             return
         self._head("top producers", _error(stats.producers))
-        rows = [(f"producer {each.item}", each.times, each.weight) for each in stats.producers.top(self.top)]
+        rows = [
+            (f"producer {frequent.item}", frequent.times, frequent.weight) for frequent in stats.producers.top(self.top)
+        ]
         self._tops(rows, stats.producers)
 
     def _tops(self, rows: list[tuple[str, int, int]], sketch: SpaceSaving) -> None:
-        known = [row for row in rows if row[1] > sketch.error]
-        if not known:
+        certain = [row for row in rows if row[1] > sketch.error]
+        if not certain:
             self._text("nothing stands out: every count is within the error bound")
             return
         room = self.width - 34 if not self.full else None
-        for text, count, weight in known:
+        for label, count, weight in certain:
             numbers = f"{count:>11,}  {share(count, sketch.total):>7}  {size_text(weight):>10}"
-            self._line(f"  {numbers}  {cut(text, room) if room else text}")
+            self._line(f"  {numbers}  {cut(label, room) if room else label}")
 
     # -- lines
 
     def _histogram(
         self, classes: list[SizeClass], label: Callable[[SizeClass], str], unit: str = "", more: str = ""
     ) -> None:
-        if len(classes) < 2 and not any(each.amount for each in classes):
+        if len(classes) < 2 and not any(size_class.amount for size_class in classes):
             return
-        total = sum(each.amount for each in classes)
-        maximum = max(each.amount for each in classes)
-        for place, each in enumerate(classes):
-            name = label(each)
+        total = sum(size_class.amount for size_class in classes)
+        maximum = max(size_class.amount for size_class in classes)
+        for place, size_class in enumerate(classes):
+            name = label(size_class)
             if not place and unit:
                 name += f" {unit}{'' if name == '1' else 's'}{more}"
-            self._bar(name, f"{each.amount:,}", each.amount, maximum, total)
+            self._bar(name, f"{size_class.amount:,}", size_class.amount, maximum, total)
 
     def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
         percent = share(part, total or whole)
@@ -361,20 +365,20 @@ class StatsReport(Sink[StatsPart]):
             f"  {name:<21} {amount:>11}  {percent:>7}  {self.output.paint(bar(part, whole, width), 'name')}".rstrip()
         )
 
-    def _head(self, text: str, rest: str = "") -> None:
+    def _head(self, title: str, rest: str = "") -> None:
         self._line("")
-        self._line(self.output.paint(text, "head") + (self.output.paint(f"  {rest}", "dim") if rest else ""))
+        self._line(self.output.paint(title, "head") + (self.output.paint(f"  {rest}", "dim") if rest else ""))
 
-    def _pair(self, name: str, text: str) -> None:
-        for line in self.output.wrapped(f"  {name:<12} {printable(text)}", 15):
+    def _pair(self, name: str, value: str) -> None:
+        for line in self.output.wrapped(f"  {name:<12} {printable(value)}", 15):
             self._line(line)
 
-    def _text(self, text: str) -> None:
-        for line in self.output.wrapped("  " + printable(text), 4):
+    def _text(self, paragraph: str) -> None:
+        for line in self.output.wrapped("  " + printable(paragraph), 4):
             self._line(line)
 
-    def _line(self, text: str, style: str = "") -> None:
-        self.output.line(self.output.paint(text, style) if style else text.rstrip())
+    def _line(self, line: str, style: str = "") -> None:
+        self.output.line(self.output.paint(line, style) if style else line.rstrip())
 
     def _at(self, stats: Stats, evidence: RecordLocation | None) -> str:
         """Format the location of a record: (offset 17, batch at 4096 of FILE)."""
@@ -419,14 +423,22 @@ def _mean_value(stats: Stats) -> str:
     return "" if stats.unknown else average(stats.valueBytes, stats.dataRecords - stats.tombstones)
 
 
-def _range(each: SizeClass, show: Callable[[int], str]) -> str:
-    if each.last is None:
-        return f"{show(each.first)} and more"
-    return show(each.first) if each.first == each.last else f"{show(each.first)}..{show(each.last)}"
+def _range(size_class: SizeClass, show: Callable[[int], str]) -> str:
+    if size_class.last is None:
+        return f"{show(size_class.first)} and more"
+    return (
+        show(size_class.first)
+        if size_class.first == size_class.last
+        else f"{show(size_class.first)}..{show(size_class.last)}"
+    )
 
 
-def _late_range(each: SizeClass) -> str:
-    return f"more than {duration_text(each.first - 1)}" if each.last is None else f"up to {duration_text(each.last)}"
+def _late_range(size_class: SizeClass) -> str:
+    return (
+        f"more than {duration_text(size_class.first - 1)}"
+        if size_class.last is None
+        else f"up to {duration_text(size_class.last)}"
+    )
 
 
 def _error(sketch: SpaceSaving) -> str:

@@ -145,10 +145,10 @@ class StatsReader(RegionObserver):
         try:
             if row is None or newest_before(row) != self.stats.sums[NEWEST]:
                 return
-            known = sums_of(row, target.path)
+            sums = sums_of(row, target.path)
         except DecodeError as error:
             raise damaged_bundle(target.path, error) from error
-        self.stats.merge(known)
+        self.stats.merge(sums)
         self.stats.unknown -= 1
         self.stats.keyless += 1
 
@@ -283,20 +283,20 @@ class StatsReader(RegionObserver):
             decoded = self._decoded(batch, place)
         has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
         lost = 0 if has_all else max(0, count - decoded)
-        known = decoded + lost if problem is None else None
-        self._header(place, base, last, known, attributes, header.producerId)
+        records = decoded + lost if problem is None else None
+        self._header(place, base, last, records, attributes, header.producerId)
         if decoded != header.recordCount:
             self._undecoded(batch, place, lost)
 
     def _known(self, batch: Batch, count: int) -> int:
         """Return the number of records of a batch that decode, as far as the bundle without them knows; note the
         problems of decoding in the batch. `count`: that in the header."""
-        known = batch.known_records
-        if known is None:
+        verdict = batch.known_records
+        if verdict is None:
             return count
-        for problem in known.problems:
+        for problem in verdict.problems:
             batch.note(problem)
-        return count if known.records is None else known.records
+        return count if verdict.records is None else verdict.records
 
     def _decoded(self, batch: DefaultRecordBatch, place: FilePosition) -> int:
         """Add the records of a batch; return their number."""

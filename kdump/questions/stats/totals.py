@@ -248,10 +248,10 @@ class Stats(LogCounts):
         if len(self.missed) < MAX_DAMAGE_ENTRIES:
             self.missed.append(SkippedBytes(place, reason))
 
-    def note(self, text: str) -> None:
+    def note(self, message: str) -> None:
         """Add a note; only the first MAX_DAMAGE_ENTRIES are kept."""
         if len(self.notes) < MAX_DAMAGE_ENTRIES:
-            self.notes.append(text)
+            self.notes.append(message)
 
     def merge(self, other: Stats) -> None:
         """Add the statistics of another partition. Its keys are counted with its topic."""
