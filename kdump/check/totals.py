@@ -14,15 +14,16 @@ from kdump.log.region import Batch
 
 @dataclass(kw_only=True)
 class LogCounts:
-    """Counts of what was read of logs. `batches`: also those that are not valid; `records`: those in valid batches."""
+    """Counts of what was read of logs. `batches` counts all of them, also those that are not valid."""
 
     partitions: int = 0
     files: int = 0
     bytes: int = 0
     batches: int = 0
     records: int = 0
+    """Records in valid batches."""
 
-    def add_counts(self, other: LogCounts) -> None:
+    def _add_counts(self, other: LogCounts) -> None:
         """Add the counts of other logs, and those of a subclass: all fields that are numbers, and never None."""
         for counted in fields(self):
             if counted.type == "int":
@@ -71,17 +72,17 @@ class CheckTotals(LogCounts):
         """Add an error that prevented reading a file or the rest of it."""
         self.problem(str(error))
 
-    def problem(self, reason: str) -> None:
+    def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
-        problems = self.notes if is_gone(reason) else self.unread
-        failure = same_failure(reason)
+        problems = self.notes if is_gone(text) else self.unread
+        failure = same_failure(text)
         if failure not in self._problems:
             self._problems.add(failure)
-            problems.append(reason)
+            problems.append(text)
 
-    def merge(self, other: CheckTotals) -> None:
+    def add(self, other: CheckTotals) -> None:
         """Add the totals of another check."""
-        self.add_counts(other)
+        self._add_counts(other)
         self.findings.update(other.findings)
         for reason in (*other.unread, *other.notes):
             self.problem(reason)

@@ -379,10 +379,10 @@ class StoredRun(BatchRun):
         self.has_unknown_checksum = False
         """Whether neither the records nor the checksum of one of its batches are in the bundle."""
 
-    def batch(self, start: int) -> DefaultRecordBatch:
-        found = super().batch(start)
-        if self.missing is not None and start not in self.complete:
-            found.window = self.missing  # type: ignore[assignment]
+    def batch(self, at: int) -> DefaultRecordBatch:
+        batch = super().batch(at)
+        if self.missing is not None and at not in self.complete:
+            batch.window = self.missing  # type: ignore[assignment]
         if self.verdicts is not None:
-            found.known_records = self.verdicts.on(found.position)
-        return found
+            batch.known_records = self.verdicts.on(batch.position)
+        return batch

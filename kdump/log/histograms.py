@@ -90,11 +90,11 @@ class Histogram:
         self.step = 0
         self.width = widths(0)
 
-    def add(self, number: int, amount: int, *others: int) -> None:
+    def add(self, at: int, amount: int, *others: int) -> None:
         """Add amounts at one number. Called for millions of records, with one."""
-        held = self.counts.get(number // self.width)
+        held = self.counts.get(at // self.width)
         if held is None:
-            self.counts[number // self.width] = [amount, *others]
+            self.counts[at // self.width] = [amount, *others]
             while len(self.counts) > self.max_buckets:
                 self.widen()
             return

@@ -282,19 +282,19 @@ class BatchRun(Region):
             yield batch
             start += batch.size
 
-    def batch(self, start: int) -> DefaultRecordBatch:
+    def batch(self, at: int) -> DefaultRecordBatch:
         """Return the batch that begins at buffer[at]."""
         shift = self.position - self.start
-        header = v2.BATCH_HEADER.read(self.buffer, start)
+        header = v2.BATCH_HEADER.read(self.buffer, at)
         held: Any = BufferWindow(self.buffer, shift)  # has all of a Window that reading a batch needs
-        batch = DefaultRecordBatch(held, start + shift, header.size, self.limits, header)
+        batch = DefaultRecordBatch(held, at + shift, header.size, self.limits, header)
         if self.checked:
             batch._computed = header.crc
         return batch
 
-    def checksum_matches(self, start: int, end: int) -> bool:
+    def checksum_matches(self, at: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
-        return self.checked or checksum_holds(self.buffer, start, end)
+        return self.checked or checksum_holds(self.buffer, at, end)
 
 
 class StoredFinding(NamedTuple):

@@ -179,7 +179,7 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
                     yield unit, _run(unit, totals)
                     continue
                 held, path, counted = result_of(futures.pop(number), counter, unit.options)
-                totals.merge(counted)
+                totals.add(counted)
                 yield unit, _findings(held, path)
         except BaseException:
             stop_workers(pool)

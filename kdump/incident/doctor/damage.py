@@ -153,7 +153,7 @@ class DamageExamination:
             if self._check(newest, self.on, name=unit.name, totals=totals):
                 self._newest[unit.name] = totals
             else:
-                self.totals.merge(totals)
+                self.totals.add(totals)
 
     def _thoroughly(self, units: list[CheckUnit]) -> None:
         for unit in units:
@@ -285,7 +285,7 @@ class DamageExamination:
     def _answer(self, parts: int) -> None:
         question = self.on.question
         for totals in self._newest.values():
-            self.totals.merge(totals)
+            self.totals.add(totals)
         for unread in self.totals.unread:
             self.on.unread(unread)
         question.partitions = parts - len(self._left)

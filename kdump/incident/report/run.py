@@ -114,13 +114,13 @@ class _Gather:
 
     def add(self, facts: PartitionFacts, totals: CheckTotals) -> None:
         made = self.made
-        made.totals.merge(totals)
+        made.totals.add(totals)
         made.totals.findings.update(facts.severities)
         if not facts.segmentCount:
             made.others.append(facts)
             return
         made.untimed += facts.untimed
-        made.stats.merge(facts.stats)
+        made.stats.add(facts.stats)
         topic = facts.topic or facts.name
         self.series.setdefault(topic, by_time()).merge(facts.time)
         self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes

@@ -124,7 +124,7 @@ class StatsCommand:
         if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
         self.sink.add(StatsPart(stats))
-        self.total.merge(stats)
+        self.total.add(stats)
 
     def _end(self) -> None:
         count = self.total.partitions

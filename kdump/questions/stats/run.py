@@ -148,7 +148,7 @@ class StatsReader(RegionObserver):
             sums = sums_of(row, target.path)
         except DecodeError as error:
             raise damaged_bundle(target.path, error) from error
-        self.stats.merge(sums)
+        self.stats.add(sums)
         self.stats.unknown -= 1
         self.stats.keyless += 1
 

@@ -248,14 +248,14 @@ class Stats(LogCounts):
         if len(self.missed) < MAX_DAMAGE_ENTRIES:
             self.missed.append(SkippedBytes(place, reason))
 
-    def note(self, message: str) -> None:
+    def note(self, text: str) -> None:
         """Add a note; only the first MAX_DAMAGE_ENTRIES are kept."""
         if len(self.notes) < MAX_DAMAGE_ENTRIES:
-            self.notes.append(message)
+            self.notes.append(text)
 
-    def merge(self, other: Stats) -> None:
+    def add(self, other: Stats) -> None:
         """Add the statistics of another partition. Its keys are counted with its topic."""
-        self.add_counts(other)
+        self._add_counts(other)
         for name, codec in other.codecs.items():
             own = self.codecs.setdefault(name, Codec())
             own.batches += codec.batches

@@ -354,7 +354,7 @@ def compared(path: Path, **options: Any) -> None:
     assert sum(records for _, time in made.series for _, (_, records) in time) + made.untimed == made.stats.records
     total = Stats("", partitions=0)
     for each in stats.values():
-        total.merge(each)
+        total.add(each)
     assert made.stats.keys.top(50) == total.keys.top(50)
     assert made.stats.producers.top(50) == total.producers.top(50)
     for each in made.partitions:
