@@ -148,7 +148,7 @@ class StrayBatchPlacement:
         self.reader.on_lost(self.reader, lost)
 
     def _touches(self, number: int, following: int) -> bool:
-        """Return True if its neighbors in the chain, before and at index `following`, are adjacent to it in the file."""
+        """Return True if its neighbors in the chain, before it and at `following`, are adjacent to it in the file."""
         index = self.index
         before, after = number - 1, number + 1
         start, end = index.positions[number], index.positions[number] + index.sizes[number]
