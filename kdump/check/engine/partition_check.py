@@ -238,7 +238,10 @@ class PartitionCheck(Resumable, RegionObserver):
         self._part, self._source, self._damage = part, source, None
         self._runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
         self.depth = Depth.CHECKSUMS if all(observer.accepts_runs for observer in observers) else Depth.BATCHES
-        yield from walk(partial(self._regions, part, window), [self, *self.in_the_same_walk], self.options)
+        try:
+            yield from walk(partial(self._regions, part, window), [self, *self.in_the_same_walk], self.options)
+        finally:
+            del self._runs  # its observers may refer to this check, which is to be freed at once
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
