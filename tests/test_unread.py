@@ -141,6 +141,8 @@ def complaints(form: str, disk: Path, healthy: Answer, answer: Answer, is_text: 
         yield f"first line: {answer.first}"
     if answer.status != (1 if form == "salvage" else 2):
         yield f"exit status {answer.status}"
+    if "checked everything:" in answer.stdout:
+        yield f"last line: {answer.stdout}"
     if "damage found" in answer.stderr and "damage found" not in healthy.stderr:
         yield f"damage: {answer.stderr}"
 

@@ -187,6 +187,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
             self._text(f"{plain_count(totals.known, 'finding')} in the baseline are not shown", "dim")
+        families += ", as far as it could be read" if totals.unread else ""
         families += ", as far as it is in the bundle" if totals.not_in_bundle else ""
         self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
