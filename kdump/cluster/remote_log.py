@@ -14,6 +14,7 @@ from typing import Any
 
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.io.errors import reason
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.served_files import segments_in
@@ -77,7 +78,7 @@ def read_remote_log(
         try:
             segments = segments_in(directory)
         except OSError as error:
-            note(f"{directory}: {error.strerror}")
+            note(f"{directory}: {reason(error, directory)}")
             continue
         for name in segments:
             for record in read_records(os.path.join(directory, name), note, Run(bounded(limits))):

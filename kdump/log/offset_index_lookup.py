@@ -19,7 +19,7 @@ from kdump.format.batch_formats import FORMATS
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import SourceError, is_missing
+from kdump.io.errors import SourceError, is_missing, reason
 from kdump.io.file_system import tree_at
 from kdump.io.run import Limits
 from kdump.io.source import FileSource, Source, open_source
@@ -156,7 +156,7 @@ def _opened(path: str) -> FileSource:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if not is_missing(error):
-            note(path, f"{path}: {error.strerror}")
+            note(path, f"{path}: {reason(error, path)}")
         raise
     return FileSource(path, fd)
 

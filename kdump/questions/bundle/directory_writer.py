@@ -17,7 +17,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame, Writable
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeWriter, fits
-from kdump.io.errors import SourceError, is_only_noted
+from kdump.io.errors import SourceError, is_only_noted, reason
 from kdump.io.hash_key import HashKey
 from kdump.io.run import Limits, Run
 from kdump.io.source import Source
@@ -186,7 +186,7 @@ class DirectoryWriter:
                         yield entry.name, self._renamed(_stored(entry))
         except OSError as error:
             self.error = error.strerror
-            self.unread += [] if is_only_noted(error, self.path) else [f"{self.path}: {error.strerror}"]
+            self.unread += [] if is_only_noted(error, self.path) else [f"{self.path}: {reason(error, self.path)}"]
 
     def _files(self) -> Iterator[tuple[str, StoredFile]]:
         """Yield the files as they were listed, each with its name on the disk."""

@@ -14,7 +14,7 @@ from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
 from kdump.io.command_line_paths import missing
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reason
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.bundle_manifest import FORMAT
 from kdump.log.bundle_names import MANIFEST, container_name, is_bundle
@@ -215,7 +215,7 @@ class _BundleWriter:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self._run.unreadable(SourceError(f"{path}: {error.strerror}"))
+                self._run.unreadable(SourceError(f"{path}: {reason(error, path)}"))
                 continue
             identity = status.st_dev, status.st_ino
             links += bool(inside) and os.path.islink(path)

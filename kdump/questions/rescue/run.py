@@ -17,7 +17,7 @@ from kdump.format.known_releases import Line, at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
-from kdump.io.errors import SourceError, Unread, raise_error
+from kdump.io.errors import SourceError, Unread, raise_error, reason
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.config_def import config_exception
 from kdump.kafka.quorum_state import complete_quorum
@@ -134,7 +134,7 @@ class CopyRescuer(Rescuer):
         try:
             self.files = metadata_files(folder)
         except OSError as error:
-            raise SourceError(f"{folder}: {error.strerror}") from error
+            raise SourceError(f"{folder}: {reason(error, folder)}") from error
         used = self.histories.used
         image = self._first_replay()
         try:

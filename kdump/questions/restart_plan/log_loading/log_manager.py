@@ -27,7 +27,7 @@ from kdump.cluster.missing_partitions import (
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.io import file_system
 from kdump.io.directory_listing import items
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reason
 from kdump.io.run import Run
 from kdump.io.source import Identity
 from kdump.io.work_progress import WorkProgress
@@ -218,7 +218,7 @@ class LogManager:
             listed = items(directory.path) if self.rights.can(directory.path, READ) else []
             entries = sorted(listed, key=lambda item: natural(item.name))
         except OSError as error:
-            directory.unread.append(f"{directory.path}: {error.strerror}")
+            directory.unread.append(f"{directory.path}: {reason(error, directory.path)}")
             return
         for item in entries:
             if not item.is_directory or item.name == CLEAN_MARK:  # deleted by now
@@ -350,7 +350,7 @@ class LogManager:
         except SourceError as error:
             plan.unread.append(str(error))
         except OSError as error:
-            plan.unread.append(f"{error.filename or plan.path}: {error.strerror}")
+            plan.unread.append(f"{error.filename or plan.path}: {reason(error, error.filename or plan.path)}")
 
     def _after(self, plan: PartitionPlan, directory: DirectoryPlan) -> None:
         """Handle a loaded log as loadLog does. Raises StartupFailed, KafkaError, SourceError."""

@@ -22,7 +22,7 @@ from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.cluster.disks import Disks
 from kdump.format.numbers import LONG_MAX
 from kdump.io import file_system
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reason
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.checkpoint_file import BadLine, offsets
 from kdump.kafka.log_segment import first_unflushed
@@ -122,7 +122,7 @@ def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:
         except FileNotFoundError:  # deleted in the meantime
             continue
         except OSError as error:
-            work.unread.append(f"{error.filename or inside}: {error.strerror}")
+            work.unread.append(f"{error.filename or inside}: {reason(error, error.filename or inside)}")
         run.begin(inside)
     return work
 
