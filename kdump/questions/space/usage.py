@@ -229,7 +229,9 @@ def _entries(
                     continue
                 try:
                     status, is_directory = entry.stat(), entry.is_dir()
-                except OSError:
+                except OSError as error:
+                    if not is_missing(error):
+                        raise
                     continue
                 files = _of_status(status, is_directory=is_directory)
                 if is_directory:
@@ -247,7 +249,10 @@ def _below(directory: str, run: Run) -> Iterator[Files]:
         for name in (*names, *here):
             try:
                 status = file_system.stat(os.path.join(path, name), follow=False)
-            except OSError:
+            except OSError as error:
+                if not is_missing(error):
+                    run.unreadable(SourceError(listing_error(error, path)))
+                    break
                 continue
             yield _of_status(status, is_directory=name not in here)
 
