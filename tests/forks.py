@@ -51,13 +51,16 @@ def become_kdump(*arguments: str) -> NoReturn:
 
 
 def in_terminal(*arguments: object, columns: int = 80, environment: dict[str, str] | None = None) -> str:
-    """Return what a command of kdump writes to a terminal of that width."""
+    """Return what a command of kdump writes to a terminal of that width, without progress, however slow it is."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         for name in ("NO_COLOR", "COLUMNS", "LINES"):
             os.environ.pop(name, None)
         os.environ.update({"TERM": "xterm-256color", **(environment or {})})
+        from kdump.render import progress
+
+        progress.PATIENCE = float("inf")
         become_kdump(*map(str, arguments))
     parts = []
     with suppress(OSError):  # the other end is closed

@@ -152,8 +152,9 @@ def test_registry_and_connect_give_what_the_commands_give(name: str) -> None:
 
 
 def test_registry_and_connect_refuse_what_makes_no_sense(tmp_path: Path) -> None:
-    shutil.copytree(FIXTURES / "registry-1" / "_schemas-0", tmp_path / "one" / "_schemas-0")
-    shutil.copytree(FIXTURES / "registry-1" / "_schemas-0", tmp_path / "two" / "_schemas-0")
+    for cluster in ("one", "two"):
+        shutil.copytree(FIXTURES / "registry-1" / "_schemas-0", tmp_path / cluster / "_schemas-0")
+        (tmp_path / cluster / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster}\n")
     with pytest.raises(ValueError, match="an offset applies to a single log"):
         list(kdump.registry([str(tmp_path / "one"), str(tmp_path / "two")], as_of=3))
     with pytest.raises(ValueError, match="an offset applies to a single log"):
