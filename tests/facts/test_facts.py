@@ -79,6 +79,7 @@ MENDED = [
     ("truncated bytes", "4.3.1-kraft/controller", 365),
     ("logStartOffset", "3.9.1-kraft/clean", "pic263"),
     ("whether a topic's configs are known", "3.6.2-kraft/clean", "2026-11-27373"),
+    ("whether an index is right", "3.9.1-kraft/crash", "2026-11-28932"),
 ]
 
 
