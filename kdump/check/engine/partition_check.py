@@ -49,7 +49,7 @@ MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
 
 
-class PartitionCheck(Resumable, RegionObserver):
+class PartitionCheck(Resumable):
     """Check of one partition. `log_start` and `log_end` are set after it. It can stop before any segment and be
     resumed there: `state` returns the state, `resume` restores it."""
 
@@ -91,11 +91,6 @@ class PartitionCheck(Resumable, RegionObserver):
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self._scans: SegmentScans | None = None
-        self._part: SegmentContext
-        self._source: Source
-        self._runs: BatchRunChecker
-        self._damage: int | None = None
-        """Position of the bytes before the next batch that are not valid."""
         self.in_the_same_walk: list[RegionObserver] = []
         """Observers that see each region after the check."""
         self._lacks: set[str] = set()
@@ -235,13 +230,9 @@ class PartitionCheck(Resumable, RegionObserver):
         self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         yield from _findings(observer.begin(part) for observer in observers)
-        self._part, self._source, self._damage = part, source, None
-        self._runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
-        self.depth = Depth.CHECKSUMS if all(observer.accepts_runs for observer in observers) else Depth.BATCHES
-        try:
-            yield from walk(partial(self._regions, part, window), [self, *self.in_the_same_walk], self.options)
-        finally:
-            del self._runs  # its observers may refer to this check, which is to be freed at once
+        runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
+        segment = _SegmentCheck(self, part, source, runs)
+        yield from walk(partial(self._regions, part, window), [segment, *self.in_the_same_walk], self.options)
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
@@ -257,40 +248,6 @@ class PartitionCheck(Resumable, RegionObserver):
             depth=depth,
             known_runs=scans.runs(part.target, window.source) if scans else None,
         )
-
-    def region(self, region: Region) -> Iterator[Finding]:
-        part, source, damage = self._part, self._source, self._damage
-        if isinstance(region, BatchRun):
-            self._damage = None
-            if self._observers or not self.options.headers_only:
-                yield from self._examined(region, damage)
-            else:  # nothing examines valid batches
-                self._batch_run(region)
-        elif isinstance(region, Batch):
-            yield from self._batch(part, region, damage)
-            if is_valid(region):
-                self._damage = None
-            elif damage is None:
-                self._damage = region.position
-        else:
-            self._damage = region.position if damage is None else damage
-            if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
-                yield from self._hold(part, region_finding(part, region, source.size, served=not self.known.state))
-                yield from _findings(observer.region(part, region) for observer in self._observers)
-
-    def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
-        """Let the observers examine the batches of a run. `damage`: as in `_batch`."""
-        for batches in self._runs.split(region, damage is not None):
-            if isinstance(batches, range):
-                self._count_accepted(region.headers, batches)
-                yield from self._runs.accept(region.headers, batches)
-                continue
-            batch, marker = batches
-            if marker is None:
-                yield from self._batch(self._part, batch, damage)
-            else:
-                yield from self._marker(self._part, batch, marker)
-            damage = None
 
     def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
@@ -385,6 +342,51 @@ class PartitionCheck(Resumable, RegionObserver):
     def open_transactions(self) -> Mapping[int, OngoingTxn]:
         """Transactions without a marker by the end of the log, by producer ID; empty if no rule needs them."""
         return self.transactions.state.open
+
+
+class _SegmentCheck(RegionObserver):
+    """Passes the regions of one segment to a check. `damage`: position of the bytes before the next batch that are not
+    valid, None if there are none."""
+
+    def __init__(self, check: PartitionCheck, part: SegmentContext, source: Source, runs: BatchRunChecker) -> None:
+        self.check, self.part, self.source, self.runs = check, part, source, runs
+        self.depth = Depth.CHECKSUMS if all(rule.accepts_runs for rule in check._observers) else Depth.BATCHES
+        self.damage: int | None = None
+
+    def region(self, region: Region) -> Iterator[Finding]:
+        check, part, source, damage = self.check, self.part, self.source, self.damage
+        if isinstance(region, BatchRun):
+            self.damage = None
+            if check._observers or not check.options.headers_only:
+                yield from self._examined(region, damage)
+            else:  # nothing examines valid batches
+                check._batch_run(region)
+        elif isinstance(region, Batch):
+            yield from check._batch(part, region, damage)
+            if is_valid(region):
+                self.damage = None
+            elif damage is None:
+                self.damage = region.position
+        else:
+            self.damage = region.position if damage is None else damage
+            if not (region.end == source.size and isinstance(source, FileSource) and check._grows(part, source)):
+                yield from check._hold(part, region_finding(part, region, source.size, served=not check.known.state))
+                yield from _findings(observer.region(part, region) for observer in check._observers)
+
+    def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
+        """Let the observers examine the batches of a run. `damage`: as in `_batch`."""
+        check = self.check
+        for batches in self.runs.split(region, damage is not None):
+            if isinstance(batches, range):
+                check._count_accepted(region.headers, batches)
+                yield from self.runs.accept(region.headers, batches)
+                continue
+            batch, marker = batches
+            if marker is None:
+                yield from check._batch(self.part, batch, damage)
+            else:
+                yield from check._marker(self.part, batch, marker)
+            damage = None
 
 
 def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
