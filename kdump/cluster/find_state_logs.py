@@ -144,7 +144,7 @@ def topic_logs(disks: Disks, topics: Container[str]) -> TopicLogs:
 def _by_cluster(logs: Iterable[CoordinatorLog], disks: Disks, topics: Container[str]) -> TopicLogs:
     copies: dict[str, list[CoordinatorLog]] = {}
     for log in logs:
-        above = parent(real_path(log.path))
+        above = parent(log.path)  # not of what it links to: a partition may be on another file system
         copies.setdefault(disks.cluster_at(above) or disks.cluster_at(parent(above)) or "", []).append(log)
     chosen = {cluster: newest(mine) for cluster, mine in copies.items()}
     read = {log.path for mine in chosen.values() for log in mine}

@@ -126,6 +126,23 @@ def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pyt
             shutil.rmtree(path)
 
 
+def test_a_partition_on_another_file_system_is_one_of_the_disk(tmp_path: Path) -> None:
+    """A link in its log directory leads to it. (The settings of `retention` depend on the time.)"""
+    disk = Path(shutil.copytree(FIXTURES / "registry-1", tmp_path / "disk"))
+    commands = [*(COMMANDS.keys() - {"retention"}), "doctor", "registry", "connect"]
+
+    def printed() -> dict[str, str]:
+        return {
+            command: VOLATILE.sub("", run(*command.split(), disk, *COMMANDS.get(command, ()), "--json").stdout)
+            for command in commands
+        }
+
+    before = printed()
+    for partition in [path for path in disk.iterdir() if path.is_dir()]:
+        partition.symlink_to(partition.rename(tmp_path / f"far-{partition.name}"))
+    assert printed() == before
+
+
 def test_a_contradiction_is_found() -> None:
     """The comparison finds what differs."""
     ls = {"type": "logDirectory", "directory": "/d", "cleanShutdown": True}
