@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 from kdump.spark.arrow import Rows, arrow_schema
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import RESULTS, SCANS, SparkTable
+from kdump.spark.tables import RESULTS, SCANS, UNITS, SparkTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_COLUMNS = repr([(table.name, [column[:2] for column in table.columns]) for table in RESULTS.values()])
+_COLUMNS = repr([(table.name, [column[:2] for column in table.columns]) for table in (*RESULTS.values(), UNITS)])
 LAYOUT = f"8.{crc32(_COLUMNS.encode()):08x}"
 """Version of the layout of a result's files, with the columns of all tables: units written with another version are
 read again."""

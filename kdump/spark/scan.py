@@ -30,10 +30,10 @@ from kdump.spark.rewritten_files import rewrite_files
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
 from kdump.spark.scan_sources import Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
-from kdump.spark.tables import RECORDS
+from kdump.spark.tables import RECORDS, UNITS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
-from kdump.spark.units import UNITS, WRITTEN, Files, entries, file_schema, new_run
+from kdump.spark.units import WRITTEN, Files, entries, file_schema, new_run
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),

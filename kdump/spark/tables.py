@@ -20,6 +20,7 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
 from kdump.log import inspect_answer
 from kdump.questions.ls.answer import ListedSegment
+from kdump.spark.store import OWN
 from kdump.state.unknown_offsets import CheckpointedOffsets
 
 
@@ -464,3 +465,40 @@ RESULTS: dict[str, SparkTable] = {
     table.name: table for table in (*_OF_FILES, PRODUCERS, *OF_TOPICS.values(), *_DERIVED)
 }
 """Tables that `kdump scan` writes and `kdump query` reads."""
+
+COUNTS = {
+    **{name: name for name in ("partitions", "files", "bytes", "batches", "records")},
+    "damagedBatches": "damaged_batches",
+    "damagedRecords": "damaged_records",
+}
+"""Counts in an entry of UNITS, with the attributes of CheckTotals that they come from."""
+UNITS = SparkTable(
+    f"{OWN}/units",
+    "the entry of a unit",
+    (
+        *own_columns("string", "key", "group", "unit", "fingerprint", "run"),
+        *IDENTITY,
+        *own_columns("string", "topic"),
+        *own_columns("int", "partition"),
+        *own_columns("string", "state", "topicId"),
+        *own_columns("bigint", *COUNTS),
+        *own_columns("array<string>", "unread", "notes", "notInBundle"),
+        *own_columns(
+            "array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>", "formats"
+        ),
+        *own_columns("array<struct<code:string,severity:string,count:bigint>>", "codes"),
+        *own_columns("bigint", "dataBatches", "dataRecords", "dataBytes"),
+        *own_columns("bigint", "segments", "size", "negative", "oldest", "newest"),
+        *own_columns("bigint", "logStartOffset", "lastStableOffset", "logEndOffset"),
+        *own_columns(
+            "array<struct<producerId:bigint,producerEpoch:int,firstOffset:bigint,timestamp:bigint,records:bigint>>",
+            "open",
+        ),
+        *own_columns("double", "seconds"),
+        *own_columns("bigint", "firstSegment"),
+        *own_columns("string", "kept"),
+        *own_columns("binary", "keptState"),
+    ),
+)
+"""`group`: what it is planned with; `topicId`: in the partition.metadata of a live partition; `firstSegment`: number
+of segments that were not read again; `kept`: the point at which the check can resume, with the state `keptState`."""

@@ -36,10 +36,10 @@ from kdump.spark.resume_point import (
     unpack_state,
 )
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.tables import FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
+from kdump.spark.tables import COUNTS, FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
 from kdump.spark.unit_observer import UnitObserver, UnitTotals
 from kdump.spark.unit_writer import UnitWriter
-from kdump.spark.units import COUNTS, Entry
+from kdump.spark.units import Entry
 from kdump.state.partition_summary import segments_of
 
 RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}

@@ -18,8 +18,8 @@ from kdump.spark.arrow import Rows, arrow_schema
 from kdump.spark.batch_rows import BatchColumns
 from kdump.spark.delta_tables import TableFile, batches_of
 from kdump.spark.store import Store
-from kdump.spark.tables import BATCHES, SparkTable
-from kdump.spark.units import ENDING, ENTRY_MARK, LATE_MARK, OWNER, PARTIAL, UNITS, WRITTEN, Entry, Files, file_schema
+from kdump.spark.tables import BATCHES, UNITS, SparkTable
+from kdump.spark.units import ENDING, ENTRY_MARK, LATE_MARK, OWNER, PARTIAL, WRITTEN, Entry, Files, file_schema
 
 ROWS = 65_536
 """Number of rows that are held in memory until they are written as a row group."""

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.delta_tables import TableFile, rows_of
-from kdump.spark.store import OWN, Store
-from kdump.spark.tables import IDENTITY, RESULTS, SparkTable, own_columns
+from kdump.spark.store import Store
+from kdump.spark.tables import RESULTS, UNITS, SparkTable
 
 ENDING = ".parquet"
 PARTIAL = ".partial"
@@ -31,44 +31,6 @@ OWNER = pa.field("scanUnit", pa.string())
 ENTRY_MARK, LATE_MARK = "=", "+"
 """At the end of OWNER: of an entry, and of a row that will be read again."""
 
-COUNTS = {
-    **{name: name for name in ("partitions", "files", "bytes", "batches", "records")},
-    "damagedBatches": "damaged_batches",
-    "damagedRecords": "damaged_records",
-}
-"""Counts in an entry, with the attributes of CheckTotals that they come from."""
-
-
-UNITS = SparkTable(
-    f"{OWN}/units",
-    "the entry of a unit",
-    (
-        *own_columns("string", "key", "group", "unit", "fingerprint", "run"),
-        *IDENTITY,
-        *own_columns("string", "topic"),
-        *own_columns("int", "partition"),
-        *own_columns("string", "state", "topicId"),
-        *own_columns("bigint", *COUNTS),
-        *own_columns("array<string>", "unread", "notes", "notInBundle"),
-        *own_columns(
-            "array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>", "formats"
-        ),
-        *own_columns("array<struct<code:string,severity:string,count:bigint>>", "codes"),
-        *own_columns("bigint", "dataBatches", "dataRecords", "dataBytes"),
-        *own_columns("bigint", "segments", "size", "negative", "oldest", "newest"),
-        *own_columns("bigint", "logStartOffset", "lastStableOffset", "logEndOffset"),
-        *own_columns(
-            "array<struct<producerId:bigint,producerEpoch:int,firstOffset:bigint,timestamp:bigint,records:bigint>>",
-            "open",
-        ),
-        *own_columns("double", "seconds"),
-        *own_columns("bigint", "firstSegment"),
-        *own_columns("string", "kept"),
-        *own_columns("binary", "keptState"),
-    ),
-)
-"""`group`: what it is planned with; `topicId`: in the partition.metadata of a live partition; `firstSegment`: number
-of segments that were not read again; `kept`: the point at which the check can resume, with the state `keptState`."""
 WRITTEN = {table.name: table for table in (*RESULTS.values(), UNITS) if not table.derived}
 """Tables whose files the tasks of a scan write."""
 PLANNED = ["key", "group", "fingerprint", "kept"]

@@ -16,9 +16,8 @@ from kdump.spark.data_source_options import OptionError, parse
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
 from kdump.spark.stream import refuse_bundles
-from kdump.spark.tables import TABLES
+from kdump.spark.tables import TABLES, UNITS
 from kdump.spark.unit_sums import sum_entries
-from kdump.spark.units import UNITS
 from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 from tests.questions.bundle.test_command import LEFT_OUT, TIERED, bundled, healthy, healthy_disks, unknown_keys

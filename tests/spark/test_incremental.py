@@ -35,9 +35,10 @@ from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
 from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, Store, StoreError
+from kdump.spark.tables import COUNTS, UNITS
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import UnitSums, sum_entries
-from kdump.spark.units import COUNTS, UNITS, entries
+from kdump.spark.units import entries
 from tests import craft
 from tests.command import objects
 from tests.conftest import FIXTURES, ROOT, SEED, few, sample, seeded

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from ast import literal_eval
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from crc32c import crc32c
 
 from kdump.cli import cli
 from kdump.spark import session
-from kdump.spark.delta_tables import LAYOUT_NAME, OLD_LIST, finish
+from kdump.spark.delta_tables import _COLUMNS, LAYOUT_NAME, OLD_LIST, finish
 from kdump.spark.replica_differences import POSSIBLE_RECORDS
 from kdump.spark.result_views import open_result, scan_at
 from kdump.spark.scan import ALL, ScanOptions
@@ -30,6 +31,7 @@ from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
 from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
 from kdump.spark.task_runner import SparkTasks, TaskRunner
+from kdump.spark.units import WRITTEN
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same
@@ -416,6 +418,13 @@ def test_a_result_that_this_version_cannot_read_is_not_an_empty_one(tmp_path: Pa
     finish(other, last._replace(run="9", versions={**last.versions, LAYOUT_NAME: "1"}), 0)
     refused = kdump("scan", FIXTURES / "clean-2", "--out", other.root)
     assert refused.stderr.endswith("the result of another version of kdump; scan into a new directory\n")
+
+
+def test_the_layout_has_the_columns_of_every_table_that_is_written() -> None:
+    """Otherwise a result with other columns would be continued."""
+    columns = dict(literal_eval(_COLUMNS))
+    for table in WRITTEN.values():
+        assert columns[table.name] == [column[:2] for column in table.columns]
 
 
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
