@@ -246,10 +246,24 @@ class Disks:
         same = [one == other for one, other in ids if None not in (one, other)]
         return any(same) if same else None
 
-    @property
+    @cached_property
     def copy_of(self) -> dict[str, str]:
         """The log directories that are copies of others, each with the path of the other."""
         return {path: original for node in self.nodes for path, original in node.copy_of.items()}
+
+    def counts_twice(self, partition: str) -> bool:
+        """Return True if the partition at a path is in a copy of a log directory, and in the other one, too."""
+        directory, name = os.path.split(partition)
+        return name in self._originals.get(directory, ())
+
+    @cached_property
+    def _originals(self) -> dict[str, frozenset[str]]:
+        """Names of the partitions in the directory of which another one is a copy, by the path of the copy."""
+        directories = {directory.path: directory for directory in self.directories}
+        return {
+            copied: frozenset(partition.name for partition in directories[original].candidates)
+            for copied, original in self.copy_of.items()
+        }
 
     def one_cluster(self) -> str | None:
         """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
@@ -355,9 +369,7 @@ class Disks:
         if not self._of_one_node(one, other):
             return False
         ids = [stated.get("directory.id") for stated in (self.ids(one), self.ids(other))]
-        if None not in ids:
-            return ids[0] != ids[1]
-        return ids == [None, None] and not _overlap(one, other)
+        return not _overlap(one, other) if None in ids else ids[0] != ids[1]
 
     def _with_nameless(self, nodes: list[Node]) -> list[Node]:
         """Return the nodes. If only one is named, and no partition is in two directories, the others of its cluster are

@@ -86,6 +86,22 @@ def test_without_meta_properties(tmp_path: Path) -> None:
     assert nodes(one, lost, copied) == [(1, False, "a b"), (None, False, "d")]
 
 
+def test_a_directory_that_was_offline_when_the_others_got_ids(tmp_path: Path) -> None:
+    """Kafka 3.7 writes a directory.id into those that it can use: the one without is a copy only if it has a partition
+    of another one, too."""
+    one = directory(tmp_path / "a", "t-0", own="A")
+    offline, backup = directory(tmp_path / "b", "t-1"), directory(tmp_path / "c", "t-0")
+    assert nodes(one, offline) == [(1, False, "a b")]
+    assert nodes(one, backup) == [(1, False, "a"), (1, True, "c")]
+
+
+def test_a_partition_of_a_copy_alone_is_counted(tmp_path: Path) -> None:
+    one, backup = directory(tmp_path / "a", "t-0", own="A"), directory(tmp_path / "b", "t-0", "t-1", own="A")
+    disks = Disks.at([str(one), str(backup)])
+    counted = [log.path for place in disks.directories for log in place.partitions if not disks.counts_twice(log.path)]
+    assert sorted(counted) == [str(one / "t-0"), str(backup / "t-1")]
+
+
 def test_a_node_before_kraft(tmp_path: Path) -> None:
     one, two = directory(tmp_path / "a", "t-0"), directory(tmp_path / "b", "t-1")
     for path in (one, two):

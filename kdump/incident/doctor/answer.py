@@ -61,8 +61,8 @@ class ExaminedDisk(NamedTuple):
     copyOf: Annotated[
         PathText | None,
         Doc(
-            "another log directory that is the same one: either is a copy, and transactions and schema IDs are counted "
-            "only there; or null"
+            "another log directory that is the same one: either is a copy, and the transactions and schema IDs of a "
+            "partition that is in both are counted only there; or null"
         ),
     ] = None
 

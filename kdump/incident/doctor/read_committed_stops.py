@@ -36,13 +36,12 @@ class TransactionsExamination:
         self.hanging = self.open = self.blocked = self.prepared = 0
         self.reported: set[str] = set()
         self.places: list[PartitionInput] = []
-        """The partitions, without those of copies, whose transactions would be counted twice."""
+        """The partitions, without those that a copy of a log directory repeats."""
 
     def run(self) -> None:
         question = self.on.question
         query = TransactionsQuery(states=frozenset((OPEN, HANGING)), only_unended=True)
-        copies = self.disks.copy_of
-        self.places = [place for place in self.disks.places if place.partition.source not in copies]
+        self.places = [place for place in self.disks.places if not self.disks.counts_twice(place.partition.path)]
         chosen = [
             place for place in self.places if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
         ]

@@ -54,12 +54,13 @@ class SchemasExamination:
         for problem in state.problems[:1]:
             if not state.duplicates or problem.startswith("_schemas"):
                 self.on.question.notExamined.append(f"the registry's topic: {problem}")
-        mine = [each for each in self.disks.clusters[registry.cluster] if each.path not in self.disks.copy_of]
+        mine = self.disks.clusters[registry.cluster]
         gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state, run)]
         schemas = KnownSchemas(state, mine[0].path, gone)
         self._given_twice(registry.log.path, schemas)
         unresolved: list[SchemaUsage] = []
-        logs = list(logs_with_records(mine, lambda topic: True))
+        every = logs_with_records(mine, lambda topic: True)
+        logs = [log for log in every if not self.disks.counts_twice(log.path)]
         self.on.question.partitions += len(logs)
         for log in logs:
             ids = list(usage([log], schemas, lambda path, problem: None, run, LAST_BYTES))

@@ -527,6 +527,10 @@ def test_a_copy_of_a_log_directory(tmp_path: Path) -> None:
             assert question_in(found, name)["answer"] == question_in(answers(root, *NOW), name)["answer"]
     lines = run("doctor", root, backup, *NOW).stdout.splitlines()
     assert lines[1].startswith(f"{backup}: A COPY of {root}, or that of this one")
+    whole = question_in(answers(root, *NOW), "transactions")["answer"]
+    shutil.rmtree(root / "payments-0")
+    assert question_in(answers(root, *NOW), "transactions")["answer"] != whole
+    assert question_in(answers(root, backup, *NOW), "transactions")["answer"] == whole
 
 
 # --- It says at any time what it knows --------------------------------------------------------------------------------
