@@ -27,9 +27,10 @@ from kdump.state.releases import TXN_INDEX_VERSION
 
 TWO_BYTES = 1 << 8
 """The lowest version whose first byte is not zero."""
-COMPACTED, LATER, UNKNOWN_START = "compacted", "laterTransaction", "startUnknown"
+COMPACTED, LATER, UNKNOWN_START, EMPTY = "compacted", "laterTransaction", "startUnknown", "emptyTransaction"
 """Why an entry may differ from the log: the log cleaner has removed batches; a transaction was appended together with
-the marker; the transaction may have begun below the offsets that are known."""
+the marker; the transaction may have begun below the offsets that are known; it has no data (up to 2.7, its
+entry starts at the marker: ProducerAppendInfo.appendEndTxnMarker before KAFKA-10702)."""
 
 
 class AbortMarker(NamedTuple):
@@ -121,6 +122,9 @@ class TransactionIndexJudge(NamedTuple):
             return Fault(MISMATCH, entry, number, message, offset=values["firstOffset"])
         message = f"producer {producer}: "
         if not abort.whole:
+            if values["firstOffset"] == last:
+                self.explain(EMPTY)
+                return None
             if abort.first_offset >= 0 or not self._differs(values["firstOffset"], None):
                 return None
             message += f"no data of the transaction aborted at offset {last}: no release writes such an entry"

@@ -43,6 +43,7 @@ REASONS = {
     "laterTransaction": "a last stable offset that includes a transaction appended together with the marker",
     "compacted": "the log cleaner has removed the batches of the entry, or the entry",
     "startUnknown": "the transactions open at the start of the segment are unknown: they started before it",
+    "emptyTransaction": "an aborted transaction without data has an entry, from its marker on (releases before 2.8)",
     "fewerEntries": "entries are missing that a broker adds with those of the .index; lookups only start earlier",
     "leftOver": "entries left from before a truncation, which a broker that was writing no longer counts",
     "behindTheCut": "entries for batches at or after the damage at which recovery truncates",

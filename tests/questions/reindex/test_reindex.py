@@ -24,7 +24,8 @@ from kdump.log.output_directory import OutputError
 from kdump.log.region import Batch
 from kdump.questions.reindex.segment import EMPTIES, SPLITS, THROWS, TRUNCATES
 from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
-from tests import craft
+from tests import craft, disks
+from tests.command import objects
 from tests.conftest import DISKS, FIXTURES, few, numbers_in, read_regions, sample
 from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest
 
@@ -234,6 +235,17 @@ def test_transactions_of_the_segments_before(payments: Path) -> None:
         assert alone == parts[1], at
         second.unlink()
         (payments / f"{FIRST}.log").write_bytes(data)
+
+
+def test_an_entry_of_a_transaction_without_data(tmp_path: Path) -> None:
+    """Brokers before 2.8 wrote one, which starts at the marker; none writes one that starts before it."""
+    empty, data = disks.marker(3, 9, commit=False), disks.data(0, 7, count=3, transactional=False)
+    for first, status, codes in ((3, LEGAL, []), (2, WRONG, ["txn-index-mismatch"])):
+        made = disks.partition(tmp_path / status, data + empty + disks.data(4, 7, transactional=False))
+        change(made, "txnindex", disks.txn_index((9, first, 3, 4)))
+        assert verdict(made, "txnindex").status == status
+        found = [each["code"] for each in objects("verify", made) if each["type"] == "finding"]
+        assert [code for code in found if code.startswith("txn-")] == codes
 
 
 def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
