@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kdump.log.file_kinds import OFFSET_CHECKPOINTS, OWN_NAMES, REMOTE_CACHE
+from kdump.log.log_directory import CLEAN_MARK, META
 from tests import craft
 from tests.command import refused, run
 from tests.conftest import segment
@@ -155,3 +160,76 @@ def test_a_topic_that_is_not_there_is_not_searched(disk: Path) -> None:
     """If one of several patterns matches no topic, nothing can be said of it."""
     assert run("inspect", disk, "--topic", "users", "--key", "nobody").exit_code == 1
     assert run("inspect", disk, "--topic", "users", "--topic", "usres", "--key", "nobody").exit_code == 2
+
+
+NEEDLE = b"user-7"
+IGNORED = "after the compressed records or in the key of the message around them"
+
+
+def _gzip_with(name: bytes, comment: bytes, data: bytes) -> bytes:
+    """Return a gzip member with these optional fields in its header."""
+    plain = gzip.compress(data, 1)
+    return plain[:3] + b"\x18" + plain[4:10] + name + b"\0" + comment + b"\0" + plain[10:]
+
+
+def _ignored() -> Iterator[tuple[str, bytes]]:
+    """Yield batches that contain NEEDLE where no reader of Kafka's looks: each is valid."""
+    records = b"".join([craft.record(0, key=b"a", value=b"v"), craft.record(1, key=b"b", value=b"w")])
+    other = craft.record(0, key=NEEDLE, value=b"v")
+    for codec, rest in (
+        ("gzip", NEEDLE),
+        ("lz4", NEEDLE),
+        ("lz4", craft.compress("lz4", other)),
+        ("snappy", NEEDLE[:3]),
+        ("zstd", struct.pack("<II", 0x184D2A50, len(NEEDLE)) + NEEDLE),
+    ):
+        yield (
+            f"{codec} and {rest.hex()}",
+            craft.batch(b"", codec, count=2, payload=craft.compress(codec, records) + rest),
+        )
+    for name, comment in ((NEEDLE, b""), (b"", NEEDLE)):
+        yield (
+            f"gzip {name!r} {comment!r}",
+            craft.batch(b"", "gzip", count=2, payload=_gzip_with(name, comment, records)),
+        )
+    for magic, large in ((0, b"v"), (1, b"v"), (1, bytes(5 << 20))):
+        inner = [craft.message(magic, large, offset=n, key=b"a") for n in range(2)]
+        yield f"key of a v{magic} wrapper of {len(large)}", craft.wrapper(magic, inner, offset=1, key=NEEDLE)
+        payload = craft.compress("lz4", b"".join(inner)) + NEEDLE
+        yield (
+            f"v{magic} lz4 wrapper of {len(large)}",
+            craft.message(magic, payload, offset=1, attributes=craft.CODECS.index("lz4")),
+        )
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_bytes_that_no_reader_looks_into_are_not_searched(tmp_path: Path, form: list[str]) -> None:
+    (tmp_path / "t-0").mkdir()
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    for name, batch in _ignored():
+        log.write_bytes(batch)
+        result = run("inspect", log, "--key", NEEDLE.decode(), *form)
+        assert result.exit_code == 2, name
+        assert "NOT SEARCHED: " in result.stderr, name
+        assert f" that no consumer reads, {IGNORED}, in 1 batch ({log} at byte 0)" in result.stderr, name
+        assert "damaged" not in result.stderr, name
+        found = run("inspect", log, "--key", "a", *form)
+        assert found.exit_code == 0, name
+        if set(form) & {"--records", "-f"}:  # else a batch is read up to its first match
+            assert "NOT SEARCHED: " in found.stderr, "there may be more"
+
+
+def test_the_files_of_a_broker_at_work_or_killed_are_kafkas_own(tmp_path: Path) -> None:
+    """Of those that it leaves in a log directory, none keeps a search from being complete."""
+    lay_out("key-is-gone", tmp_path / "it")
+    disk = tmp_path / "one"
+    shutil.copytree(tmp_path / "it" / "disk-1" / "users-0", disk / "users-0")
+    for name in OWN_NAMES - {REMOTE_CACHE}:
+        (disk / name).touch()
+    (disk / REMOTE_CACHE).mkdir()
+    for name in (CLEAN_MARK, META, *OFFSET_CHECKPOINTS):
+        for ending in ("", ".tmp"):
+            (disk / f"{name}{ending}").touch()
+    result = run("inspect", disk, "--key", "nobody", "--all-files")
+    assert "NOT SEARCHED" not in result.stderr
+    assert result.exit_code == 1

@@ -24,8 +24,9 @@ from kdump.io import file_system
 from kdump.io.run import Limits
 from kdump.kafka.small_files import OffsetCheckpoints, properties
 from kdump.log import file_kinds
+from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
+from kdump.log.log_directory import META, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.unknown_offsets import NO_FILE

@@ -17,7 +17,17 @@ from kdump.io.run import Run
 from kdump.io.source import FileSource
 from kdump.io.unreadable_paths import failures, same_failure
 from kdump.io.window import Window
-from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, SEGMENT, TXN_INDEX, FileKind, by_content, by_name
+from kdump.log.file_kinds import (
+    BATCHES,
+    INDEXES,
+    PRODUCER_SNAPSHOT,
+    SEGMENT,
+    TXN_INDEX,
+    FileKind,
+    by_content,
+    by_name,
+    is_of_broker,
+)
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
@@ -204,7 +214,7 @@ class Files:
         kind = by_name(path)[0]
         if not self.all_files and (kind is SEGMENT or (kind in BATCHES and not is_live(path))):
             self.coverage.left_over += 1
-        elif kind is None and self.all_files:
+        elif self.all_files and not is_of_broker(os.path.basename(path)):
             self.coverage.other(path_text(path))
 
     def _in_range(self, files: list[Target]) -> list[Target]:

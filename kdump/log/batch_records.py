@@ -67,7 +67,7 @@ def decode_columns(
     if space:
         whole = _at_one_go(batch, space, size, limit)
         if not whole:
-            pieces = decompress(space, pieces, limit=limit, size=size)
+            pieces = decompress(space, pieces, limit=limit, size=size, ignored=batch.ignore)
     else:
         first = next(pieces, b"")
         whole = bytes(first) if len(first) == size else None

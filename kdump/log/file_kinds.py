@@ -93,6 +93,13 @@ def named(name: str) -> FileKind:
 
 BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
 """Kinds of files that contain record batches."""
+LOCK = ".lock"
+"""Empty file that a running broker locks in each of its log directories (LogManager.LockFileName)."""
+REMOTE_CACHE = "remote-log-index-cache"
+"""Directory inside a log directory in which a broker caches indexes from remote storage (RemoteIndexCache)."""
+OWN_NAMES = frozenset({LOCK, REMOTE_CACHE, "_rlmm_committed_offsets", "remote_log_snapshot"})
+"""Names of files and directories of a broker's own that are of no kind; the last two until 3.5
+(RemoteLogMetadataSnapshotFile, ConsumerManager)."""
 
 _ENDINGS = r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?"
 ENDINGS = re.compile(_ENDINGS + "$")
@@ -115,6 +122,11 @@ def by_name(path: str) -> tuple[FileKind | None, int | None]:
         return kind, None
     offset = int(stem)
     return (kind, offset) if offset <= LONG_MAX else (None, None)
+
+
+def is_of_broker(name: str) -> bool:
+    """Return True if a file or directory with this name in a log directory is Kafka's own."""
+    return by_name(name)[0] is not None or ENDINGS.sub("", name) in OWN_NAMES
 
 
 @lru_cache(256)  # the same endings occur 200,000 times

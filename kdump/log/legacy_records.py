@@ -244,6 +244,7 @@ def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner
             limit=batch.limits.max_decompressed_size,
             size=bounds.valueSize,
             ignore_header_checksum=not batch.format.has_timestamp,
+            ignored=batch.ignore,
         )
         space = batch.compression
         yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)

@@ -6,7 +6,7 @@ import os
 import re
 
 from kdump.io import file_system
-from kdump.log.log_directory import LOCK
+from kdump.log.file_kinds import LOCK
 
 LOCKS = "/proc/locks"
 ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s")

@@ -15,16 +15,12 @@ from kdump.io import file_system
 from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, parent
 from kdump.io.source import Identity
 from kdump.log import file_kinds
-from kdump.log.file_kinds import ENDINGS, by_name
+from kdump.log.file_kinds import ENDINGS, OWN_NAMES, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import identity, is_young
 from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
 from kdump.log.paths import PARTITION, Target, is_live, natural, target
 
-REMOTE_CACHE = "remote-log-index-cache"
-"""Directory inside a log directory in which a broker caches indexes from remote storage (RemoteIndexCache)."""
-LOCK = ".lock"
-"""File that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 CLEAN_MARK = ".kafka_cleanshutdown"
 """File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
 META = "meta.properties"
@@ -171,7 +167,7 @@ def _has_files_of_a_partition(names_in: Iterable[str]) -> bool:
 def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirectory:
     log_directory = LogDirectory(directory)
     for entry in entries:
-        if entry.name == LOCK:
+        if entry.name in OWN_NAMES:
             continue
         if not entry.is_directory:
             file = target(entry.path, source=directory)._replace(topic=None, partition=None)  # whatever its own name
@@ -183,7 +179,7 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
                 log_directory.files[entry.name] = file
         elif PARTITION.match(entry.name):
             log_directory.candidates.append(partition(entry.path, directory))
-        elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):
+        elif entry.name != CLEAN_MARK:
             log_directory.unknown.append(entry.path)
     return log_directory
 

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from kdump.format.metadata_names import SECURITY_PROTOCOL
-from kdump.log.file_kinds import by_name
+from kdump.log.file_kinds import is_of_broker
 from kdump.log.internal_topics import INTERNAL_TOPICS, SCHEMAS_TOPIC
 from kdump.log.paths import PARTITION
 
@@ -20,7 +20,7 @@ ANONYMOUS = "ANONYMOUS"
 """Name of a user that Kafka itself has (KafkaPrincipal.ANONYMOUS)."""
 USER = "User"
 LISTENERS = frozenset((*SECURITY_PROTOCOL.values(), "CONTROLLER", "BROKER", "INTERNAL", "EXTERNAL", "REPLICATION"))
-KEPT_NAMES = ("", ".", "..", "lost+found", ".lock", "remote-log-index-cache")
+KEPT_NAMES = ("", ".", "..", "lost+found")
 """Parts of paths that are not names."""
 SUFFIXES = (".deleted", ".swap", ".cleaned")
 """Suffixes that a broker appends to a file, and that say what becomes of it."""
@@ -82,7 +82,7 @@ class Pseudonyms:
         match = PARTITION.match(name)
         if match is not None:
             return self.topic(match["topic"]) + name[match.end("topic") :]
-        if name in KEPT_NAMES or by_name(name)[0] is not None:
+        if name in KEPT_NAMES or is_of_broker(name):
             return name
         suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
         return self.of("name", name) + suffix

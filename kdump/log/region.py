@@ -173,6 +173,12 @@ class Batch(Region):
         """What decoding its records showed where they are; None if that is not known."""
         self.decoded_to = 0
         """End of the last decoded record, as a position in the file or in the decompressed payload."""
+        self.ignored = 0
+        """Number of bytes that neither Kafka nor kdump looks into, as far as it was read."""
+
+    def ignore(self, count: int) -> None:
+        """Set the number of bytes of its compressed payload that no reader looks into."""
+        self.ignored = count
 
     def note(self, problem: Problem) -> None:
         """Add a problem, but only once: a batch may be read several times."""
@@ -365,6 +371,12 @@ class LegacyRecordBatch(Batch):
         """The messages of a wrapper as core.message_set returns them; set by look_inside if none is unusual."""
         self.known_contents: WrapperContents | None = None
         """What a wrapper contains, if that is known without reading it."""
+        self.ignore(0)
+
+    def ignore(self, count: int) -> None:
+        """Like that of a batch, with the key of a wrapper, which no reader looks into either."""
+        own_key = max(0, self.header.keySize) if self.is_compressed else 0
+        self.ignored = count + min(own_key, self.size)
 
 
 def make_batch(

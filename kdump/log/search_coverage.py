@@ -29,6 +29,11 @@ class SearchCoverage:
     not necessarily as they were written."""
     damaged_at: str = ""
     """The first of them, as "FILE at byte N"."""
+    ignoring: int = 0
+    ignored_bytes: int = 0
+    """Batches with bytes that no reader looks into, and how many these are."""
+    ignored_at: str = ""
+    """The first of them, as `damaged_at`."""
     regions: int = 0
     region_bytes: int = 0
     """Regions without a readable batch, except for zeros."""
@@ -62,11 +67,17 @@ class SearchCoverage:
 
     def batch(self, path: str, batch: Batch, rows: int) -> None:
         """Count a batch that was compared; `rows`: how many rows were shown of it."""
-        if not batch.problems and batch.crcValid:
+        is_damaged = bool(batch.problems) or not batch.crcValid
+        if not (is_damaged or batch.ignored):
             self.matched = self.matched or rows > 0
             return
         if not self.matched:
             self.matched = any(True for _ in self.selection.records(batch))
+        if not is_damaged:
+            self.ignoring += 1
+            self.ignored_bytes += batch.ignored
+            self.ignored_at = self.ignored_at or f"{path} at byte {batch.position}"
+            return
         self.damaged += 1
         self.damaged_bytes += batch.size
         self.damaged_at = self.damaged_at or f"{path} at byte {batch.position}"
@@ -85,7 +96,7 @@ class SearchCoverage:
     @property
     def is_complete(self) -> bool:
         """True if all that was selected was searched, apart from files that cannot be opened."""
-        return not (self.damaged or self.regions or self.nameless or self.others)
+        return not (self.damaged or self.ignoring or self.regions or self.nameless or self.others)
 
     def result(self, batches: int | None, *, is_complete: bool) -> str:
         """Return the sentence for a search without a match in this number of batches, if it is known."""
@@ -101,6 +112,13 @@ class SearchCoverage:
             many = count_text(self.damaged, "damaged batch", "damaged batches")
             first = "the first in " if self.damaged > 1 else ""
             reasons.append(f"{many} of {size_text(self.damaged_bytes)} ({first}{self.damaged_at})")
+        if self.ignoring:
+            many = count_text(self.ignoring, "batch", "batches")
+            first = "the first is in " if self.ignoring > 1 else ""
+            reasons.append(
+                f"{size_text(self.ignored_bytes)} that no consumer reads, after the compressed records or in the key of"
+                f" the message around them, in {many} ({first}{self.ignored_at})"
+            )
         if self.regions:
             many = count_text(self.regions, "region")
             reasons.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")

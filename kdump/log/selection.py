@@ -218,11 +218,14 @@ class Selection:
                 yield record
 
     def may_match(self, batch: Batch) -> bool:
-        """Return True if at least one record matches, or might have matched if the batch were not damaged."""
+        """Return True if at least one record matches, or might match in bytes that are damaged or that no reader looks
+        into."""
         answer = self.batch(batch)
         if answer != MAYBE:
             return answer == YES
-        return any(True for _ in self.records(batch)) or bool(batch.problems) or not batch.crcValid
+        if any(True for _ in self.records(batch)) or batch.problems or not batch.crcValid:
+            return True
+        return self.looks_at_content and batch.ignored > 0
 
 
 def _longs(limits: Range) -> tuple[int, int]:

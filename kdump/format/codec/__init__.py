@@ -6,7 +6,7 @@ the same bytes after the end of a stream, so that an error here is one that a co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 
 from kdump.format.codec.source import CompressedInput, PieceOptions, failed, over_limit
@@ -22,12 +22,14 @@ def decompress(
     size: int,
     ignore_header_checksum: bool = False,
     chunk_size: int = 1 << 20,
+    ignored: Callable[[int], None] | None = None,
 ) -> Iterator[bytes]:
     """Yield the decompressed payload in pieces of at most about `chunk_size` bytes, none empty (an LZ4 block is one).
 
     `chunks` are the pieces of the compressed payload in order, split anywhere, `size` bytes in total. A view among
     them only has to stay valid until the next one is requested. Bytes after the end of the stream may be left unread.
-    `ignore_header_checksum` is for magic 0, whose LZ4 writers computed that checksum incorrectly.
+    `ignore_header_checksum` is for magic 0, whose LZ4 writers computed that checksum incorrectly. `ignored` is called
+    at the end with the number of bytes that no reader looks into: after the end of the stream, or in optional fields.
 
     Raises DecodeError, with a position in the compressed payload, after yielding everything before the damage. If
     there are more than `limit` bytes, raises it after yielding the first `limit` (but nothing of a Snappy block that
@@ -54,3 +56,5 @@ def decompress(
         left -= len(piece)
         if piece:
             yield piece
+    if ignored is not None:
+        ignored(source.ignored + max(0, size - source.position))

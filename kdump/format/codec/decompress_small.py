@@ -117,7 +117,7 @@ def _lz4(payload: memoryview, max_size: int) -> bytes | None:
         size = word & ~lz4.STORED
         if size == 0:
             block_end = position + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
-            return b"".join(blocks) if block_end <= end else None
+            return b"".join(blocks) if block_end == end else None
         start = position + 4
         position = start + size
         if size > largest or position > end or left < 0:

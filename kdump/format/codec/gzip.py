@@ -19,6 +19,8 @@ STRUCT = "GzipMember"
 MAGIC = b"\x1f\x8b"
 DEFLATE = 8
 FHCRC, FEXTRA, FNAME, FCOMMENT = 2, 4, 8, 16
+LEAST = 10
+"""Bytes of a header without the optional fields, which no reader of the contents looks into."""
 FEED = 1 << 17
 """Bytes passed to zlib at a time: it copies the unused input with every piece of output."""
 
@@ -28,9 +30,11 @@ def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
     _read_header(source)
     while True:
         yield from _read_member(source, options.chunk_size)
+        end = source.position
         try:
             _read_header(source)
         except DecodeError:
+            source.ignored += source.position - end
             return
 
 
@@ -70,6 +74,7 @@ def _read_header(source: CompressedInput) -> None:
         if stored != expected:
             reason = f"header CRC 0x{stored:04x}, computed 0x{expected:04x}"
             raise failed(STRUCT, "headerCrc", source.position - 2, reason)
+    source.ignored += source.position - start - LEAST
 
 
 def _read_member(source: CompressedInput, chunk_size: int) -> Iterator[bytes]:

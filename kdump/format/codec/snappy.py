@@ -102,6 +102,7 @@ def _blocks(source: CompressedInput, limit: int) -> Iterator[_Block]:
         start = source.position
         head = source.take(4)
         if len(head) < 4:
+            source.ignored += len(head)
             return
         if head == MAGIC[:4]:
             # Another stream, appended.

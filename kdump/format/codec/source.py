@@ -21,16 +21,18 @@ class PieceOptions(NamedTuple):
 
 
 class CompressedInput:
-    """Reads `chunks` forward. `position` is the number of bytes read, `size` the expected total size of the chunks.
+    """Reads `chunks` forward. `position` is the number of bytes read, `size` the expected total size of the chunks,
+    `ignored` how many of those that were read no reader looks into.
 
     Returns copies, because a chunk may be a view of a buffer that moves, or is resized, with the next chunk.
     """
 
-    __slots__ = ("_at", "_chunk", "_chunks", "position", "size")
+    __slots__ = ("_at", "_chunk", "_chunks", "ignored", "position", "size")
 
     def __init__(self, chunks: Iterable[Bytes], size: int) -> None:
         self.size = size
         self.position = 0
+        self.ignored = 0
         self._chunks = iter(chunks)
         self._chunk = NOTHING
         self._at = 0

@@ -73,6 +73,7 @@ def _frames(source: CompressedInput, decompressor: Any, error: type[Exception]) 
         elif number & ~0xF == SKIPPABLE_MAGIC:
             size = int.from_bytes(_read(source, 4, "frameSize"), "little")
             left = source.skip(size)
+            source.ignored += left
             if left < size:
                 raise failed(STRUCT, "frameSize", start + 4, f"a skippable frame of {size} bytes, {left} left")
         else:

@@ -19,10 +19,10 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.run import Run
 from kdump.log import file_kinds
-from kdump.log.file_kinds import by_name
+from kdump.log.file_kinds import OWN_NAMES, by_name
 from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import LOCK, REMOTE_CACHE, LogDirectory
+from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, is_live
 from kdump.log.segment_summary import summarize_headers
@@ -180,7 +180,7 @@ def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     usage = DirectoryUsage(directory)
     for entry, files, _ in _entries(directory.path, run, without={place.path for place in directory.partitions}):
         # The next write of a checkpoint replaces what is left of it.
-        is_own = entry.name in directory.files or entry.name in (LOCK, REMOTE_CACHE)
+        is_own = entry.name in directory.files or entry.name in OWN_NAMES
         if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
             usage.root = total((usage.root, files))
         else:

@@ -35,9 +35,10 @@ from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
+from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
-from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
+from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, target
 from kdump.questions.restart_plan.answer import (
     EXIT,

@@ -17,10 +17,11 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_url, names, real_path
 from kdump.io.errors import SourceError, Unlisted, reason
 from kdump.io.run import Run
+from kdump.log.file_kinds import LOCK
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
-from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
+from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.questions.restart_plan.answer import DirectoryPlan
 

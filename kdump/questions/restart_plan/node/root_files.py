@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
+from kdump.log.file_kinds import LOCK
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.log_directory import CLEAN_MARK, LOCK
+from kdump.log.log_directory import CLEAN_MARK
 from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.questions.restart_plan.node.access_rights import (
     ENTER,
