@@ -79,9 +79,11 @@ def _reading(matched: list[Match], context: dict[str, str]) -> Reading:
 
 
 class Groups:
-    """The explanations of a log, and counts. `unknown_more`: unknown entries that are in no explanation."""
+    """The explanations of a log, and counts. `unknown_more`: unknown entries that are in no explanation; `is_pasted`:
+    whether the entries were chosen by someone, who wants to know what they mean, also if they soon pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_pasted: bool = False) -> None:
+        self.is_pasted = is_pasted
         self.known = self.unknown = self.unknown_more = 0
         self.first: int | None = None
         self.last: int | None = None
@@ -139,7 +141,7 @@ class Groups:
         """Return all in the order in which to look at them: errors before warnings; after them what only reports that
         something else failed; then by line, because the first error usually causes the others. The unknown ones come
         at the end. Drops what passed within the time that is usual (Message.after)."""
-        for key, group in list(self._known.items()):
+        for key, group in () if self.is_pasted else list(self._known.items()):
             after = by_name()[key[0]].after
             if group.first is not None and group.last is not None and group.last - group.first < after:
                 self.known -= self._known.pop(key).count

@@ -51,7 +51,7 @@ _CLIENT = re.compile(
 )
 """A line of librdkafka."""
 _LOGGER_FIRST = re.compile(r"(?P<logger>[\w.$]{1,200})(?: -|:) (?P<text>.*)", re.DOTALL)
-_LOGGER_LAST = re.compile(r" \((?P<logger>[\w.$-]{2,200})\)(?: \[[^\]\n]{1,200}\])?$")
+_LOGGER_LAST = re.compile(r" \((?P<logger>[\w.$-]{2,200})(?::\d{1,7})?\)(?: \[[^\]\n]{1,200}\])?$")
 _THREAD = re.compile(r"\[[^\]\n=]{1,120}\] (?P<logger>[\w.$]{3,200})[: -]{1,3}")
 _CAUSE = re.compile(
     r"\s*(?:Caused by: |Suppressed: )?(?:[\w$]{1,100}[./]){0,12}[\w$]{0,100}(?:Exception|Error)\b(?::\s|\s*$)|"

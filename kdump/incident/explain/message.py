@@ -60,8 +60,9 @@ PARTS: dict[str, re.Pattern[str]] = {
     "error": ANY,
     "reason": ANY,
     "cause": ANY,
+    "empty": re.compile(r"\{\}"),
 }
-"""The named parts of messages, and the expressions that they match."""
+"""The named parts of messages, and the expressions that they match; {empty} is a set of Java without elements."""
 CAUSE = "cause"
 _PART = re.compile(r"\{(\w*)\}")
 

@@ -116,7 +116,7 @@ def explain_text(
     text: str, disk: DiskEvidence | None = None, *, zone: tzinfo = timezone.utc
 ) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of text that was pasted: a message, or several lines of a log; then the summary."""
-    groups = Groups()
+    groups = Groups(is_pasted=True)
     lines = text.splitlines()
     reader = LogReader(literals(), zone)
     entries = list(reader.entries([text.encode("utf-8", "surrogateescape")]))

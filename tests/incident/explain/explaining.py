@@ -13,6 +13,8 @@ from tests.conftest import CORPUS
 
 LOGS = CORPUS / "logs"
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+PUBLIC_LINES = [line.split("\t") for line in Path(__file__).with_name("explained_lines.tsv").read_text().splitlines()]
+"""Lines of public reports, each after the name of its message; " | " is a line break."""
 
 
 def whole_logs() -> list[Path]:

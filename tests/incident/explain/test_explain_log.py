@@ -19,7 +19,7 @@ from kdump.incident.explain.run import explain_log, explain_text, literals
 from tests.conftest import sample
 from tests.craft import write_file
 from tests.each_case import each_case
-from tests.incident.explain.explaining import LOGS, real_lines, whole_logs
+from tests.incident.explain.explaining import LOGS, PUBLIC_LINES, real_lines, whole_logs
 
 RECORD_SIZE = (LOGS / "brokers" / "record-size-0.log").read_text()
 AT = 1_795_508_558_922
@@ -232,10 +232,7 @@ def test_pasted_text(text: str, name: str | None) -> None:
     assert (summary.known, summary.unknown) == ((1, 0) if name else (0, 1))
 
 
-LINES = [line.split("\t") for line in Path(__file__).with_name("explained_lines.tsv").read_text().splitlines()]
-
-
-@each_case("name, line", LINES, ids=lambda value: value[:60])
+@each_case("name, line", PUBLIC_LINES, ids=lambda value: value[:60])
 def test_lines_of_public_reports(name: str, line: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The same as text and as a log; " | " is a line break."""
     text = line.replace(" | ", "\n").replace("\\x1b", "\x1b")
@@ -269,3 +266,11 @@ def test_what_passes_soon_is_not_reported(tmp_path: Path) -> None:
         assert [each.message for each in found if isinstance(each, Explanation)] == names
         assert isinstance(summary, ExplanationSummary)
         assert summary.known == 2 * len(names)
+
+
+def test_what_passes_soon_is_explained_if_it_is_pasted() -> None:
+    found, _ = explain_text(
+        "[2026-11-28 05:00:19,618] INFO [QuorumController id=0] In the new epoch 7, the leader is (none). (k.C)"
+    )
+    assert isinstance(found, Explanation)
+    assert found.message == "quorum-without-leader"

@@ -18,7 +18,7 @@ from kdump.incident.explain.log_entries import parse_head
 from kdump.incident.explain.message import ANY, PARTS, Message
 from kdump.incident.explain.run import explain_text
 from tests.each_case import each_case
-from tests.incident.explain.explaining import DOCS, real_lines
+from tests.incident.explain.explaining import DOCS, PUBLIC_LINES, real_lines
 
 SOURCES = Path(__file__).with_name("message_sources.tsv")
 SAMPLES = {
@@ -29,6 +29,7 @@ SAMPLES = {
     "directory": "/data",
     "topicId": "FN96DRb6S3GeSIQS03itlw",
     "otherTopicId": "AN96DRb6S3GeSIQS03itlw",
+    "empty": "{}",
 }
 OF_SYSTEM = (
     "no-space-left",
@@ -120,7 +121,7 @@ def test_commands_can_be_run(message: Message) -> None:
 
 
 def test_messages_are_from_real_lines_or_cite_sources() -> None:
-    seen = set[str]()
+    seen = {name for name, _ in PUBLIC_LINES}
     for line in real_lines():
         entry = parse_head(line)
         seen.update(match.message.name for match in matches(line.strip() if entry is None else entry.text))
