@@ -15,7 +15,6 @@ from kdump.format.batch_formats import LARGEST_HEADER, format_of
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
-from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord
@@ -125,12 +124,10 @@ class FileLogInputStream:
 
     def batch(self, head: RecordBatchView, limits: Limits) -> Batch:
         """Return the batch to decode its records. Raises SourceError if they are not in a bundle."""
-        if self._bundle is not None:
-            bundled = self._bundle.batch_at(head.position)
-            if bundled is None or bundled.size != head.size:
-                raise SourceError(f"{self._bundle.name}: the batch at byte {head.position} is not in the bundle")
-            return bundled
         header = head.header or legacy_header(self.window, head)
+        if self._bundle is not None:
+            message = header if isinstance(header, MessageHeader) else None
+            return self._bundle.batch_of(head.position, head.size, message, limits)
         return make_batch(self.window, head.position, head.size, limits, header)
 
 

@@ -43,7 +43,7 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
 
 def base_offset(window: Window, head: RecordBatchView) -> int:
     """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1, or with a negative magic, has to be
-    decompressed for it. Raises UnreadableMessage."""
+    decompressed for it. Raises UnreadableMessage, and SourceError if that is not in a bundle."""
     if head.header is not None:
         return head.baseOffset
     codec = window.view(head.position + MESSAGE_V0.positions["attributes"], 1)[0] & 0x07
@@ -75,6 +75,8 @@ def _wrapper_exception(window: Window, head: RecordBatchView, codec: int) -> str
     value_at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4
     if left < 0:
         return "IndexOutOfBoundsException"
+    if isinstance(window.source, BundleBytes):
+        window.source.require_bytes(head.position + value_at, 4)
     size = int.from_bytes(window.view(head.position + value_at, 4), "big", signed=True)
     return (
         f"IllegalArgumentException: newLimit > capacity: ({size} > {left})" if size > left else "InvalidRecordException"

@@ -6,16 +6,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
+from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
-from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE
+from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader, read_header
 from kdump.io.errors import SourceError, damaged_bundle
 from kdump.io.run import Limits
 from kdump.io.source import Source
 from kdump.io.window import Window
 from kdump.log.bundle_log import BundleLog
+from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
     MAX_LENGTH,
@@ -27,6 +29,7 @@ from kdump.log.region import (
     DefaultRecordBatch,
     LegacyRecordBatch,
     Region,
+    make_batch,
     short_view,
 )
 
@@ -64,6 +67,27 @@ class BundleBytes(BundleLog):
         self._hold(position)
         return self._whole.get(position)
 
+    def batch_of(self, position: int, size: int, message: MessageHeader | None, limits: Limits) -> Batch:
+        """Return the batch that a broker reads at a position. `message`: its header, if the broker takes it for a
+        message of magic 0 or 1. Raises SourceError if the bundle does not have it."""
+        batch = self.batch_at(position)
+        if message is not None and isinstance(batch, DefaultRecordBatch):
+            view, taken = self._views.get(position), make_batch(batch.window, position, size, limits, message)
+            assert isinstance(taken, LegacyRecordBatch)
+            taken.known_contents = None if view is None else view.contents
+            batch = None if taken.is_compressed and taken.known_contents is None else taken
+        if batch is None or batch.size != size:
+            raise SourceError(f"{self.name}: the batch at byte {position} is not in the bundle")
+        return batch
+
+    def require_bytes(self, position: int, count: int) -> None:
+        """Raises SourceError if bytes are not in the bundle."""
+        self._hold(position)
+        number = max(0, bisect_right(self._part_starts, position) - 1)
+        start, data = self._parts[number] if self._parts else (0, b"")
+        if not start <= position <= position + count <= start + len(data):
+            raise SourceError(f"{self.name}: the bytes at byte {position} are not in the bundle")
+
     def require(self, position: int, *, magic: bool = False) -> None:
         """Raises SourceError if the bundle does not have what a broker finds at a position, with `magic` also the
         magic."""
@@ -81,7 +105,8 @@ class BundleBytes(BundleLog):
         view = self._views.get(position)
         if view is not None and view.crc is not None and view.length + LOG_OVERHEAD == size:
             return view.crc
-        if batch is None or batch.size != size or not self.log.checksums:
+        is_other = isinstance(batch, DefaultRecordBatch) and is_taken_for_message(batch)
+        if batch is None or batch.size != size or is_other or not self.log.checksums:
             raise SourceError(f"{self.name}: the checksum of the batch at byte {position} is not in the bundle")
         return batch.computedCrc
 
@@ -144,13 +169,24 @@ class BundleBytes(BundleLog):
         self._parts.append((region.position, data[: region.size]))
 
 
+def is_taken_for_message(batch: DefaultRecordBatch) -> bool:
+    """Return True if a broker takes the batch for a message of magic 0 or 1, because of its stored magic."""
+    return format_of(batch.stored_header.magic).is_message
+
+
 def broker_view(window: Window, region: Region) -> BrokerView | None:
     """Return what a broker finds where junk begins, or a batch that it takes for a message of magic 0 or 1. None if
     that cannot be known without bytes of the junk; of any other region, what its reader has found."""
     size = window.source.size
-    if isinstance(region, DefaultRecordBatch) and region.stored_header.magic in MESSAGES:
+    if isinstance(region, DefaultRecordBatch) and is_taken_for_message(region):
         covered = window.chunks(region.position + MESSAGE_CRC_START, region.size - MESSAGE_CRC_START)
-        return BrokerView(region.size - LOG_OVERHEAD, None, checksum(0, covered))
+        crc, contents = checksum(0, covered), None
+        if region.stored_header.magic in MESSAGES:
+            header = read_header(region.stored_header.packed())
+            message = make_batch(window, region.position, region.size, region.limits, header)
+            assert isinstance(message, LegacyRecordBatch)
+            contents = contents_of(message) if message.is_compressed else None
+        return BrokerView(region.size - LOG_OVERHEAD, None, crc, contents)
     if region.kind != JUNK or size is None:
         return region.broker_view
     data = bytes(window.peek(region.position, BATCH_HEADER.size))
@@ -159,8 +195,10 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
     length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
     left = size - region.position - LOG_OVERHEAD
     if region.code == "magic-unknown" and 0 <= length <= left:
-        crc = checksum(2, window.peeks(region.position + CRC_START, length + LOG_OVERHEAD - CRC_START))
-        return BrokerView(length, BATCH_HEADER.read(data), crc)
+        claimed = BATCH_HEADER.read(data)
+        magic, start = (0, MESSAGE_CRC_START) if format_of(claimed.magic).is_message else (2, CRC_START)
+        crc = checksum(magic, window.peeks(region.position + start, length + LOG_OVERHEAD - start))
+        return BrokerView(length, claimed, crc)
     if length > left:
         return BrokerView(MAX_LENGTH)
     return BrokerView(length) if length < MIN_MESSAGE_SIZE else None

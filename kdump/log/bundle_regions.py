@@ -39,7 +39,10 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     to verify its checksum."""
     row: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
     if region.broker_view is not None:
-        row["brokerView"] = region.broker_view
+        *view, contents = region.broker_view
+        row["brokerView"] = view
+        if contents is not None:
+            row["brokerContents"] = _contents_row(contents)
     if isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
         header = region.header
         if isinstance(header, MessageHeader):
@@ -50,8 +53,7 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
         if checksums and not region.crcValid:
             row["computedCrc"] = region.computedCrc
         if isinstance(region, LegacyRecordBatch) and region.is_compressed:
-            contents = contents_of(region)
-            row["contents"] = [*contents[:-1], [problem_row(problem) for problem in contents.problems]]
+            row["contents"] = _contents_row(contents_of(region))
         return row
     row |= {"reason": region.reason, "code": region.code}
     if region.known_crc is not None:
@@ -107,10 +109,18 @@ def _batch(
         kind, description, damaged, count = row["diagnosis"]
         batch.known_diagnosis = (text(kind), text(description), optional_long(damaged), natural(count))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
-        base, count, inner_base, inner_last, problems = row["contents"]
-        numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
-        batch.known_contents = WrapperContents(*numbers, tuple(map(problem_of, problems)))
+        batch.known_contents = _contents_of_row(row["contents"])
     return batch
+
+
+def _contents_row(contents: WrapperContents) -> list[Any]:
+    return [*contents[:-1], [problem_row(problem) for problem in contents.problems]]
+
+
+def _contents_of_row(row: Any) -> WrapperContents:
+    base, count, inner_base, inner_last, problems = row
+    numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
+    return WrapperContents(*numbers, tuple(map(problem_of, problems)))
 
 
 def _broker_view(row: Any) -> BrokerView | None:
@@ -120,7 +130,8 @@ def _broker_view(row: Any) -> BrokerView | None:
     header = None if seen is None else BatchHeader(*seen)
     if header is not None:
         header.packed()
-    return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), header, optional_long(crc))
+    contents = _contents_of_row(row["brokerContents"]) if "brokerContents" in row else None
+    return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), header, optional_long(crc), contents)
 
 
 def _header(values: Any) -> BatchHeader | MessageHeader:

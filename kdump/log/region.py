@@ -57,11 +57,13 @@ class Problem:
 class BrokerView(NamedTuple):
     """What a broker finds where junk begins, if it can be known without its bytes. `length`: the batch length there,
     MAX_LENGTH if it is more than the file has; `header`: all that it takes for a header, if only the magic is unknown;
-    `crc`: the checksum of such a batch."""
+    `crc`: the checksum of such a batch, or of one that it takes for a message of magic 0 or 1; `contents`: what it
+    finds in such a message, if that is a wrapper."""
 
     length: int
     header: BatchHeader | None = None
     crc: int | None = None
+    contents: WrapperContents | None = None
 
 
 MAX_LENGTH = (1 << 31) - 1

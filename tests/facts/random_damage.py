@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+from kdump.format.batch_header import MAGIC_POSITION
 from tests.conftest import FIXTURES, RELEASES
 from tests.craft import split
 from tests.damages import aged, copy_disk, second_directory
@@ -63,6 +64,18 @@ def flip_header(path: Path, dice: Dice) -> None:
         start = sum(map(len, batches[: dice.randrange(len(batches))]))
     if data:
         data[min(start + dice.randrange(61), len(data) - 1)] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+
+
+def other_magic(path: Path, dice: Dice) -> None:
+    """Flip a bit of the magic of a batch; of other files, a bit near the start."""
+    data = bytearray(path.read_bytes())
+    if path.suffix != ".log" or not data:
+        flip_header(path, dice)
+        return
+    batches = split(bytes(data))
+    start = sum(map(len, batches[: dice.randrange(len(batches))]))
+    data[min(start + MAGIC_POSITION, len(data) - 1)] ^= 1 << dice.randrange(8)
     path.write_bytes(data)
 
 
@@ -154,6 +167,8 @@ def another_name(path: Path, dice: Dice) -> Path:
 
 CHANGES: list[Change] = [flip, flip_header, flip_header, cut, cut_last, cut_last, zeros, zeros_after, empty, doubled]
 CHANGES += [removed, other_numbers, swapped, renamed, copied]
+WITH_MAGIC: list[Change] = [*CHANGES, other_magic, other_magic, other_magic]
+"""Also damage that a bundle, which has no payloads, has to describe."""
 
 
 # --- Changes of the disk ----------------------------------------------------------------------------------------------
@@ -240,7 +255,9 @@ def unclean(root: Path, dice: Dice) -> None:
 OF_DISKS = [partition_twice, older_metadata, moved, other_state, other_state, partition_lost, segments_lost, unclean]
 
 
-def damaged(number: object, source: Path, root: Path, most: int = 3) -> tuple[list[Path], list[str]]:
+def damaged(
+    number: object, source: Path, root: Path, most: int = 3, changes: list[Change] = CHANGES
+) -> tuple[list[Path], list[str]]:
     """Copy a disk to `root`, and damage it in one to three places. Returns the log directories, and what was done."""
     dice = random.Random(f"facts {number}")
     copy_disk(source, root)
@@ -251,7 +268,7 @@ def damaged(number: object, source: Path, root: Path, most: int = 3) -> tuple[li
             change(root, dice)
             done.append(change.__name__)
         else:
-            path, of_file = drawn(root, dice), dice.choice(CHANGES)
+            path, of_file = drawn(root, dice), dice.choice(changes)
             done.append(f"{of_file.__name__} {path.relative_to(root)}")
             of_file(path, dice)
     found = [each for each in (root, second_directory(root)) if each.exists()]

@@ -45,17 +45,6 @@ def test_commands_agree(first: int, tmp_path: Path) -> None:
         assert not found, "\n".join(map(str, found))
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("number", range(200 if SEED else 1))
-def test_a_bundle_states_the_same(number: int, tmp_path: Path) -> None:
-    """Or says that it does not have it."""
-    disks = bases()
-    paths, _ = damaged(f"{SEED}bundle{number}", disks[number * 7 % len(disks)], tmp_path / "disk")
-    bundled, stated = run_on_bundles(paths), run_all(paths)
-    assert len(bundled["ls"]["partitionLog"]) == len(stated["ls"]["partitionLog"])
-    assert [str(each) for each in differences(stated, bundled)] == []
-
-
 MENDED = [
     ("logEndOffset", "2.8.2-zk/clean", 155),
     ("logEndOffset", "4.4.0-kraft/crash", 90),

@@ -27,6 +27,7 @@ from kdump.format.count_text import offsets_text
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, newer_release_text, parse_release
 from kdump.io import file_system
 from kdump.io.directory_listing import real_path
+from kdump.io.errors import Unread
 from kdump.io.run import Limits, Run, ignore
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_bytes import with_bytes
@@ -167,6 +168,8 @@ def predict_startup(
         not has_topics and not is_alone and any(partition.topic != METADATA_TOPIC for partition in plan.partitions)
     )
     plan.withoutTopics = release.mode == KRAFT and has_metadata and lacks_topics
+    lacking = [problem for problem in metadata.problems if isinstance(problem, Unread)] if metadata is not None else []
+    plan.directories[0].unread += [problem for problem in lacking if problem not in plan.unread]
     is_unknown = not has_metadata or (lacks_topics and not plan.unread)
     plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
     if not is_selected(METADATA_TOPIC):
