@@ -77,11 +77,16 @@ def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:
 
 def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:
     paths = [copy.path for copy in copies]
-    cause = {"missing": "one copy lacks records", "damage": "one copy is damaged", "records": "the records differ"}
+    cause = {
+        "missing": "one copy lacks records",
+        "damage": "one copy is damaged",
+        "records": "the records differ",
+        "epochs": "the leader epochs differ, the records do not",
+    }
     evidence = []
     for number, copy in enumerate(made.copies):
-        batch = made.batch_at(number)
-        has = f"a batch of leader epoch {batch.leaderEpoch}" if batch is not None else "nothing valid"
+        epoch = made.epoch_at(number)
+        has = f"a batch of leader epoch {epoch}" if epoch is not None else "nothing valid"
         evidence.append(f"{copy.path}: {has} there; log end offset {copy.logEndOffset}")
     later = made.later_leader
     actions = ["kdump diff shows which copy has what, and what each would drop as the follower of another"]

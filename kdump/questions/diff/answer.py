@@ -57,14 +57,15 @@ class CopyDifference(NamedTuple):
     kind: Annotated[
         str,
         Doc(
-            "records (they differ), missing (one copy lacks them without explanation), damage; and what does not make "
-            "copies divergent: cleaned (the log cleaner removed them), rewritten (the same records in different "
-            "batches), leaderEpoch (batches that differ only in that field), damagedAlike (both damaged, byte for "
-            "byte the same), unread (one could not be read), unknown (both damaged, not the same), notInBundle (the "
-            "batches differ, but whether their records do is not in the bundle)"
+            "records (they differ), missing (one copy lacks them without explanation), damage, epochs (the same records "
+            "in other leader epochs: a follower truncates them); and what does not make copies divergent: cleaned (the "
+            "log cleaner removed them), rewritten (the same records in different batches), leaderEpoch (batches that "
+            "differ only in that field), damagedAlike (both damaged, byte for byte the same), unread (one could not be "
+            "read), unknown (both damaged, not the same), notInBundle (the batches differ, but whether their records do "
+            "is not in the bundle)"
         ),
     ]
-    isDivergence: Annotated[bool, Doc("whether it makes the copies divergent: records, missing, damage")]
+    isDivergence: Annotated[bool, Doc("whether it makes the copies divergent: records, missing, damage, epochs")]
     left: Annotated[PathText, Doc("path of one copy")]
     right: Annotated[PathText, Doc("path of the other copy")]
     lacking: Annotated[PathText | None, Doc("path of the copy that lacks the records; null if both or neither do")]
@@ -166,7 +167,7 @@ class PartitionDiff(NamedTuple):
     firstDivergentOffset: Annotated[
         int | None, Doc("first offset at which two copies diverge; null if none do", OFFSET)
     ]
-    cause: Annotated[str | None, Doc("kind of the difference there: records, missing or damage")]
+    cause: Annotated[str | None, Doc("kind of the difference there: records, missing, damage or epochs")]
     epochs: Annotated[
         list[EpochThere],
         Doc(

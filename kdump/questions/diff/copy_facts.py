@@ -65,6 +65,12 @@ class CopyFacts:
             return None
         return epoch_for_offset(self.epochs or (), offset)
 
+    def batch_epoch(self, offset: int) -> int | None:
+        """Return the epoch of `offset` according to the batch headers; None if the log does not contain it."""
+        if self.logEndOffset is None or not self.logStartOffset <= offset < self.logEndOffset:
+            return None
+        return next((batch.epoch for batch in reversed(self.batchEpochs) if batch.offset <= offset), None)
+
 
 def facts_of(cursor: CopyReader) -> CopyFacts:
     """Return the facts about a copy that has been read to its end."""

@@ -10,10 +10,10 @@ from kdump.questions.diff.comparable_records import ComparableRecord
 from kdump.questions.diff.copy_reader import CopyReader
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
-RECORDS, MISSING, DAMAGE = "records", "missing", "damage"
+RECORDS, MISSING, DAMAGE, EPOCHS = "records", "missing", "damage", "epochs"
 CLEANED, REWRITTEN, LEADER_EPOCH, DAMAGED_ALIKE = "cleaned", "rewritten", "leaderEpoch", "damagedAlike"
 UNREAD, UNKNOWN, NOT_IN_BUNDLE = "unread", "unknown", "notInBundle"
-PARTINGS = (RECORDS, MISSING, DAMAGE)
+PARTINGS = (RECORDS, MISSING, DAMAGE, EPOCHS)
 """Kinds of difference that make copies divergent; the others are legal, or cannot be judged."""
 
 
@@ -32,7 +32,8 @@ class Sample(NamedTuple):
 class DifferingRange:
     """Offsets first..last that differ between the copies, and the places of the first one.
 
-    `kind`: records (their contents differ), missing (one copy has none, for no known reason), damage; cleaned (removed
+    `kind`: records (their contents differ), missing (one copy has none, for no known reason), damage, epochs (the same
+    records in other leader epochs, so that a follower truncates them); cleaned (removed
     from a compacted log), rewritten (the same records in different batches), leaderEpoch (batches that differ only in
     the leader epoch of their header), damagedAlike, unread (one copy could not be read), unknown (damaged in both
     copies, but not in the same way), notInBundle (batches that differ, whose records are not in a bundle). `lacking`:
@@ -103,14 +104,25 @@ class Comparison:
     @property
     def first(self) -> DifferingRange | None:
         """The first difference that makes the copies divergent."""
-        return min(
-            (difference for difference in self.differences if difference.parts),
-            key=lambda difference: difference.first,
-            default=None,
-        )
+        return self._first_of(PARTINGS)
+
+    @property
+    def first_in_records(self) -> DifferingRange | None:
+        """The first difference in what the copies contain, which a follower's truncation may leave."""
+        return self._first_of((RECORDS, MISSING, DAMAGE))
 
     @property
     def history(self) -> DifferingRange | None:
         """The first divergence that is not damage: where the histories diverge."""
-        differences = (difference for difference in self.differences if difference.kind in (RECORDS, MISSING))
+        return self._first_of((RECORDS, MISSING))
+
+    def _first_of(self, kinds: tuple[str, ...]) -> DifferingRange | None:
+        differences = (difference for difference in self.differences if difference.kind in kinds)
         return min(differences, key=lambda difference: difference.first, default=None)
+
+    def add_epochs(self, first: int, end: int) -> None:
+        """Add that the copies have other leader epochs from `first` on, if they do not diverge before."""
+        if self.first is None or first < self.first.first:
+            self.differences.append(DifferingRange(EPOCHS, first, end - 1))
+            self.differences.sort(key=lambda difference: difference.first)
+            self.relation, self.shorter = DIVERGENT, None

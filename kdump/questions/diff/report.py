@@ -19,6 +19,7 @@ from kdump.questions.diff.differences import (
     DAMAGE,
     DAMAGED_ALIKE,
     DIVERGENT,
+    EPOCHS,
     LEADER_EPOCH,
     MISSING,
     NOT_IN_BUNDLE,
@@ -91,9 +92,10 @@ def _choice(diff: Diff, choice: FollowerOutcome) -> str:
     if does.by == "highWatermark":
         outcome += " (by its high watermark: it has no leader epochs)"
     pair = diff.pairs[(min(choice.leader, choice.follower), max(choice.leader, choice.follower))]
-    if choice.mends is False and pair.first is not None:
-        offset = pair.first.first
-        if pair.first.kind == DAMAGE:
+    stays = pair.first_in_records
+    if choice.mends is False and stays is not None:
+        offset = stays.first
+        if stays.kind == DAMAGE:
             outcome += f"; the damage at offset {offset} stays: no broker repairs it by itself"
         else:
             outcome += f"; the copies still differ at offset {offset}, and no broker detects it"
@@ -220,7 +222,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         yield from _later_leader(diff)
         marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
-        if diff.cause != DAMAGE and above:
+        if diff.cause not in (DAMAGE, EPOCHS) and above:
             yield f"that is below the high watermark {' and '.join(above)}: consumers may have read those records"
 
     def _votes(self, diff: Diff) -> Iterator[str]:
@@ -267,6 +269,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
             MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {difference.reason}",
+            EPOCHS: f"  {where}: {one} and {other} have other leader epochs, so a follower truncates its records",
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {difference.reason}",
             REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
             LEADER_EPOCH: f"  legal: {count_text(difference.batches, 'batch', 'batches')}"
@@ -333,13 +336,15 @@ def verdict(diff: Diff) -> tuple[str, str]:
         lacks = letter((left, right)[difference.lacking]) if difference.lacking is not None else ""
         if difference.kind == MISSING:
             return "DIVERGENT", f" at offset {offset}: {lacks} has no record there"
+        if difference.kind == EPOCHS:
+            return "DIVERGENT", f" from offset {offset} on: the leader epochs differ, the records do not"
         return "DIVERGENT", f" at offset {offset}: {lacks + ' is' if lacks else 'they are'} damaged there"
     if diff.relation == SAME:
         copy = diff.copies[0]
         records = max(pair.alike for pair in diff.pairs.values())
         last = (copy.logEndOffset or 0) - 1  # known: everything was read
         offsets = f"offsets {copy.logStartOffset}..{last}, " if records else ""
-        return "the same", f": {offsets}{count_text(records, 'record')}"
+        return "the same", f": {offsets}{count_text(records, 'record')}{''.join(_but(diff))}"
     if diff.relation == PREFIX:
         parts = []
         for (left, right), pair in diff.pairs.items():
@@ -354,6 +359,16 @@ def verdict(diff: Diff) -> tuple[str, str]:
     if any(each.kind == NOT_IN_BUNDLE for pair in diff.pairs.values() for each in pair.differences):
         return "relation unknown", ": some batches differ, and their records are not in the bundle"
     return "relation unknown", ": the copies have no common offset to compare"
+
+
+def _but(diff: Diff) -> Iterator[str]:
+    """Yield what the first line states about copies with the same records and leader epochs: the lines below it may not
+    contradict it."""
+    damaged = [letter(number) for number, copy in enumerate(diff.copies) if copy.damaged]
+    if damaged:
+        yield f"; {' and '.join(damaged)} {'are' if len(damaged) > 1 else 'is'} damaged"
+    if any(choice.does.loses and choice.does.by == "highWatermark" for choice in diff.choices):
+        yield "; a follower without leader epochs truncates to its high watermark"
 
 
 def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
@@ -379,8 +394,8 @@ def _later_leader(diff: Diff) -> Iterator[str]:
     """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
     shows."""
     leader = diff.later_leader
-    if leader is None:
-        return
+    if leader is None or diff.cause == EPOCHS:
+        return  # all copies have the records
     latest, later, earlier = leader.epoch, [letter(number) for number in leader.copies], leader.earlier
     names = " and ".join(later)
     yield f"from there on, {names} {'have' if len(later) > 1 else 'has'} the log of the later leader (epoch {latest})"

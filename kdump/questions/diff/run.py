@@ -30,6 +30,7 @@ from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.differences import (
     DAMAGE,
     DIVERGENT,
+    EPOCHS,
     PREFIX,
     SAME,
     BatchAtOffset,
@@ -98,7 +99,7 @@ class Diff:
 
     @property
     def cause(self) -> str:
-        """The kind of the first divergence: records, missing or damage; empty without one."""
+        """The kind of the first divergence: records, missing, damage or epochs; empty without one."""
         first = self.first
         return first[1].kind if first else ""
 
@@ -131,7 +132,9 @@ class Diff:
     def epoch_at(self, number: int) -> int | None:
         """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
         none."""
-        batch = self.batch_at(number)
+        batch, offset = self.batch_at(number), self.firstDivergentOffset
+        if batch is None and offset is not None and self.cause == EPOCHS:
+            return self.copies[number].batch_epoch(offset)
         return None if batch is None else batch.leaderEpoch
 
     @property
@@ -226,11 +229,13 @@ def diff_copies(
         read.setdefault(one, comparison.left)
         read.setdefault(other, comparison.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]
+    apart = _not_replicas(copies)
+    choices = [] if apart else list(_choices(facts, pairs))
+    for choice in choices:
+        _add_epochs(choice, facts, pairs)
     first = min((compared.first.first for compared in pairs.values() if compared.first), default=None)
     topic, partition = copies[0].key or (None, None)
-    made = Diff(topic, partition, facts, pairs, _relation(pairs), first, _votes(facts, pairs, first), [])
-    apart = _not_replicas(copies)
-    made.choices = [] if apart else list(_choices(made))
+    made = Diff(topic, partition, facts, pairs, _relation(pairs), first, _votes(facts, pairs, first), choices)
     made.notes = [*([apart] if apart else []), *_notes(made)]
     return made
 
@@ -264,20 +269,28 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
     return sorted(groups_of, key=lambda group: -len(group))
 
 
-def _choices(made: Diff) -> Iterator[FollowerOutcome]:
-    for leader, follower in permutations(range(len(made.copies)), 2):
-        one, other = made.copies[leader], made.copies[follower]
+def _choices(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison]) -> Iterator[FollowerOutcome]:
+    for leader, follower in permutations(range(len(facts)), 2):
+        one, other = facts[leader], facts[follower]
         if one.lineage is None or other.lineage is None:
             continue
         does = truncation(one.lineage, other.lineage)
-        pair = made.pairs[(min(leader, follower), max(leader, follower))]
-        divergence = pair.first
+        pair = pairs[(min(leader, follower), max(leader, follower))]
+        divergence = pair.first_in_records
         mends: bool | None = None
         if does.offset is not None and pair.relation is not None:
             mends = divergence is None or does.by == "logStart" or does.offset <= divergence.first
             if divergence is not None and divergence.kind == DAMAGE and divergence.lacking != int(follower > leader):
                 mends = False  # the leader is damaged, or both are
         yield FollowerOutcome(leader, follower, does, mends)
+
+
+def _add_epochs(choice: FollowerOutcome, facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison]) -> None:
+    """Add to the differences of a pair that the follower truncates offsets which both have."""
+    one, other = sorted((choice.leader, choice.follower))
+    end = min(facts[one].logEndOffset or 0, facts[other].logEndOffset or 0)
+    if choice.does.by == "epochs" and choice.does.offset is not None and choice.does.offset < end:
+        pairs[(one, other)].add_epochs(choice.does.offset, end)
 
 
 def _not_replicas(copies: list[Copy]) -> str:

@@ -137,7 +137,8 @@ def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
         data = [*parts[:4], *(craft.patch(part, partitionLeaderEpoch=epoch) for part in parts[4:])]
         (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join(data))
     result = run(tmp_path / "a", tmp_path / "b")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
+    assert re.findall(r"DIVERGENT from offset (\d+)", result.stdout) == ["20"]
     legal, elected = (
         next(line for line in result.stdout.splitlines() if word in line) for word in ("legal: ", "B elected: ")
     )
@@ -154,6 +155,7 @@ def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:
     result = run(tmp_path / "a", tmp_path / "b")
     assert result.exit_code == 0
     assert "B is damaged: 40 bytes at" in result.stdout
+    assert result.stdout.splitlines()[0].endswith("; B is damaged")
 
 
 def test_the_report_says_whose_log_is_the_later_leaders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

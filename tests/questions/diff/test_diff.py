@@ -103,11 +103,24 @@ def only(*paths: Path, bundled: bool = True, **options: Any) -> Diff:
     """Return the answer about these copies. `bundled`: check that with some of them, or all, in a bundle it is the
     same."""
     (found,) = diff(map(str, paths), Options(only=LITTLE, **options))
+    states_what_a_follower_truncates(found)
     if bundled and all(path.is_dir() for path in paths):
         for key in (None, KEY):
             for answer in from_bundles(paths, Options(only=LITTLE, **options), key):
                 agrees(found, answer, hashed=key is not None)
     return found
+
+
+def states_what_a_follower_truncates(found: Diff) -> None:
+    """Check that two copies diverge, at the latest, where one truncates what both have because of its leader epochs."""
+    for choice in found.choices:
+        pair = tuple(sorted((choice.leader, choice.follower)))
+        end = min(found.copies[number].logEndOffset or 0 for number in pair)
+        if choice.does.by == "epochs" and choice.does.offset is not None and choice.does.offset < end:
+            compared = found.pairs[pair[0], pair[1]]
+            assert found.relation == compared.relation == DIVERGENT
+            assert compared.first is not None
+            assert compared.first.first <= choice.does.offset
 
 
 KEY = HashKey(b"sixteen bytes or more", "name")
