@@ -57,12 +57,12 @@ class CopyDifference(NamedTuple):
     kind: Annotated[
         str,
         Doc(
-            "records (they differ), missing (one copy lacks them without explanation), damage, epochs (the same records "
-            "in other leader epochs: a follower truncates them); and what does not make copies divergent: cleaned (the "
-            "log cleaner removed them), rewritten (the same records in different batches), leaderEpoch (batches that "
-            "differ only in that field), damagedAlike (both damaged, byte for byte the same), unread (one could not be "
-            "read), unknown (both damaged, not the same), notInBundle (the batches differ, but whether their records do "
-            "is not in the bundle)"
+            "records (they differ), missing (one copy lacks them without explanation), damage, epochs (the same "
+            "records in other leader epochs: a follower truncates them); and what does not make copies divergent: "
+            "cleaned (the log cleaner removed them), rewritten (the same records in different batches), leaderEpoch "
+            "(batches that differ only in that field), damagedAlike (both damaged, byte for byte the same), unread "
+            "(one could not be read), unknown (both damaged, not the same), notInBundle (the batches differ, but "
+            "whether their records do is not in the bundle)"
         ),
     ]
     isDivergence: Annotated[bool, Doc("whether it makes the copies divergent: records, missing, damage, epochs")]
