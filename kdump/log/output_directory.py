@@ -8,9 +8,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from typing import BinaryIO
 
 from kdump.io.directory_listing import is_inside, is_url, real_path
+from kdump.io.file_access import OWNER, access_of, make_directories, new_file
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, ROOT_FILES, LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION
@@ -56,11 +59,13 @@ class OutputNotAllowed(OutputError):
 
 class OutputDirectory:
     """A directory that is created when it is first written to. It must not be inside any of `sources`, the paths that
-    are read, nor on a Kafka disk, where a broker would stop because of it. Raises OutputError if it is, or if `root`
-    exists and is not an empty directory."""
+    are read, nor on a Kafka disk, where a broker would stop because of it. Nobody may read its files who may not read
+    the sources; what is made of the cluster's metadata, which have credentials, is for its owner alone. Raises
+    OutputError if it is where it must not be, or if `root` exists and is not an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
-        refuse_output(root, sources)
+        self._sources = tuple(sources)
+        refuse_output(root, self._sources)
         self.root = os.path.abspath(root)
         self._syncs_each = True
         if os.path.lexists(self.root):
@@ -75,6 +80,11 @@ class OutputDirectory:
         except OSError as error:
             raise OutputError(f"{named}: {error.strerror}") from error
 
+    @cached_property
+    def access(self) -> int:
+        """The permission bits of its files."""
+        return OWNER if any(METADATA_TOPIC in source for source in self._sources) else access_of(self._sources)
+
     def path(self, name: str) -> str:
         """Return the path of a file in the directory. `name` is relative, with / between directories; raises ValueError
         for one that leads outside, which is a mistake of the caller."""
@@ -87,7 +97,8 @@ class OutputDirectory:
         """Open a new file. It gets its name once it is completely written and, unless this is within `synced_once`,
         synced to disk, and is removed if the block raises. Raises OutputError, also for write errors within the
         block."""
-        return _writing(self.path(name), syncs=self._syncs_each)
+        access = OWNER if METADATA_TOPIC in name else self.access
+        return _writing(self.path(name), access, syncs=self._syncs_each)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file. Raises OutputError."""
@@ -128,6 +139,7 @@ class OutputDirectory:
         """Write everything or nothing: yields a directory next to this one, to write to, which takes its place when the
         block ends, and of which nothing remains if the block raises. Raises OutputError."""
         passing = OutputDirectory(self.root + PASSING, ())
+        passing.access = self.access
         try:
             with passing.synced_once():
                 yield passing
@@ -143,7 +155,8 @@ class OutputFile:
     take the place of an existing one. Raises OutputError."""
 
     def __init__(self, path: str, sources: Iterable[str], *, replaces: bool = False) -> None:
-        refuse_output(path, sources)
+        self._sources = tuple(sources)
+        refuse_output(path, self._sources)
         self.path = os.path.abspath(path)
         self.replaces = replaces
         if not os.path.lexists(self.path):
@@ -155,19 +168,20 @@ class OutputFile:
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
         """Like OutputDirectory.writing."""
-        return replacing(self.path) if self.replaces else _writing(self.path)
+        access = access_of(self._sources)
+        return replacing(self.path, access) if self.replaces else _writing(self.path, access)
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of the one at `path` once it is completely written and synced to disk; an
-    unfinished one of an earlier run is overwritten. Raises OutputError."""
+def replacing(path: str, access: int) -> Iterator[BinaryIO]:
+    """Open a file with these permission bits that takes the place of the one at `path` once it is completely written
+    and synced to disk; an unfinished one of an earlier run is overwritten. Raises OutputError."""
     passing = path + PASSING
     try:
         with explained(path):
             with suppress(FileNotFoundError):  # if it is a link, what it points to is not written to
                 os.unlink(passing)
-            with open(passing, "xb") as file:
+            with open(new_file(passing, access), "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -179,13 +193,13 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _writing(path: str, *, syncs: bool = True) -> Iterator[BinaryIO]:
+def _writing(path: str, access: int, *, syncs: bool = True) -> Iterator[BinaryIO]:
     passing = path + PASSING
     is_ours = False
     try:
         with explained(passing), uninterrupted():
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = open(passing, "xb")  # noqa: SIM115
+            make_directories(os.path.dirname(path), access)
+            file = open(new_file(passing, access), "wb")  # noqa: SIM115
             is_ours = True
         with explained(path, passing):
             with file:
@@ -238,7 +252,7 @@ def _publish(passing: str, path: str) -> None:
         raise
     except OSError:  # a file system without hard links
         pass
-    with open(path, "xb"):
+    with open(new_file(path, OWNER), "wb"):
         try:
             os.replace(passing, path)
         except OSError:

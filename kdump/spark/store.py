@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from kdump.io.directory_listing import is_directory, is_inside, is_url, names
-from kdump.log.output_directory import OutputError, lock_directory, refuse_output
+from kdump.io.file_access import access_of, make_directories
+from kdump.log.output_directory import OutputError, explained, lock_directory, refuse_output
 
 OWN = "_kdump"
 SUMMARY = "summary.json"
@@ -71,6 +72,9 @@ class Store:
                 raise StoreError(f"{own} exists and is not the result of a scan; choose a new directory")
         elif not self.is_remote and os.path.lexists(own):
             raise StoreError(f"{own} exists and is not a directory")
+        elif not self.is_remote:
+            with _stated(), explained(own):
+                make_directories(own, access_of(sources))
         self.write(f"{OWN}/README", ABOUT)
         if not self.is_remote and self._lock is None:
             with _stated():

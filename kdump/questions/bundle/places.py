@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from kdump.format.bundle_container import ContainerReader, Writable
 from kdump.format.errors import DecodeError
+from kdump.io.file_access import access_of, make_directories
 from kdump.log.bundle_directory import StoredDirectory
 from kdump.log.bundle_members import read_member
 from kdump.log.bundle_names import MANIFEST, container_of_part, part_name
@@ -49,14 +50,15 @@ class Place(Protocol):
 
 
 class DirectoryPlace:
-    """A Place. To be locked while it is written to."""
+    """A Place. To be locked while it is written to. `sources`: what it is made of."""
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str, sources: Iterable[str]) -> None:
         self.name = os.path.abspath(out)
+        self.access = access_of(sources)
         with explained(self.name):
             if os.path.lexists(self.name) and not os.path.isdir(self.name):
                 raise OutputExists(f"{self.name} exists and is not a bundle; choose a new directory")
-            os.makedirs(self.name, exist_ok=True)
+            make_directories(self.name, self.access)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -82,7 +84,7 @@ class DirectoryPlace:
             raise OutputError(f"{path} is not that of a bundle: {error}") from error
 
     def manifest(self, values: dict[str, Any]) -> None:
-        with replacing(os.path.join(self.name, MANIFEST)) as file:
+        with replacing(os.path.join(self.name, MANIFEST), self.access) as file:
             file.write(manifest_bytes(values))
 
     def before(self, member: str, inside: str) -> Before | None:
@@ -97,8 +99,8 @@ class DirectoryPlace:
     def container(self, member: str) -> Iterator[Writable]:
         path = os.path.join(self.name, member)
         with explained(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        with replacing(path) as file:
+            make_directories(os.path.dirname(path), self.access)
+        with replacing(path, self.access) as file:
             yield file
         number = 1  # of a bundle that was packed in parts and unpacked here
         with explained(path), suppress(FileNotFoundError):
@@ -113,7 +115,7 @@ class DirectoryPlace:
         removed = 0
         place = os.path.join(self.name, str(number))
         with explained(place):
-            os.makedirs(place, exist_ok=True)
+            make_directories(place, self.access)
             for name in os.listdir(place):
                 container = container_of_part(name)
                 if name.endswith(PASSING) or (container is not None and container not in names):

@@ -111,7 +111,7 @@ def bundle(
         stream.end()
         return writer.summary
     refuse_output(out, sources)
-    place = DirectoryPlace(out)
+    place = DirectoryPlace(out, sources)
     with place.locked():
         writer = _BundleWriter(place, sources, manifest, options, run, is_again=_is_again(place, made_with, options))
         writer.summary.out = out
