@@ -44,6 +44,24 @@ def test_a_controller_may_also_be_a_broker(tmp_path: Path) -> None:
         assert not any("--properties" in text for text in plan.assumptions)
 
 
+@pytest.mark.parametrize(
+    ("given", "assumed"),
+    [
+        ({"process_roles": "broker"}, "other nodes are the controllers, and still"),
+        ({"controller_quorum_voters": "1@a:1,2@b:1"}, "the other controllers still have the cluster's metadata"),
+        ({"controller_quorum_voters": "1@a:1"}, "the node is the cluster's only controller, as stated in"),
+    ],
+)
+def test_no_assumption_contradicts_the_file(tmp_path: Path, given: dict[str, str], assumed: str) -> None:
+    disk = shutil.copytree(KRAFT / "clean", tmp_path / "disk")
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    values = {"node_id": "1", "process_roles": "broker,controller", "log_dirs": str(disk), **given}
+    server = read_properties(str(properties(tmp_path, **values)))
+    plan = kdump.restart_plan([str(disk)], Options(server=server))
+    assert next(text for text in plan.assumptions if "controller" in text).startswith(assumed)
+    assert sum("controller" in text for text in plan.assumptions) == 1
+
+
 @pytest.mark.parametrize("own", ["one", "two"])
 def test_which_of_two_metadata_logs_is_the_nodes(tmp_path: Path, own: str) -> None:
     paths = [tmp_path / name for name in ("one", "two")]

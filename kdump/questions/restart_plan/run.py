@@ -63,7 +63,7 @@ USE_NEWER = (
 
 
 def restart_plan(
-    paths: Iterable[str],
+    paths: str | Iterable[str],
     options: Run | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
@@ -84,7 +84,7 @@ def restart_plan(
 
 @takes_bundles
 def predict_startup(
-    paths: Iterable[str],
+    paths: str | Iterable[str],
     options: Run | None = None,
     kafka_version: KafkaRelease | str | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
@@ -281,7 +281,7 @@ def _assume(
         if server is None or server.roles is None:
             assumptions[-1] += "; if process.roles has broker, too (--properties FILE), it also creates its partitions"
     elif plan.withoutMetadata:
-        assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
+        assumptions.append(_assumed_controllers(server))
     elif metadata is None:
         assumptions.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
     elif metadata.newer:
@@ -302,6 +302,18 @@ def _assume(
     if is_broker and metadata is not None:
         assumptions.append("index.interval.bytes is the topic's own value, or 4096")
     plan.assumptions = assumptions + plan.assumptions
+
+
+def _assumed_controllers(server: ServerProperties | None) -> str:
+    """Return where the metadata is that no given directory has."""
+    if server is None or "controller" not in (server.roles or ()):
+        return "other nodes are the controllers, and still have the cluster's metadata"
+    if server.voters != {server.node_id}:
+        return "the other controllers still have the cluster's metadata"
+    return (
+        f"the node is the cluster's only controller, as stated in {server.path}: with an empty metadata log, it makes "
+        "all its partitions stray"
+    )
 
 
 def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> list[str]:
