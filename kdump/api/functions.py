@@ -122,7 +122,7 @@ def registry(
         topic=lambda name: not read or name in read,
         carved=carved,
     )
-    return of_registry.registry(_paths(paths), question, run)
+    return of_registry.registry(paths, question, run)
 
 
 @takes_bundles
@@ -154,11 +154,7 @@ def connect(
         connector=lambda name: not chosen or name in chosen,
         topic=lambda name: name in other,
     )
-    return of_connect.connect(_paths(paths), question, run)
-
-
-def _paths(paths: Paths) -> tuple[str, ...]:
-    return (paths,) if isinstance(paths, str) else tuple(paths)
+    return of_connect.connect(paths, question, run)
 
 
 def _release(value: KafkaRelease | str | None) -> KafkaRelease | None:

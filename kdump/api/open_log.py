@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kdump.check.options import Options
 from kdump.io import file_system
+from kdump.io.command_line_paths import without_slash
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import records
@@ -16,7 +17,7 @@ from kdump.log.entries import entries as read_entries
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
-from kdump.log.mounted_bundles import takes_bundles
+from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, target
 from kdump.log.record import Record
@@ -94,7 +95,6 @@ class Log:
         return f"<kdump.Log {self.path!r}: {len(self.files)} file{'' if len(self.files) == 1 else 's'}>"
 
 
-@takes_bundles
 def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     """Return the Log file `path`: a file (possibly compressed with gzip or zstd, or a URL that fsspec can open), or a
     partition directory.
@@ -102,7 +102,8 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     `options`: limits, and how files are opened. Raises SourceError if `path` does not exist or is another kind of
     directory.
     """
-    path, options = os.fspath(path), options or Options()
+    path, options = without_slash(os.fspath(path)), options or Options()
+    mount_bundles([path])
     if path == "-" or "://" in path or not file_system.isdir(path):
         if path != "-" and "://" not in path and not file_system.exists(path):
             raise SourceError(f"{path}: no such file or directory")

@@ -61,14 +61,16 @@ def unmount_bundles() -> None:
 
 
 def takes_bundles(function: Function) -> Function:
-    """Decorate a function of the API whose first argument is a path or several: they may be bundles, or in bundles. One
-    stays mounted until the process ends."""
+    """Decorate a function of the API whose first argument is a path or several: it is called with a list of them, and
+    raises ValueError if there is none. They may be bundles, or in bundles; one stays mounted until the process ends."""
 
     @wraps(function)
     def with_bundles(paths: Any, *args: Any, **options: Any) -> Any:
         is_single = isinstance(paths, (str, os.PathLike))
         several = [without_slash(os.fspath(path)) for path in ([paths] if is_single else paths)]
+        if not several:
+            raise ValueError("no path was given")
         mount_bundles(several)
-        return function(several[0] if is_single else several, *args, **options)
+        return function(several, *args, **options)
 
     return cast("Function", with_bundles)

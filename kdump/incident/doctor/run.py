@@ -225,7 +225,7 @@ class DoctorResult(NamedTuple):
 
 @takes_bundles
 def doctor(
-    paths: Iterable[str],
+    paths: str | Iterable[str],
     options: Run | None = None,
     *,
     budget: float = BUDGET,

@@ -17,6 +17,7 @@ from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.io.run import Run
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch
@@ -38,6 +39,7 @@ class CarvedFile:
     notes: list[str] = field(default_factory=list)
 
 
+@takes_bundles
 def carve(
     paths: str | Iterable[str],
     out: str | None = None,
@@ -52,7 +54,7 @@ def carve(
     A batch can be read until you request the next item. `options.unreadable` is called with the SourceError for each
     file that could not be read. Raises SourceError, and kdump.log.output_directory.OutputError."""
 
-    named = [paths] if isinstance(paths, str) else list(paths)
+    named = list(paths)
     options = Options.given(options, open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()

@@ -171,10 +171,13 @@ def diff(
 
     `options.unreadable` is called with the SourceError for what could not be read, `on_unpaired` with a partition that
     only one path has, and whether that is a difference, as it is between copies of one log directory. Raises
-    SourceError."""
+    SourceError, and ValueError for fewer than two paths."""
 
     options = Options.given(options, only=LITTLE)
-    sides = sides_of(list(paths), options)
+    named = list(paths)
+    if len(named) < 2:
+        raise ValueError(f"diff compares two or more paths, not {named[0]} alone")
+    sides = sides_of(named, options)
     if sides is None:
         return
     identities = [one.directory_ids for one in sides]

@@ -23,6 +23,7 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import is_live
@@ -118,6 +119,7 @@ class Reindexed:
         return any(verdict.status == UNREAD for verdict in self.verdicts)
 
 
+@takes_bundles
 def reindex(
     paths: str | Iterable[str],
     out: str | None = None,
@@ -136,7 +138,7 @@ def reindex(
     `options.unreadable` is called with the SourceError for what could not be read. Raises SourceError, and
     kdump.log.output_directory.OutputError."""
 
-    named = [paths] if isinstance(paths, str) else list(paths)
+    named = list(paths)
     options = Options.given(options, only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
     places = [place for place in find_segments(named, options) if is_selected(place.partition.topic or "")]

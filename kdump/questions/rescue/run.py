@@ -62,7 +62,7 @@ def rescue(
     has no log directory, because a copy in it may be the newest; OutputError. Nothing has been written then.
     """
     asked = request or RescueRequest()
-    paths = [paths] if isinstance(paths, str) else list(paths)
+    paths = list(paths)
     directory = None if out is None else OutputDirectory(out, paths)
     for path in paths:
         if not file_system.exists(path):

@@ -77,14 +77,14 @@ def retention(
 
 
 def run_query(
-    paths: str | Iterable[str],
+    paths: Iterable[str],
     question: RetentionQuery,
     *,
     run: Run = PLAIN_RUN,
 ) -> Iterator[RetentionAnswer]:
     """Like `retention`, with the selection as a RetentionQuery."""
     options = Options.as_of(run, only=frozenset({"transactions"}))
-    named, only = _whole([paths] if isinstance(paths, str) else list(paths))
+    named, only = _whole(list(paths))
     places, disks = find_partitions(named, options, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, disks, options)

@@ -9,6 +9,7 @@ from kdump.check.options import Options
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged
@@ -27,6 +28,7 @@ from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
 LEDGER = "ledger.jsonl"
 
 
+@takes_bundles
 def salvage(
     sources: str | Iterable[str],
     out: str,
@@ -57,7 +59,7 @@ def salvage(
     """
 
     options = Options.given(options, only=LITTLE, open_source=careful_source)
-    paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
+    paths, others = list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
     inputs = jobs(paths, others, options, is_selected=is_selected, name=name)
     if not inputs:

@@ -75,7 +75,7 @@ def space(
         report(error)
 
     run = replace(run, unreadable=unreadable)
-    brokers, own = read_brokers([paths] if isinstance(paths, str) else paths, run)
+    brokers, own = read_brokers(paths, run)
     if len(brokers) > 1:
         several = ", ".join(f"{node.directories[0].path} (node {node.node_id})" for node in brokers)
         raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")

@@ -23,6 +23,7 @@ from kdump.incident.report.run import postmortem
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.render.redaction import Redaction
 
@@ -40,6 +41,7 @@ class ReportFiles:
     facts: PostMortem
 
 
+@takes_bundles
 def report(
     paths: str | Iterable[str],
     out: str,
@@ -68,7 +70,7 @@ def report(
     """
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
-    named = [paths] if isinstance(paths, str) else list(paths)
+    named = list(paths)
     _require("jinja2", "report")  # before a disk is read
     if charts is not None and chart_format == "png":
         _require("vl_convert", "charts")

@@ -59,7 +59,7 @@ class ClusterPlan:
 
 @takes_bundles
 def restart_cluster(
-    paths: Iterable[str],
+    paths: str | Iterable[str],
     options: Run | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
