@@ -195,7 +195,7 @@ def _logs_at(
     topic = place.topic or lone
     if not _is_file(place, run) or place.kind is not SEGMENT or topic not in topics:
         return [], None
-    above = log_directory_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else None
+    above = log_directory_above(parent(place.path)) if place.topic else None
     return [CoordinatorLog(topic, place.partition or 0, place.path, (place.path,))], above
 
 

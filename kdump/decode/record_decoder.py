@@ -24,6 +24,7 @@ from kdump.decode.decoder_interface import (
 from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA, METADATA, STREAMS, TOPICS
 from kdump.format.layout import Span
 from kdump.io import file_system
+from kdump.io.directory_listing import parent
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.internal_topics import SCHEMAS_TOPIC, system_topic
 from kdump.log.paths import Target
@@ -198,13 +199,12 @@ class RecordDecoder:
         path = target.path
         if not self.options.by_topic or target.topic is None or path == "-" or "://" in path:
             return None
-        near = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        near = parent(parent(path))
         if near not in self._registries:
             self._registries[near] = None
-            shown = os.path.dirname(os.path.dirname(path))
-            places = [shown if os.path.abspath(shown) == near else near]
+            places = [near]
             for given in self.options.paths:
-                places += [given, os.path.dirname(os.path.abspath(given))]
+                places += [given, parent(given)]
             logs = [os.path.join(place, SCHEMAS_LOG) for place in dict.fromkeys(places)]
             there = list(filter(file_system.isdir, logs))
             if there:
@@ -218,9 +218,9 @@ class RecordDecoder:
     def _names_near(self, target: Target) -> IdNames:
         """Return the known names of IDs in the log directory that contains the file."""
         path = target.path
-        near = None if path == "-" or "://" in path else os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        near = None if path == "-" or "://" in path else parent(parent(path))
         if target.kind is KRAFT_SNAPSHOT and target.topic is None and near is not None:
-            near = os.path.dirname(os.path.abspath(path))  # bootstrap.checkpoint is in the log directory itself
+            near = parent(path)  # bootstrap.checkpoint is in the log directory itself
         if near not in self._names:
             from kdump.decode.id_names import IdNames
 

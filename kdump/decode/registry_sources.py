@@ -11,6 +11,7 @@ from typing import Any
 from kdump.cluster.schema_registries import RegistryLog, find_registries, read_registry, versions_in_deleted_logs
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.io import file_system
+from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError, listing_error
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
@@ -61,7 +62,7 @@ def _only(path: str, logs: list[RegistryLog]) -> KnownSchemas:
     (registry,) = logs
     state = read_registry(registry, keep_gone=True)
     gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state)]
-    return KnownSchemas(state, os.path.dirname(os.path.abspath(registry.log.path)), gone)
+    return KnownSchemas(state, parent(registry.log.path), gone)
 
 
 def exported_schemas(path: str) -> SchemaRegistry | None:

@@ -105,8 +105,13 @@ def version(url: str) -> tuple[int, str]:
 
 
 def parent(path: str) -> str:
-    """Return the directory that contains a directory or file."""
-    return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
+    """Return the directory that contains a directory or file, in the form of `path`: relative if that is."""
+    bare = path.rstrip("/")
+    if is_url(path):
+        return bare.rpartition("/")[0]
+    if os.path.basename(bare) in ("", ".", ".."):
+        return os.path.normpath(os.path.join(path, ".."))
+    return os.path.dirname(bare) or "."
 
 
 def is_inside(path: str, directory: str) -> bool:

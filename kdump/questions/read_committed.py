@@ -22,6 +22,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import close
+from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import Source
@@ -116,7 +117,7 @@ class ReadCommitted:
         SourceError."""
         self._run = Run(self.limits, more=run.more)
         is_stream = target.path == "-" or "://" in target.path
-        folder = "" if is_stream else os.path.dirname(os.path.abspath(target.path))
+        folder = "" if is_stream else parent(target.path)
         name = os.path.basename(target.path)
         place = None
         if not is_stream:

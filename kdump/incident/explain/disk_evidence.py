@@ -29,6 +29,7 @@ from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.message import Message
 from kdump.incident.explain.state_evidence import DiskState
 from kdump.io import file_system
+from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.log import file_kinds
@@ -185,7 +186,7 @@ class DiskEvidence:
         """Return the log directory on this disk that a message is about; None if it is unknown which."""
         place = self._partition(explanation)
         if place is not None:
-            return os.path.dirname(os.path.abspath(place.path)) if place.source in ("", place.path) else place.source
+            return parent(place.path) if place.source in ("", place.path) else place.source
         directory = self._directory(explanation)
         return None if directory is None else directory.path
 

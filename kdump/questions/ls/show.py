@@ -20,6 +20,7 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.format.count_text import count_text
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
+from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.io.unreadable_paths import failures
@@ -154,8 +155,8 @@ class LsRun:
                         self._note_unread(SourceError(_why_unlistable(place.path)))
             except SourceError as error:
                 self._note_unread(error)
-        for directory, targets in files.items():
-            self._files(directory, targets)
+        for targets in files.values():
+            self._files(parent(targets[0].path), targets)
         self._sink.end()
         self.output.flush()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:

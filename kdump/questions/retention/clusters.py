@@ -9,7 +9,7 @@ from kdump.check.options import Options
 from kdump.cluster.disks import Disks, Node
 from kdump.cluster.find_state_logs import metadata_at
 from kdump.cluster.remote_log import RemoteLog
-from kdump.io.directory_listing import is_url
+from kdump.io.directory_listing import is_url, parent
 from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -56,7 +56,7 @@ class Clusters:
             return ""
         if partition.state not in ("", "future"):
             return ""
-        above = os.path.dirname(os.path.abspath(partition.path))
+        above = parent(partition.path)
         if above not in self._moves:
             self._moves[above] = self._moves_of_node(above)
         return self._moves[above].get((partition.topic, partition.partition), "")
