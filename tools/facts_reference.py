@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.facts.declared import ABOUT, FACTS, Fact
+from tests.facts.declared import ABOUT, FACTS, REPORT, Fact
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*|(?<=number of )\w+")
@@ -21,6 +21,7 @@ generated from the same declarations (`make docs`).
 
 - *only if*: the key states the fact only under this condition; otherwise its value may differ from that of the others.
 - A value of null means unknown, and contradicts nothing; if the object has the key `unknown`, that says why.
+- The facts of the Python function [`kdump.report()`](api.md) are in `facts.partitions` of its answer.
 - *No batch is damaged* if `verify` reports no finding of family `bytes` with a severity above info.
 """
 
@@ -45,7 +46,8 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
     yield "| command | states it in | only if |\n| --- | --- | --- |"
     for states in fact.states:
-        yield f"| `kdump {states.command}` | {_keys(states.shown)} | {states.only_if} |"
+        command = states.command if states.command == REPORT else f"kdump {states.command}"
+        yield f"| `{command}` | {_keys(states.shown)} | {states.only_if} |"
     yield ""
 
 

@@ -98,7 +98,11 @@ class SharePosition(NamedTuple):
     groupId: Annotated[GroupId, Shown("group", least=12)]
     topic: Annotated[TopicName, Shown(least=12)]
     partition: Annotated[PartitionNumber, Shown()]
-    startOffset: Annotated[int, Doc("all records below it are done; -1: not started", OFFSET), Shown("start")]
+    startOffset: Annotated[
+        int,
+        Doc("all records below it are done; -1: not started, share.auto.offset.reset applies", OFFSET),
+        Shown("start"),
+    ]
     deliveryCompleteCount: Annotated[
         int,
         Doc("records above startOffset that are done; -1: unknown", "records"),
@@ -233,9 +237,7 @@ def share_positions(groups: GroupCoordinatorState, group: str, context: LagConte
         remark, lag = "", None
         if context.is_now and context.metadata and context.metadata.topics and topic_id not in context.metadata.by_id:
             remark = TOPIC_UNKNOWN
-        elif state.startOffset < 0:
-            remark = "not started: share.auto.offset.reset applies"
-        elif end is not None:
+        elif end is not None and state.startOffset >= 0:
             remark = out_of_range(state.startOffset, end)
             lag = max(0, end.logEndOffset - state.startOffset - max(0, state.deliveryCompleteCount))
         yield SharePosition(

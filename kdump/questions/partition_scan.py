@@ -21,7 +21,9 @@ from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.io.errors import SourceError
+from kdump.log import file_kinds
 from kdump.log.batch_validity import COUNT
+from kdump.log.file_kinds import by_name
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.producer_state import ProducerState
 
@@ -115,5 +117,9 @@ def certain_answers(
 
 
 def is_damage(finding: Finding) -> bool:
-    """Return True if the finding is about damaged bytes."""
-    return finding.code in DAMAGES and finding.severity != INFO
+    """Return True if the finding is about damaged bytes of the log, of which a metadata snapshot is no part."""
+    return (
+        finding.code in DAMAGES
+        and finding.severity != INFO
+        and by_name(finding.file)[0] is not file_kinds.KRAFT_SNAPSHOT
+    )

@@ -11,8 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import kdump
+from kdump.answer import answer_object
+from kdump.io.run import Run
 from tests.command import run
-from tests.facts.declared import COMMANDS, FACTS, Everything, Fact, Row
+from tests.facts.declared import COMMANDS, FACTS, REPORT, Everything, Fact, Row
 
 
 class Contradiction(NamedTuple):
@@ -72,7 +75,22 @@ def run_all(paths: Sequence[Path]) -> Everything:
         else:
             found[command] = rows_of(command, names)
     found["inspect --read-committed"]["note"] = list(read_committed(found))
+    found[REPORT] = reported(names, paths[0].with_name(f"{paths[0].name}.html"))
     return found
+
+
+def reported(paths: list[str], page: Path) -> dict[str, list[Row]]:
+    """Return what the answer of `kdump.report` states about partitions."""
+    try:
+        partitions = kdump.report(paths, str(page), options=Run(unreadable=lambda error: None)).facts.partitions
+    except kdump.SourceError:  # no partition is left
+        return defaultdict(list)
+    page.unlink()
+    totals = [(row.path, row.stats.files, row.stats.bytes, row.stats.batches) for row in partitions]
+    return {
+        "ended": [answer_object(row.ended) for row in partitions if row.ended is not None],
+        "stats": [dict(zip(("path", "files", "bytes", "batches"), each, strict=True)) for each in totals],
+    }
 
 
 EXPLAINED = ("logStartOffset", "logEndOffset", "highWatermark", "recoveryPoint", "lastStableOffset")

@@ -96,7 +96,14 @@ def at(
     return States(command, shown, find, only_if.words)
 
 
-TYPES = {"transactions": "transactionPartition", "producers": "producerPartition", "retention": "retention"}
+REPORT = "kdump.report()"
+"""The Python function: the facts of its answer, as objects like those of `kdump transactions` and `kdump stats`."""
+TYPES = {
+    "transactions": "transactionPartition",
+    "producers": "producerPartition",
+    "retention": "retention",
+    REPORT: "ended",
+}
 
 
 def logs(key: str, commands: str, only_if: Condition = ALWAYS) -> Iterator[States]:
@@ -196,12 +203,6 @@ def group(row: Row) -> Hashable:
 def partition_of_file(row: Row) -> str:
     """Return the partition directory that has a file."""
     return os.path.dirname(os.path.abspath(str(row["file"])))
-
-
-def partition_below(row: Row) -> Hashable:
-    """Return the partition directory of an object of `stats`, which has the log directory or the partition's path."""
-    name, path = f"{row['topic']}-{row['partition']}", os.path.abspath(row["source"])
-    return path if os.path.basename(path) == name else os.path.join(path, name)
 
 
 LIVE = Condition(lambda row: row["state"] in ("", "live"), "the directory is live")
@@ -329,21 +330,22 @@ def grouped(key: str) -> States:
     return States("groups --offsets", f"groupOffset.{key}", find, "only one log directory has the live partition")
 
 
-def about(name: str, command: str, type_: str, key: str, rule: Callable[[Row], bool], words: str) -> Fact:
+def about(name: str, type_: str, key: str, rule: Callable[[Row], bool], words: str) -> Fact:
     """Return the fact which directories a command is about: those that `ls` lists for which the rule holds."""
 
     def rows(everything: Everything) -> Iterator[Statement]:
-        found = everything[command][type_]
-        if any(row["stops"] for row in everything[command]["restartPlan"]):
-            return  # the broker exits before it has looked at all of them
-        found = [row for row in found if not row.get("missing") and row["topic"] != METADATA_TOPIC]
-        yield "all disks", sorted(os.path.abspath(row[key]) for row in found)
+        found = everything[name]
+        is_refused = name.startswith("restart-plan") and not any(found.values())
+        if is_refused or any(row["stops"] for row in found["restartPlan"]):
+            return  # the broker exits before it has looked at all of them; restart-plan refuses a copy of partitions
+        rows = [row for row in found[type_] if not row.get("missing") and row["topic"] not in (METADATA_TOPIC, None)]
+        yield "all disks", sorted(os.path.abspath(row[key]) for row in rows)
 
     def listed(everything: Everything) -> Iterator[Statement]:
         found = [row for row in everything["ls"]["partitionLog"] if row["topic"] != METADATA_TOPIC and rule(row)]
         yield "all disks", sorted(os.path.abspath(row["partitionDirectory"]) for row in found)
 
-    states = (States(command, f"{type_}.{key}", rows), States("ls", "partitionLog.partitionDirectory", listed, words))
+    states = (States(name, f"{type_}.{key}", rows), States("ls", "partitionLog.partitionDirectory", listed, words))
     return Fact(f"directories that {name} is about", words, "", "", "", states)
 
 
@@ -447,13 +449,14 @@ WITH_IDS = "live, with a segment; not __cluster_metadata and __transaction_state
 
 # fmt: off
 ABOUT: list[Fact] = [
-    about("transactions", "transactions", "transactionPartition", "path", has_clients, WITH_IDS),
-    about("producers", "producers", "producerPartition", "path", has_clients, WITH_IDS),
-    about("retention", "retention", "retention", "path", lambda row: row["segments"] > 0,
+    about("transactions", "transactionPartition", "path", has_clients, WITH_IDS),
+    about("producers", "producerPartition", "path", has_clients, WITH_IDS),
+    about("retention", "retention", "path", lambda row: row["segments"] > 0,
           "in any state, with a segment; not __cluster_metadata, to which no topic config applies"),
-    about("restart-plan", "restart-plan", "restartPartition", "path", lambda row: True,
+    about("stats", "stats", "source", lambda row: row["segments"] > 0, "in any state, with a segment"),
+    about("restart-plan", "restartPartition", "path", lambda row: True,
           "in any state; of the metadata logs, the node's own"),
-    about("restart-plan --estimate", "restart-plan --estimate", "recoveryLog", "path", lambda row: True,
+    about("restart-plan --estimate", "recoveryLog", "path", lambda row: True,
           "in any state; not __cluster_metadata, which the node recovers before its logs"),
 ]
 # fmt: on
@@ -468,12 +471,12 @@ FACTS: list[Fact] = [
          "log.partition_directory:log_start_offset",
          (*logs("logStartOffset", "ls transactions producers retention", LIVE),
           at("restart-plan", "restartPartition.logStartOffset", only_if=UNCHANGED),
-          *logs("logStartOffset", "diff groups"))),
+          *logs("logStartOffset", f"diff groups {REPORT}"))),
     Fact("logEndOffset", "offset after the last valid batch, or the base offset of the last segment if that has none",
          "offset", "LocalLog.logEndOffset", "state.partition_summary:log_end",
          (*logs("logEndOffset", "ls transactions producers retention"),
           undamaged(at("restart-plan", "restartPartition.logEndOffset", only_if=UNCHANGED)),
-          *logs("logEndOffset", "diff groups"))),
+          *logs("logEndOffset", f"diff groups {REPORT}"))),
     Fact("lastOffset", "last offset of the last valid batch of a segment", "offset", "LogSegment.readNextOffset",
          "log.region_totals:RegionTotals",
          (at("ls --segments", "logSegment.lastOffset", of="file"),
@@ -489,7 +492,7 @@ FACTS: list[Fact] = [
           at("restart-plan", "restartPartition.recoveryPoint", only_if=LIVE))),
     Fact("lastStableOffset", "first offset of the oldest open transaction, or the log end offset", "offset",
          "ProducerStateManager.firstUnstableOffset", "state.transaction_tracker:OpenTransactions.first_undecided",
-         (*logs("lastStableOffset", "transactions retention"),)),
+         (*logs("lastStableOffset", f"transactions retention {REPORT}"),)),
     Fact("first open transaction",
          "first offset of the oldest open transaction: where read_committed consumers stop; none if none is open",
          "offset", "ProducerStateManager.firstUnstableOffset",
@@ -506,19 +509,19 @@ FACTS: list[Fact] = [
          (at("ls", "partitionLog.segments", of="partitionDirectory"),
           total("ls --segments", "logSegment", partition_of_file),
           *logs("segments", "transactions producers retention"), at("restart-plan --estimate", "recoveryLog.segments"),
-          total("reindex", "reindex", partition_of_file), at("stats", "stats.files", of=partition_below, only_if=NAMED),
-          copied("segments"))),
+          total("reindex", "reindex", partition_of_file), at("stats", "stats.files", of="source", only_if=NAMED),
+          at(REPORT, "stats.files"), copied("segments"))),
     Fact("bytes", "length of the segments that belong to the log", "bytes", "LogSegments.sizeInBytes",
          "log.partition_directory:PartitionDirectory",
          (at("ls", "partitionLog.size", of="partitionDirectory"),
           total("ls --segments", "logSegment.size", partition_of_file),
           total("reindex", "reindex.size", partition_of_file),
-          at("stats", "stats.bytes", of=partition_below, only_if=NAMED))),
+          at("stats", "stats.bytes", of="source", only_if=NAMED), at(REPORT, "stats.bytes"))),
     Fact("batches", "batches, and messages of magic 0 and 1; damaged ones, too", "", "FileRecords.batches",
          "log.region_reader:regions",
          (at("ls", "partitionLog.batches", of="partitionDirectory"),
           total("ls --segments", "logSegment.batches", partition_of_file),
-          at("stats", "stats.batches", of=partition_below, only_if=NAMED))),
+          at("stats", "stats.batches", of="source", only_if=NAMED), at(REPORT, "stats.batches"))),
     Fact("batches of all partitions", "batches of all partitions, and messages of magic 0 and 1; damaged ones, too", "",
          "FileRecords.batches", "log.region_reader:regions",
          (of_all_logs("batches"), at("stats", "stats.batches", of=the_disk, only_if=TOTAL))),
@@ -533,19 +536,20 @@ FACTS: list[Fact] = [
     Fact("records", "records in valid batches of a partition", "", "RecordBatch.countOrNull",
          "log.batch_validity:invalidity",
          (undamaged(at("ls", "partitionLog.records", of="partitionDirectory")),
-          decoded(at("stats", "stats.records", of=partition_below, only_if=NAMED)),
+          decoded(at("stats", "stats.records", of="source", only_if=NAMED)),
           total("retention", "retentionSegment.records", partition_of_file))),
     Fact("damages", "places in the segments with bytes that are not part of a valid batch", "", "",
          "questions.partition_scan:is_damage",
-         (verified("findings of family bytes", is_damage, len), *logs("damages", "transactions producers retention"),
-          at("stats", "stats.damagedPlaces", of=partition_below, only_if=NO_TAIL))),
+         (verified("findings of family bytes", is_damage, len),
+          *logs("damages", f"transactions producers retention {REPORT}"),
+          at("stats", "stats.damagedPlaces", of="source", only_if=NO_TAIL))),
     Fact("whether a log is damaged", "whether the segments have bytes that are not part of a valid batch", "", "",
          "questions.partition_scan:is_damage",
          (verified("findings of family bytes", is_damage, bool),
           at("transactions", "transactionPartition.damages", lambda row: row["damages"] > 0),
           at("producers", "producerPartition.damages", lambda row: row["damages"] > 0),
           at("retention", "retention.damages", lambda row: None if row["damages"] is None else row["damages"] > 0),
-          at("stats", "stats.damagedPlaces", lambda row: row["damagedPlaces"] > 0, partition_below, NO_TAIL))),
+          at("stats", "stats.damagedPlaces", lambda row: row["damagedPlaces"] > 0, "source", NO_TAIL))),
     Fact("state of a directory", "live, delete, future or stray, from the suffix of its name", "",
          "LocalLog.parseTopicPartitionName", "log.partition_directory:partition",
          (at("ls", "partitionLog.state", of="partitionDirectory"),
@@ -574,12 +578,13 @@ FACTS: list[Fact] = [
           States("verify", "findings partition-missing", live_directories("verify", "finding", NAMED_AS_MISSING)))),
     Fact("committed transactions", "transactions with a COMMIT marker in the log", "",
          "ProducerAppendInfo.appendEndTxnMarker", "state.transaction_tracker:OpenTransactions",
-         (at("transactions", "transactionPartition.committed"),
+         (*logs("committed", f"transactions {REPORT}"),
           States("transactions", "number of transaction objects", transactions_in("committed"),
                  "its state is committed"))),
-    Fact("aborted transactions", "transactions with an ABORT marker in the log", "",
-         "ProducerAppendInfo.appendEndTxnMarker", "state.transaction_tracker:OpenTransactions",
-         (at("transactions", "transactionPartition.aborted"),
+    Fact("aborted transactions",
+         "transactions with an ABORT marker in the log, or of which damage has left only the entry in the .txnindex",
+         "", "ProducerAppendInfo.appendEndTxnMarker", "state.transaction_tracker:OpenTransactions",
+         (*logs("aborted", f"transactions {REPORT}"),
           States("transactions", "number of transaction objects", transactions_in("aborted"), "its state is aborted"))),
     Fact("open transactions", "transactions without a marker, those included that hang", "",
          "ProducerStateManager.ongoingTxns", "state.transaction_tracker:OpenTransactions",

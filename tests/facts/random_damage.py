@@ -17,11 +17,14 @@ from tests.damages import aged, copy_disk, second_directory
 Dice = random.Random
 Change = Callable[[Path, Dice], None]
 
+SHARED = FIXTURES / "clean-1"
+"""A log directory with a share group, and without meta.properties."""
+
 
 def bases() -> list[Path]:
     """Return small disks of brokers and controllers of every release."""
     found = [path for release in sorted(RELEASES.iterdir()) for path in sorted(release.iterdir())]
-    return [*(path for path in found if path.name != "zookeeper"), FIXTURES / "disk-1", FIXTURES / "clean-2"]
+    return [*(path for path in found if path.name != "zookeeper"), FIXTURES / "disk-1", FIXTURES / "clean-2", SHARED]
 
 
 def kind(path: Path) -> str:
@@ -261,6 +264,8 @@ def damaged(
     """Copy a disk to `root`, and damage it in one to three places. Returns the log directories, and what was done."""
     dice = random.Random(f"facts {number}")
     copy_disk(source, root)
+    if source == SHARED:
+        shutil.copy(FIXTURES / "disk-1" / "meta.properties", root)
     done = []
     for _ in range(dice.randint(1, most)):
         if dice.random() < 0.25:

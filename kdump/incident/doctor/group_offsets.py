@@ -126,7 +126,7 @@ class GroupsExamination:
             for position in every:
                 counted = position.recordsBehind if isinstance(position, CommittedPosition) else None
                 lag += (position.lag or 0) if counted is None else counted
-                if position.remark and not position.remark.startswith("not started"):
+                if position.remark:
                     bad.append(position)
             lags.append((lag, group))
             troubled += bool(bad)

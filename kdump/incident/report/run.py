@@ -36,7 +36,7 @@ from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.parallel_jobs import stop_workers
-from kdump.questions.partition_scan import PartitionScan
+from kdump.questions.partition_scan import PartitionScan, is_damage
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
@@ -163,6 +163,7 @@ def read_unit(unit: CheckUnit) -> PartitionResult:
     facts = PartitionFacts(name, unit.name, "", None, None, "")
     kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
     check: Any = None
+    damages = 0
     for finding in unit.run(totals):
         check = unit.check
         if isinstance(check, PostMortemCheck):
@@ -170,6 +171,7 @@ def read_unit(unit: CheckUnit) -> PartitionResult:
         totals.missing.add(finding)
         facts.severities[finding.severity] += 1
         facts.codes[finding.severity, finding.code] += 1
+        damages += is_damage(finding)
         if len(kept[finding.severity]) < KEPT[finding.severity]:
             kept[finding.severity].append(finding)
     check = unit.check
@@ -178,6 +180,7 @@ def read_unit(unit: CheckUnit) -> PartitionResult:
             segment.marks = list(check.survey.marks.get(segment.path, ()))
         check.facts.severities, check.facts.codes = facts.severities, facts.codes
         facts = check.facts
+        facts.ended = facts.ended and facts.ended._replace(damages=damages)
         unit.check = None
         _slim(facts)
     facts.findings = [finding for severity in SEVERITIES for finding in kept[severity]]

@@ -89,8 +89,7 @@ def group_object(
             lag=sum(lags) if lags else None,
             recordsBehind=None if None in behind or shares else sum(each or 0 for each in behind),
             lagUnknown=len(positions) + len(shares) - len(lags),
-            remarks=sum(bool(each.remark) for each in positions)
-            + sum(bool(each.remark) and each.startOffset >= 0 for each in shares),
+            remarks=sum(bool(each.remark) for each in places),
             wentBack=went_back,
             lastCommit=max(times, default=None),
             offsetsPartition=group.partition,

@@ -107,7 +107,7 @@ class GroupReport(Sink[GroupDescription]):
             remarks = [
                 f"    {printable(position['topic'])}-{position['partition']}: {printable(position['remark'])}"
                 for position in (*answer.offsets, *answer.shares)
-                if position["remark"] and position.get("startOffset") != -1
+                if position["remark"]
             ]
             if len(remarks) > REMARKS:
                 remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]

@@ -106,7 +106,11 @@ class PartitionTransactions(NamedTuple):
         Shown("blocked by producer", 6, after="highWatermark"),
     ]
     committed: Annotated[int, Doc("number of transactions with a COMMIT marker"), Shown()]
-    aborted: Annotated[int, Doc("number of transactions with an ABORT marker"), Shown()]
+    aborted: Annotated[
+        int,
+        Doc("number of transactions with an ABORT marker, or of which damage has left only the entry in the .txnindex"),
+        Shown(),
+    ]
     open: Annotated[int, Doc("number of transactions without a marker"), Shown()]
     hanging: Annotated[
         int,
