@@ -5,7 +5,7 @@ Imports every answer, so import it only where all of them are needed."""
 from __future__ import annotations
 
 from kdump.answer import Key, Note, keys_by_type
-from kdump.check.finding import Code, Finding
+from kdump.check.finding import Finding
 from kdump.check.summary import CheckSummary
 from kdump.cluster.broker_configuration import NodeConfiguration
 from kdump.cluster.lag import CommittedPosition, SharePosition
@@ -13,6 +13,7 @@ from kdump.incident.doctor import answer as doctor
 from kdump.incident.explain import answer as explain
 from kdump.incident.explain.message import Message
 from kdump.log import inspect_answer
+from kdump.problems.catalogue import Declaration
 from kdump.questions.bundle.run import BundleSummary
 from kdump.questions.carve import answer as carve
 from kdump.questions.carve.carved_runs import CarvedRun
@@ -54,7 +55,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         inspect_answer.InspectedCheckpointEntry,
         inspect_answer.InspectedProperty,
         CheckSummary,
-        Code,
+        Declaration,
     ),
     **keys_by_type(
         ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import Code
 from kdump.log.paths import target
+from kdump.problems import catalogue
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import FIXTURES, ROOT, numbers_in, segment
@@ -256,12 +257,12 @@ def test_a_timestamp_before_minus_one(tmp_path: Path) -> None:
     assert (wrong["position"], wrong["actual"], numbers_in(wrong["message"])) == (0, 7, [7, -5000])
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@pytest.mark.parametrize("code", catalogue.findings())
 def test_no_consequence_without_its_offset(code: str) -> None:
     """The sentence is complete whether or not an offset is known."""
     at = target(str(segment("clean-1/payments-0")))
     for offset in (None, 12):
-        text = CATALOGUE[code].finding(at, message="", offset=offset).consequence
+        text = Code(code).finding(at, message="", offset=offset).consequence
         assert "?" not in text
         assert "{" not in text
-        assert ("12" in text) == (offset is not None and "{offset}" in CATALOGUE[code].consequence)
+        assert ("12" in text) == (offset is not None and "{offset}" in catalogue.findings()[code].consequence)

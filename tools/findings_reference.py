@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kdump.check.catalogue import CATALOGUE
-from kdump.check.finding import FAMILIES, Code
+from kdump.problems import catalogue
+from kdump.problems.catalogue import FAMILIES, Declaration
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
@@ -45,12 +45,12 @@ def consumer(trial: dict[str, Any]) -> str:
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
 
 
-def section(code: Code, trials: list[dict[str, Any]]) -> str:
+def section(code: Declaration, trials: list[dict[str, Any]]) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
     unless = f" ({code.unless})" if code.unless else ""
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
-    lines += [f"- Action: {code.fix}."]
+    lines += ["- Actions:", *(f"    - {action.conditional}." for action in code.actions)]
     lines += [f"- Kafka: {code.source}"]
     for trial in trials:
         lines += [
@@ -91,10 +91,10 @@ def page() -> str:
     if TRIALS.is_file():
         for trial in json.loads(TRIALS.read_text()):
             trials.setdefault(trial["code"], []).append(trial)
-    parts = [HEAD.format(count=len(CATALOGUE))]
+    parts = [HEAD.format(count=len(catalogue.findings()))]
     for family, inner in FAMILIES.items():
         parts.append(f"## {TITLES[family]}\n")
-        for code in CATALOGUE.values():
+        for code in catalogue.findings().values():
             if code.family in (family, *inner):
                 parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2]))
                 if code.code == "zero-padding" and COORDINATORS.is_file():

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.check.catalogue import CATALOGUE
+from kdump.problems import catalogue
 from tools.trials.cluster import KAFKA, TOOL, Cluster
 from tools.trials.disk import files
 from tools.trials.trial import LEGACY_HOSTS
@@ -195,7 +195,7 @@ class Trial(NamedTuple):
 def chosen(recipes: Any, only: set[str]) -> Iterator[Recipe]:
     """Yield the recipes that damage batches, or files derived from them, in partitions that clients read."""
     for recipe in (*recipes.DAMAGES, *cases(recipes)):
-        code = CATALOGUE.get(recipe.code)
+        code = catalogue.findings().get(recipe.code)
         wanted = code is None or code.family in FAMILIES or recipe.code.startswith("txn-")
         if wanted and recipe.disk != "clean-0" and (not only or {recipe.name, recipe.code} & only):
             yield recipe

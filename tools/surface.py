@@ -11,8 +11,8 @@ from pathlib import Path
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.check.catalogue import CATALOGUE
 from kdump.format.bundle_container import MAGIC
+from kdump.problems import catalogue
 from kdump.spark.tables import RESULTS, TABLES
 from tools.manual import overall, pages
 
@@ -24,7 +24,7 @@ def lines() -> Iterator[str]:
     for kind, keys in TYPES.items():
         for key in keys:
             yield f"json {kind}.{key.name}: {key.type}{', optional' if key.optional else ''}"
-    for code in CATALOGUE.values():
+    for code in catalogue.findings().values():
         yield f"finding {code.code}: {code.severity}"
     for page in (overall(), *pages()):
         for option in page.options:

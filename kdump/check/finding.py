@@ -1,42 +1,33 @@
-"""A finding, its code, its severity and its family.
+"""A finding, its code and its severity.
 
-A finding is a problem in bytes that could be read: a value, never an exception. A code declares a kind of finding, in
-the module of its family (check/rules/), next to the rule that makes findings from it.
+A finding is a problem in bytes that could be read: a value, never an exception. What a code means, its impact and what
+to do are in the catalogue (kdump/problems).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import Target
+from kdump.problems.advice import NO_FACTS, NO_VALUES, actions, impact
+from kdump.problems.catalogue import declaration
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "bytes": (),
-    "records": (),
-    "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
-    "files": ("indexes", "snapshots", "checkpoints"),
+
+FILES = {
+    "leader-epoch-checkpoint": "epochFile",
+    "recovery-point-offset-checkpoint": "recoveryFile",
+    "replication-offset-checkpoint": "watermarkFile",
+    "cleaner-offset-checkpoint": "cleanerFile",
+    "log-start-offset-checkpoint": "startFile",
 }
-"""The families that `verify --only` accepts, each with the families inside it."""
-
-
-def families(name: str) -> tuple[str, ...]:
-    """Return the family with that name and those inside it. Raises KeyError for an unknown name."""
-    if name in FAMILIES:
-        return (name, *FAMILIES[name])
-    if any(name in inner for inner in FAMILIES.values()):
-        return (name,)
-    raise KeyError(name)
-
-
-def family_names() -> list[str]:
-    """Return the names that --only accepts."""
-    return [name for family, inner in FAMILIES.items() for name in (family, *inner)]
+"""The facts that the name of a file is (problems/facts.toml)."""
 
 
 @answer("finding")
@@ -60,31 +51,49 @@ class Finding(NamedTuple):
     next_offset: int | None = None
     """The first offset after the batch, if it is certain."""
     producer_id: int | None = None
-    is_only_replica: bool = False
-    """Whether no other broker has a replica of the partition, by the metadata on the disk."""
+    case: str = ""
+    """Which of the impacts of the code applies, in place of the usual one; several are joined with +."""
+    facts: Mapping[str, bool | None] = NO_FACTS
+    """What is known of the facts on which the actions depend (problems/facts.toml)."""
+
+    def in_case(self, case: str, severity: str | None = None, values: Mapping[str, object] = NO_VALUES) -> Finding:
+        """Return the finding with another of the impacts of its code, and perhaps another severity."""
+        consequence = impact(self.code, case, self.offset, values)
+        return self._replace(consequence=consequence, severity=severity or self.severity, case=case)
+
+    def given(self, facts: Mapping[str, bool | None]) -> Finding:
+        """Return the finding with more facts; what it has stated itself stays."""
+        return self._replace(facts={**facts, **self.facts})
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What to do about it, in order."""
+        cases = dict.fromkeys(declaration(self.code).impacts, False) | dict.fromkeys(self.case.split("+"), True)
+        own = {"error": self.severity == ERROR}
+        if self.topic is not None:
+            own["metadataLog"] = self.topic == METADATA_TOPIC
+        own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}
+        return actions(self.code, {**cases, **own, **self.facts}, self.values)
+
+    @property
+    def values(self) -> dict[str, object]:
+        """What it states of the words for it in actions (problems/catalogue.py)."""
+        values: dict[str, object] = {}
+        if self.topic is not None:
+            values["TOPIC"] = self.topic
+            if self.partition is not None:
+                values["PARTITION"] = self.partition
+                values["TOPIC:PARTITION"] = f"{self.topic}:{self.partition}"
+        if self.file != "-":
+            values |= {"DIR": os.path.dirname(self.file) or ".", "SEGMENT": self.file, "POSITION": self.position}
+        stated = {"OFFSET": self.offset, "NEXT-OFFSET": self.next_offset, "PRODUCER-ID": self.producer_id}
+        return values | {name: value for name, value in stated.items() if value is not None}
 
 
-@answer("code")
-@dataclass(frozen=True, kw_only=True)
-class Code:
-    """One code. `severity` is the usual one, `unless` states when another one applies; `consequence` is a sentence in
-    which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
-    contain the rule."""
+class Code(NamedTuple):
+    """The code of a finding, which the catalogue declares (kdump/problems): it is read once there is a finding."""
 
-    code: Annotated[str, Doc("code of the finding")]
-    family: Annotated[str, Doc("its family, as selected with --only")]
-    severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
-    meaning: Annotated[str, Doc("condition under which it is reported")]
-    consequence: Annotated[str, Doc("impact on brokers and consumers")]
-    fix: Annotated[str, Doc("action to take")]
-    source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")]
-    unless: Annotated[str, Doc("when another severity applies; empty if never", after="severity")] = ""
-    always_checked: bool = False
-    """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
-    the finding."""
-    needs_log_dir: bool = False
-    """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
-    coordinator's log (check/log_dir_context.py)."""
+    code: str
 
     def finding(
         self,
@@ -97,14 +106,17 @@ class Code:
         expected: Any = None,
         actual: Any = None,
         severity: str | None = None,
-        consequence: str | None = None,
+        case: str = "",
+        values: Mapping[str, object] = NO_VALUES,
         next_offset: int | None = None,
         producer_id: int | None = None,
+        facts: Mapping[str, bool | None] = NO_FACTS,
     ) -> Finding:
-        """Return a finding of this code about `target`; severity and consequence default to those of the code."""
+        """Return a finding of this code about `target`; severity and impact default to those of the code. `case`: which
+        of its impacts applies instead; `values`: of the fields in that text; `facts`: see Finding."""
         return Finding(
             code=self.code,
-            severity=severity or self.severity,
+            severity=severity or declaration(self.code).severity,
             topic=target.topic,
             partition=target.partition,
             file=target.path,
@@ -114,33 +126,15 @@ class Code:
             expected=expected,
             actual=actual,
             message=message,
-            consequence=consequence or _at(self.consequence, offset),
+            consequence=impact(self.code, case, offset, values),
             source=target.source,
             next_offset=next_offset,
             producer_id=producer_id,
+            case=case,
+            facts=facts,
         )
 
 
 def codes_in(module: Mapping[str, object]) -> dict[str, Code]:
     """Return the codes among the names of a module (its `globals()`), in the order in which it declares them."""
     return {code.code: code for code in module.values() if isinstance(code, Code)}
-
-
-def _at(consequence: str, offset: int | None) -> str:
-    """Return a code's consequence with the offset filled in or, if no offset is known, reworded without it."""
-    if offset is not None:
-        return consequence.format(offset=offset)
-    for words, instead in PLACELESS:
-        consequence = consequence.replace(words, instead)
-    return consequence.format(offset="the first affected offset")
-
-
-PLACELESS = (
-    ("reaches offset {offset}", "reaches these bytes"),
-    ("stop at offset {offset}", "stop there"),
-    ("wait at offset {offset}", "wait there"),
-    ("from offset {offset} on", "from there on"),
-    ("from offset {offset} exits", "from there exits"),
-    ("stays at {offset}", "stays there"),
-)
-"""Phrases of consequences that contain an offset, and their replacements if no offset is known."""

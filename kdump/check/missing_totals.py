@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kdump.check.finding import INFO, WARNING, Finding
-from kdump.check.rule import LOST
 from kdump.format.count_text import count_text, first_of
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
@@ -41,7 +40,7 @@ class MissingTotals:
 
     def add(self, finding: Finding) -> None:
         """Count what the finding reports as missing."""
-        lost = finding.severity != INFO or finding.consequence == LOST
+        lost = finding.severity != INFO or finding.case == "damage"
         if finding.code == "partition-missing" and lost:
             self.partitions.append(f"{finding.topic}-{finding.partition}")
         elif finding.code == "offset-gap" and lost:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.finding import Code, families
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
+from kdump.problems.catalogue import Declaration, families
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks
@@ -96,6 +96,6 @@ class Options(Run):
         names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
-    def wants(self, code: Code) -> bool:
+    def wants(self, code: Declaration) -> bool:
         """Return True if findings with this code are to be reported."""
         return code.code not in self.ignore and (code.always_checked or code.family in self.chosen)

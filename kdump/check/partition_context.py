@@ -80,6 +80,13 @@ class PartitionContext:
         return self.topic in INTERNAL_TOPICS
 
     @property
+    def facts(self) -> dict[str, bool | None]:
+        """What it knows of the facts on which the actions for a finding depend (problems/facts.toml)."""
+        is_only = None if self.replicas is None else not self.replicas.brokers
+        elsewhere = False if is_only else None
+        return {"clean": self.clean, "onlyReplica": is_only, "intactElsewhere": elsewhere, "tiered": self.tiered}
+
+    @property
     def is_cleaned(self) -> bool:
         """Whether the log is compacted, or has been: its topic's configs or cleaner-offset-checkpoint say so."""
         return bool(self.compacted) or "cleaner-offset" in self.checkpoints

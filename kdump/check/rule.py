@@ -17,8 +17,6 @@ from kdump.state.transaction_marker import EndTxnMarker
 
 DAY = 86_400_000
 
-LOST = "the records in between are lost to the damage reported there"
-"""The consequence of a finding that follows from damage."""
 NONE: tuple[Finding, ...] = ()
 
 

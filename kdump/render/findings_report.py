@@ -11,11 +11,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
-from kdump.check.catalogue import CATALOGUE
-from kdump.check.filled_advice import PLACEHOLDER
-from kdump.check.filled_advice import action as filled_action
-from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
-from kdump.check.rule import LOST
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
 from kdump.check.summary import CheckSummary
@@ -23,6 +19,8 @@ from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import AT_ROOT
+from kdump.problems.advice import PLACEHOLDER
+from kdump.problems.catalogue import Declaration, declaration
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -60,7 +58,9 @@ class FindingGroup:
         """Return True if both are damage in the same file, and at most NEAR bytes apart."""
         first = self.first
         return (
-            CATALOGUE[first.code].family == "bytes" and first.file == damage.file and damage.position <= self.end + NEAR
+            declaration(first.code).family == "bytes"
+            and first.file == damage.file
+            and damage.position <= self.end + NEAR
         )
 
     def add(self, finding: Finding) -> None:
@@ -83,7 +83,7 @@ class PartitionFindings:
 
     def add(self, finding: Finding) -> None:
         """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file."""
-        damage = CATALOGUE[finding.code].family == "bytes"
+        damage = declaration(finding.code).family == "bytes"
         last = self.stories[-1] if self.stories else None
         if damage and last is not None and last.is_near(finding):
             last.add(finding)
@@ -103,7 +103,7 @@ class PartitionFindings:
         story."""
         for story in reversed(self.stories):
             first = story.first
-            damage = CATALOGUE[first.code].family == "bytes" and first.file == finding.file
+            damage = declaration(first.code).family == "bytes" and first.file == finding.file
             if damage and first.position <= finding.position:
                 if finding.code == "offset-gap" and not story.lost:
                     story.lost = missing_text(finding.expected - 1, finding.actual)
@@ -159,7 +159,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self.counts[finding.severity] += 1
         if finding.code == NEWER_RELEASE.code:
             self.newer[finding.message] = None
-        if finding.consequence == LOST and self.groups[-1].explains(finding):
+        if finding.case == "damage" and self.groups[-1].explains(finding):
             return
         if finding.severity == INFO and not self.info:
             self.shown_info[finding.code] += 1
@@ -203,19 +203,22 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             counts[story.first.code] += story.codes[story.first.code]
         for finding in repeated:
             first.setdefault(finding.code, finding)
-        actions: dict[str, list[Finding]] = {}
+        actions: dict[tuple[str, ...], list[Finding]] = {}
         for finding in sorted(first.values(), key=lambda one: SEVERITIES.index(one.severity)):
-            if finding.severity == INFO != CATALOGUE[finding.code].severity:  # legal here: the action is for the others
+            if (
+                finding.severity == INFO != declaration(finding.code).severity
+            ):  # legal here: the action is for the others
                 continue
-            actions.setdefault(filled_action(finding), []).append(finding)
+            actions.setdefault(finding.actions, []).append(finding)
         if actions:
             self.output.line("")
             self.output.line(self.output.paint("what to do", "head"))
-        for action, findings in actions.items():
-            of_first = " (the first)" if any(PLACEHOLDER.search(CATALOGUE[one.code].fix) for one in findings) else ""
+        for todo, findings in actions.items():
+            of_first = " (the first)" if any(PLACEHOLDER.search(declaration(one.code).fix) for one in findings) else ""
             codes = [f"{one.code}{of_first if counts[one.code] > 1 else ''}" for one in findings]
             self._text(f"  {', '.join(codes)}", STYLE[findings[0].severity])
-            self._text(f"    do:   {action}", "", 10)
+            for action in todo:
+                self._text(f"    do:   {action}", "", 10)
             for command in dict.fromkeys(filter(None, map(next_command, findings))):
                 self.output.line(f"    next: {printable(path_text(command))}")  # in one line, to be copied
 
@@ -341,7 +344,7 @@ def totals_text(totals: CheckTotals, seconds: float | None) -> str:
     return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
 
 
-class CodeTable(Sink[Code]):
+class CodeTable(Sink[Declaration]):
     """The catalogue of findings as a table."""
 
     def __init__(self, output: Output) -> None:
@@ -354,7 +357,7 @@ class CodeTable(Sink[Code]):
         ]
         self.table = Table(columns, output)
 
-    def add(self, answer: Code) -> None:
+    def add(self, answer: Declaration) -> None:
         self.table.add(answer)
 
     def end(self) -> None:
@@ -400,7 +403,7 @@ def next_command(finding: Finding) -> str:
     """Return the command line; an empty string if the finding is about standard input, which cannot be read again."""
     if finding.file == "-":
         return ""
-    form = BY_CODE.get(finding.code) or BY_FAMILY[CATALOGUE[finding.code].family]
+    form = BY_CODE.get(finding.code) or BY_FAMILY[declaration(finding.code).family]
     partition = os.path.dirname(finding.file) or "."
     directory = finding.source
     kind = by_name(os.path.basename(finding.file))[0]

@@ -10,6 +10,7 @@ import random
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ import click
 import pytest
 
 import kdump
-from kdump.check.advice import RESTORE_TOPIC
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import units
-from kdump.check.filled_advice import PLACEHOLDER, action, stated_values
-from kdump.check.finding import Code
+from kdump.check.finding import Code, Finding
 from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.log.paths import Target
+from kdump.problems import catalogue
+from kdump.problems.advice import PLACEHOLDER
+from kdump.problems.catalogue import Action, fact_clauses
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, ROOT, sample
@@ -34,6 +35,11 @@ from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alik
 from tests.each_case import each_case
 from tests.remedies import REMEDIES
 from tools.trials.cluster import config_command
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 TRIALS: dict[str, dict[str, Any]] = {
     row["name"]: row for row in json.loads((ROOT / "docs" / "remedy-trials.json").read_text())
@@ -80,7 +86,13 @@ KNOWN: dict[str, tuple[str, str]] = {
 }
 """The class behind each script of Kafka 4.3.1, and the options that are used. A test that has Kafka's jars checks
 them."""
-WORDS = [*(f"{code.code}: {text}" for code in CATALOGUE.values() for text in (code.fix, code.consequence))]
+CODES = [*catalogue.findings().values()]
+ACTIONS = [(code.code, action) for code in CODES for action in code.actions]
+WORDS = [
+    f"{code.code}: {text}"
+    for code in CODES
+    for text in (*(action.do for action in code.actions), code.consequence, *code.impacts.values())
+]
 PAGES = sorted((ROOT / "docs" / "incidents").glob("*.md"))
 
 
@@ -126,7 +138,7 @@ def test_kafka_has_these_options(name: str) -> None:
     assert set(options.split()) <= there
 
 
-@each_case("text", WORDS, ids=lambda text: text.split(":")[0])
+@each_case("text", [text for text in WORDS if "which kdump does" not in text], ids=lambda text: text.split(":")[0])
 def test_a_command_of_kdump_exists_with_its_options(text: str) -> None:
     assert isinstance(cli, click.Group)
     for match in re.finditer(r"kdump ([a-z][a-z-]+)((?: --[a-z-]+)*)", text):
@@ -136,22 +148,46 @@ def test_a_command_of_kdump_exists_with_its_options(text: str) -> None:
         assert set(match[2].split()) <= there
 
 
-@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
-def test_no_replica_is_moved_away_that_could_become_the_leader(code: Any) -> None:
-    if "move this partition's directory out" in code.fix or "fetches the partition again" in code.fix:
-        assert all(word in code.fix for word in ("Leader", "Isr", "Elr", "Otherwise keep the directory"))
+def test_no_replica_is_moved_away_that_could_become_the_leader() -> None:
+    fetches = [action for _, action in ACTIONS if "fetches the partition" in action.do and "move" in action.do]
+    assert len(fetches) > 10
+    for action in fetches:
+        assert all(word in action.do for word in ("Leader", "Isr", "Elr"))
+        assert ("intactElsewhere", True) in action.when
 
 
-@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
-def test_no_index_is_deleted_where_recovery_would_truncate(code: Any) -> None:
+def test_no_index_is_deleted_where_recovery_would_truncate() -> None:
     """If the .log is damaged, the index is not to be deleted: see the trials damage-index-removed and
     offset-back-index-removed."""
-    for sentence in re.split(r"(?<=\.) ", code.fix):
-        if "delete the" in sentence and ".index" in sentence and "not delete" not in sentence:
-            assert "no damage in the .log files" in code.fix or "back the partition's directory up" in sentence
+    deletes = [action for _, action in ACTIONS if re.search(r"[Dd]elete the \.index", action.do)]
+    assert len(deletes) > 5
+    for action in deletes:
+        backed_up = "back the partition's directory up" in action.do or "ack DIR up" in action.do
+        assert ("logDamaged", False) in action.when or backed_up, action
 
 
-@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code, action", ACTIONS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_condition_is_a_fact_or_a_case_of_the_problem(code: str, action: Action) -> None:
+    for fact, _ in action.when:
+        assert all(isinstance(clause, str) for clause in fact_clauses(fact))
+    assert not re.search(r"\bif (?:it|this|the) ", action.do), "a condition that is a fact"
+
+
+def test_every_fact_decides_an_action() -> None:
+    declared = tomllib.loads((ROOT / "kdump" / "problems" / "facts.toml").read_text())
+    assert {fact for _, action in ACTIONS for fact, _ in action.when} == set(declared)
+
+
+def test_every_phrase_is_used() -> None:
+    folder = ROOT / "kdump" / "problems"
+    texts = "".join(
+        path.read_text() for path in [*folder.glob("*.toml"), *ROOT.glob("kdump/incident/explain/messages/*.toml")]
+    )
+    for name in tomllib.loads((folder / "phrases.toml").read_text()):
+        assert f"{{{name}}}" in texts, name
+
+
+@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
 def test_no_snapshot_is_deleted(code: Any) -> None:
     """Without its snapshot a broker loses track of open transactions: see the trial snapshot-removed."""
     for match in re.finditer(r"(\S+ \S+ )delete [^.]*snapshot", code.fix):
@@ -200,8 +236,8 @@ def test_a_segment_that_is_recovered_before_a_gap_costs_the_producers() -> None:
     assert TRIALS["old-index-removed"]["sizes"][snapshot] == [286, 286]
     assert TRIALS["gap-index-removed"]["sizes"][snapshot] == [286, 10]
     assert TRIALS["gap-both-removed"]["sizes"][snapshot] == [286, 286]
-    for code in CATALOGUE.values():
-        if "delete the .index of this segment" in code.fix:
+    for code in catalogue.findings().values():
+        if "elete the .index of this segment" in code.fix:
             assert "and of the log's last segment" in code.fix
 
 
@@ -248,7 +284,7 @@ STRANGE = re.compile(
 )
 
 
-@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
 def test_plain_english(code: Any) -> None:
     for text in (code.meaning, code.consequence, code.fix, code.unless):
         assert not STRANGE.search(text), STRANGE.search(text)
@@ -287,6 +323,10 @@ def findings(path: str) -> list[Any]:
     return [finding for unit in made for finding in unit.run(CheckTotals())]
 
 
+def action(finding: Finding) -> str:
+    return ". ".join(finding.actions)
+
+
 def placeholders(text: str) -> set[str]:
     return set(PLACEHOLDER.findall(text))
 
@@ -300,14 +340,14 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
     leave_out_alike(root, source)
     for finding in findings(str(root)):
         text = action(finding)
-        assert not placeholders(text) & stated_values(finding).keys(), text
+        assert not placeholders(text) & finding.values.keys(), text
         left = placeholders(text)
         assert "NEXT-OFFSET" not in left or finding.next_offset is None
         assert left <= {"NEXT-OFFSET", "TOPIC"}, (finding, text)
         check_commands(text)
 
 
-@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
 def test_an_action_without_a_finding_parses(code: Any) -> None:
     check_commands(code.fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
 
@@ -315,7 +355,7 @@ def test_an_action_without_a_finding_parses(code: Any) -> None:
 @each_case("topic", ["a b", r"\1", "$(x)", "TOPIC"])
 def test_a_name_from_the_disk_is_one_word_of_the_command(topic: str) -> None:
     at = Target(f"/disk/{topic}-0/{0:020}.log", 0, topic, 0)
-    finding = CATALOGUE["crc-mismatch"].finding(at, message="", offset=5, next_offset=9)
+    finding = Code("crc-mismatch").finding(at, message="", offset=5, next_offset=9)
     text = action(finding)
     assert f"--topic {shlex.quote(f'{topic}:0')} --reset-offsets --to-offset 9 --execute" in text
     assert ["salvage", f"/disk/{topic}-0", "--damaged-records", "--out", "NEW-DIRECTORY"] in commands_in(text)
@@ -329,16 +369,16 @@ def test_the_offset_after_a_batch_is_stated_only_if_it_is_certain(tmp_path: Path
         segment.write_bytes(craft.flip(made, 8 * byte))
         (finding,) = (each for each in findings(str(segment)) if each.code == "crc-mismatch")
         assert finding.next_offset == after
-        assert (f"--to-offset {after or 'NEXT-OFFSET'} " in action(finding)) is True
+        assert f"--to-offset {after or 'NEXT-OFFSET'} " in action(finding._replace(facts={"exactRepair": False}))
 
 
-SAVED = {code.code for code in CATALOGUE.values() if "--damaged-records" in code.fix}
+SAVED = {code.code for code in catalogue.findings().values() if "--damaged-records" in code.fix}
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "damage",
-    sample([each for each in DAMAGES if CATALOGUE[each.code].family in ("bytes", "records")], 20, "saved"),
+    sample([each for each in DAMAGES if catalogue.findings()[each.code].family in ("bytes", "records")], 20, "saved"),
     ids=lambda each: each.name,
 )
 def test_damaged_records_are_advised_where_salvage_recovers_some(damage: Any, tmp_path: Path) -> None:
@@ -376,21 +416,23 @@ def test_salvage_recovers_what_is_advised(code: str, tmp_path: Path) -> None:
 def test_the_metadata_log_has_its_own_action() -> None:
     at = Target(f"/disk/__cluster_metadata-0/{0:020}.log", 0, "__cluster_metadata", 0)
     for code in ("crc-mismatch", "batch-truncated"):
-        text = action(CATALOGUE[code].finding(at, message="", offset=5))
-        assert "follow the incident page metadata-log" in text
+        text = action(Code(code).finding(at, message="", offset=5))
+        assert "ollow the incident page metadata-log" in text
         assert "kafka-consumer-groups.sh" not in text
         assert "kafka-topics.sh" not in text
 
 
-@each_case("code", [code for code in CATALOGUE.values() if RESTORE_TOPIC in code.fix], ids=lambda each: each.code)
-def test_nothing_is_fetched_from_a_replica_that_does_not_exist(code: Code) -> None:
-    """In every action that would fetch a partition again."""
-    finding = code.finding(Target("/d/orders-0/00000000000000000000.log", 0, "orders", 0), message="")
-    assert "shows another broker as Leader" in action(finding)
-    text = action(finding._replace(is_only_replica=True))
-    assert "By the metadata on the disk no other broker has a replica: keep the directory" in text
-    assert "fetches the partition again" not in text
-    assert "Otherwise keep" not in text
+FETCHING = sorted(
+    {code for code, action in ACTIONS if action.do == "" or "it fetches the partition again" in action.do}
+)
+
+
+@each_case("code", FETCHING)
+def test_nothing_is_fetched_from_a_replica_that_does_not_exist(code: str) -> None:
+    finding = Code(code).finding(Target("/d/orders-0/00000000000000000000.log", 0, "orders", 0), message="")
+    assert "Once another broker is Leader" in action(finding)
+    assert "fetches the partition" not in action(finding.given({"intactElsewhere": False}))
+    assert "If another replica has" not in action(finding.given({"intactElsewhere": True}))
 
 
 def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> None:
@@ -401,6 +443,6 @@ def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> No
         data[200] ^= 1
         path.write_bytes(data)
     alone, with_others = (run("verify", disk, "--topic", topic).stdout for topic in ("payments", "ledger"))
-    assert "no other broker has a replica" in alone
-    assert "no other broker has a replica" not in with_others
-    assert "as Leader" in with_others
+    assert "fetches the partition again" not in alone
+    assert "another replica" not in alone
+    assert "If another replica has these offsets intact, stop the broker" in with_others

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.cli import cli
+from kdump.problems import catalogue
 from tests.conftest import FIXTURES
 from tests.craft import write_file
 
@@ -168,11 +168,11 @@ def test_the_committed_offsets_are_on_the_disk_meanwhile(disk: Path) -> None:
     tailed, plain = (list(committed(at)) for at in partitions)
     assert tailed == plain
     assert ("group-classic", "orders-zstd", 0, 42) in tailed
-    assert "kdump groups shows them" in CATALOGUE["zero-padding"].fix
+    assert "kdump groups shows them" in catalogue.findings()["zero-padding"].fix
 
 
 def test_the_catalogue_names_the_remedy_that_was_tried() -> None:
-    code = CATALOGUE["zero-padding"]
+    code = catalogue.findings()["zero-padding"]
     settings = [step["step"] for step in TRIALS["preallocated-stopped"]]
     assert settings.index("set false") < settings.index("restart 2") < settings.index("restart 3")
     assert "one after another, with log.preallocate=false; then elect the preferred leaders" in code.fix

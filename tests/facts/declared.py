@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.problems import catalogue
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "ls": (),
@@ -234,14 +234,14 @@ ASCENDING = Condition(lambda row: not row["stops"] and ascends(row["epochsBefore
 LIVE_AND_THERE = Condition(lambda row: LIVE.holds(row) and THERE.holds(row), "")
 MISSING = Condition(lambda row: row["missing"], "")
 NAMED_AS_MISSING = Condition(lambda row: row["code"] == "partition-missing" and row["topic"] is not None, "")
-INDEX_CODES = {code for code in CATALOGUE if "index" in code} - {"index-missing", "index-orphan"}
+INDEX_CODES = {code for code in catalogue.findings() if "index" in code} - {"index-missing", "index-orphan"}
 
 
 def is_damage(finding: Row) -> bool:
     """Return True for damaged bytes of a segment."""
     if not finding["file"].endswith(".log"):
         return False
-    return CATALOGUE[finding["code"]].family == "bytes" and finding["severity"] != "info"
+    return catalogue.findings()[finding["code"]].family == "bytes" and finding["severity"] != "info"
 
 
 def undamaged(states: States) -> States:
@@ -272,7 +272,7 @@ def decoded(states: States) -> States:
 
 def is_odd(finding: Row) -> bool:
     """Return True for a finding about the records of a batch."""
-    return CATALOGUE[finding["code"]].family == "records" and finding["severity"] == "error"
+    return catalogue.findings()[finding["code"]].family == "records" and finding["severity"] == "error"
 
 
 def of_one_node(states: States) -> States:

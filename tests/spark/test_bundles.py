@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.log.mounted_bundles import unmount_bundles
+from kdump.problems import catalogue
 from kdump.spark.data_source_options import OptionError, parse
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
@@ -36,7 +36,7 @@ def read(table: str, path: Path, here: Path) -> list[str]:
     for row in same.rows(table, [path], now=NOW):
         if table == "segments":
             row = {name: value for name, value in row.items() if name not in UNKNOWN}
-        if table == "findings" and CATALOGUE[row["code"]].family == "records":
+        if table == "findings" and catalogue.findings()[row["code"]].family == "records":
             continue
         found.append(str({name: _inside(value, path, here) for name, value in row.items()}))
     return sorted(found)

@@ -322,15 +322,15 @@ class PartitionCheck(Resumable):
         mark = self.known.high_watermark
         for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
-            what = f"losing {count_text(lost, 'record')} after it" if lost else "losing no valid records after it"
-            cut = "on restart the broker truncates the log here, " + what
+            case = "truncatesRecords" if lost else "truncates"
+            values: dict[str, object] = {"records": count_text(lost, "record")}
             if mark is not None and mark > (end or 0):
-                below = count_text(mark - (end or 0), "offset")
-                cut += f"; the log then ends {below} below the last checkpointed high watermark {mark}: "
-                cut += f"consumers may have read these records; {who_has_it(self.known.replicas)}"
+                case += "+belowWatermark"
+                values |= {"offsets": count_text(mark - (end or 0), "offset"), "watermark": mark}
+                values["replicas"] = who_has_it(self.known.replicas)
             if number:
-                cut = "on restart the broker truncates the log at the first damage above, which removes this, too"
-            yield finding._replace(consequence=cut) if finding.severity != INFO else finding
+                case = "truncatesBefore"
+            yield finding.in_case(case, values=values) if finding.severity != INFO else finding
         self._held = []
 
     @property

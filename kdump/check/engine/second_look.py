@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Protocol
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -22,6 +21,7 @@ from kdump.io.run import ignore
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.problems.catalogue import declaration
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
@@ -90,7 +90,7 @@ class Doubts:
             changed[about] = self.watch.changed([about] if about == finding.file else self.watch.siblings(finding.file))
         if changed[about]:
             return True
-        if not CATALOGUE[finding.code].needs_log_dir and self.unit.directory is None:
+        if not declaration(finding.code).needs_log_dir and self.unit.directory is None:
             return False
         if "" not in changed:
             changed[""] = self.unit.around.any_changed()
@@ -208,7 +208,7 @@ def _further_look(
     """Return the unit as it is after a pause of so many seconds, its FileWatch and its findings; None, after a note, if
     it is gone."""
     time.sleep(pause)
-    again = unit.again(around=any(CATALOGUE[finding.code].needs_log_dir for finding in doubtful))
+    again = unit.again(around=any(declaration(finding.code).needs_log_dir for finding in doubtful))
     if again is None:
         totals.notes.append(went_away(unit.name))
         return None

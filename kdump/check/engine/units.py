@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.check_small_files import file_findings, items
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import stable_findings
@@ -37,6 +36,7 @@ from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target, target
 from kdump.log.paths import target as as_target
+from kdump.problems.catalogue import declaration
 
 if TYPE_CHECKING:
     from kdump.format.kafka_release import KafkaRelease
@@ -104,12 +104,10 @@ class CheckUnit:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
-        replicas = self.known.replicas
-        is_only = replicas is not None and not replicas.brokers
         try:
             for finding in self._run(totals):
-                if options.wants(CATALOGUE[finding.code]):
-                    yield finding._replace(is_only_replica=True) if is_only else finding
+                if options.wants(declaration(finding.code)):
+                    yield finding.given(self.known.facts)
         finally:
             self.options = options
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kdump.check.finding import ERROR, WARNING, Code, Finding
+from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
@@ -31,58 +31,9 @@ from kdump.state.releases import (
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
 
-PARTITION_METADATA_INVALID = Code(
-    code="partition-metadata-invalid",
-    family="checkpoints",
-    severity=ERROR,
-    meaning=(
-        "partition.metadata is missing or cannot be read, or its topic ID is not the one in the cluster's metadata."
-    ),
-    consequence=(
-        "the broker takes the log directory offline, or exits; with another topic ID it renames the directory to "
-        "-stray and serves an empty log instead"
-    ),
-    fix=(
-        "Stop the broker. If the file is missing or cannot be read, write it with the topic ID that another replica's "
-        "partition.metadata or kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC shows. If the "
-        "topic ID is a different one, the topic was deleted and created again: do not change the ID, and back the "
-        "directory up"
-    ),
-    source="PartitionMetadataFile.read, LogManager.loadLog, LogManager.isStrayKraftReplica",
-    unless=(
-        "warning for a negative version, which a broker reads, and for a missing file of a log without batches or up "
-        "to Kafka 3.6; a missing file is not reported of a broker with ZooKeeper, which writes it, and outside a log "
-        "directory"
-    ),
-    needs_log_dir=True,
-)
-
-META_PROPERTIES_INVALID = Code(
-    code="meta-properties-invalid",
-    family="checkpoints",
-    severity=ERROR,
-    meaning="meta.properties cannot be read, or its IDs differ from those of the broker's other directories.",
-    consequence="the broker exits at startup; with the cluster ID of another cluster it does not join",
-    fix=(
-        "Compare with the meta.properties of the broker's other log directories: node.id and cluster.id have to be the "
-        "same in all of them, directory.id different in each"
-    ),
-    source="MetaPropertiesEnsemble.verify",
-)
-
-QUORUM_STATE_INVALID = Code(
-    code="quorum-state-invalid",
-    family="checkpoints",
-    severity=ERROR,
-    meaning="quorum-state cannot be read.",
-    consequence="the controller or broker exits at startup",
-    fix=(
-        "Stop the node and move the file away. For a voter, first see that the other voters have elected a leader "
-        "(kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status): a voter without a "
-        "record of its vote could vote a second time in the same epoch"
-    ),
-    source="FileQuorumStateStore.readElectionState, QuorumState.initialize",
-)
+PARTITION_METADATA_INVALID = Code("partition-metadata-invalid")
+META_PROPERTIES_INVALID = Code("meta-properties-invalid")
+QUORUM_STATE_INVALID = Code("quorum-state-invalid")
 
 
 UUID = re.compile(r"[\w-]{22}$")
@@ -162,8 +113,7 @@ def registered(
             directory,
             expected,
             severity=None if holds_partitions else WARNING,
-            consequence="the broker starts, but serves no partition here that is assigned to another directory.id "
-            "until the controller has reassigned it",
+            case="otherDirectory",
         )
 
 
@@ -171,23 +121,18 @@ def missing_topic_id(target: Target, release: KafkaRelease, is_empty: bool) -> I
     """Yield a finding for a live partition without partition.metadata, the file `target`, in a log directory.
     `is_empty`: no batch is lost with its directory."""
     if STRAY_WITHOUT_ID_EXITS.applies(release):
-        severity, consequence = None, "the broker exits at startup (RuntimeException: … does not have a topic ID)"
+        severity, case = None, "exits"
     elif STRAY_WITHOUT_ID.applies(release):
-        severity = WARNING if is_empty else None
-        consequence = (
-            "at startup the broker renames the directory to -stray, whatever the controllers have, and serves an empty "
-            "log instead"
-        )
+        severity, case = WARNING if is_empty else None, "stray"
     elif STRAYS_DELETED.applies(release):
-        severity = WARNING
-        consequence = "at startup the broker logs an error, and does not look for stray partitions"
+        severity, case = WARNING, "notCompared"
     else:
         return
     yield PARTITION_METADATA_INVALID.finding(
         target,
         message="there is no partition.metadata, so the topic ID is unknown",
         severity=severity,
-        consequence=consequence,
+        case=case,
     )
 
 
@@ -205,7 +150,7 @@ def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iter
                     size=item.size,
                     expected=topic_id,
                     actual=stored,
-                    consequence="the broker treats the directory as stray, left from a deleted topic",
+                    case="otherId",
                 )
 
 
@@ -216,7 +161,7 @@ def _found(
     value: str | None,
     expected: str,
     severity: str | None = None,
-    consequence: str | None = None,
+    case: str = "",
 ) -> Finding:
     problem = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
     return code.finding(
@@ -225,5 +170,5 @@ def _found(
         expected=expected,
         actual=value,
         severity=severity,
-        consequence=consequence,
+        case=case,
     )

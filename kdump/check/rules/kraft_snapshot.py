@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 
-from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import SegmentContext
@@ -24,58 +24,14 @@ from kdump.log.region import TORN, Batch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
 
-KRAFT_SNAPSHOT_MISSING = Code(
-    code="kraft-snapshot-missing",
-    family="checkpoints",
-    severity=ERROR,
-    meaning="The metadata log starts above offset 0, and there is no metadata snapshot.",
-    consequence="the node cannot load its metadata and exits",
-    fix=(
-        "Copy the latest .checkpoint from another node of the same cluster; it has to end at or above this log's start "
-        "offset. Or, for a node that is not a voter, move __cluster_metadata-0 away: the node fetches it again. For a "
-        "voter, follow the incident page metadata-log"
-    ),
-    source="KafkaRaftLog.recover (KafkaMetadataLog)",
-)
-
-KRAFT_SNAPSHOT_INVALID = Code(
-    code="kraft-snapshot-invalid",
-    family="checkpoints",
-    severity=ERROR,
-    meaning="A metadata snapshot does not start with its header record or does not end with its footer record.",
-    consequence=(
-        "the node loads incomplete metadata: it exits, does not join, or continues with a state that the cluster never "
-        "had"
-    ),
-    fix="Stop the node and replace the file with the .checkpoint of the same name from another node of the cluster",
-    source="RecordsSnapshotReader, KIP-630",
-)
+KRAFT_SNAPSHOT_MISSING = Code("kraft-snapshot-missing")
+KRAFT_SNAPSHOT_INVALID = Code("kraft-snapshot-invalid")
 
 
-METADATA_RECORD_REFUSED = Code(
-    code="metadata-record-refused",
-    family="checkpoints",
-    severity=ERROR,
-    meaning="A record of the metadata log or of a snapshot cannot be applied: it refers to something that is unknown, "
-    "repeats what exists, or has a level, type or version that the release does not know.",
-    consequence=(
-        "a node with the controller role halts at the record, at each start; a broker alone logs a fault, goes on "
-        "without it, and takes no more snapshots, unless it cannot read it: then it does not start, either"
-    ),
-    fix=(
-        "Stop the node and copy __cluster_metadata-0: no configuration skips a record. If another release wrote it, "
-        "start that one. If another voter does not have the record, move __cluster_metadata-0 of this node away: it "
-        "fetches the log again. Otherwise, follow the incident page metadata-record"
-    ),
-    source="QuorumController.replay, MetadataDelta.replay, MetadataLoader, MetadataRecordSerde",
-)
+METADATA_RECORD_REFUSED = Code("metadata-record-refused")
 
-CORRUPT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
-INCOMPLETE = (
-    "the snapshot is incomplete: the node continues with a state that the cluster never had, or exits at a later "
-    "record that refers to a missing object"
-)
-"""Impacts of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
+CORRUPT, INCOMPLETE = "snapshotCorrupt", "snapshotIncomplete"
+"""Cases of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
 or as far as it goes."""
 
 
@@ -129,14 +85,14 @@ class _Batches(RegionObserver):
     def region(self, region: Region) -> Iterator[Finding]:
         if not isinstance(region, Batch):
             self.damaged = True
-            impact = INCOMPLETE if region.kind == TORN else CORRUPT
-            yield region_finding(self.part, region, self.window.source.size)._replace(consequence=impact)
+            case = INCOMPLETE if region.kind == TORN else CORRUPT
+            yield region_finding(self.part, region, self.window.source.size).in_case(case)
             return
         self.totals.batches += 1
         if not is_valid(region):
             self.damaged = True
             self.totals.add_damaged(region)
-            yield from (finding._replace(consequence=CORRUPT) for finding in batch_findings(self.part, region))
+            yield from (finding.in_case(CORRUPT) for finding in batch_findings(self.part, region))
             return
         yield from count_findings(self.part.target, region)
         self.totals.records += region.possible_records

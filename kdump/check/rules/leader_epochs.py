@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from kdump.check.advice import RESTORE
-from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, Observer, SegmentContext
@@ -15,60 +14,9 @@ from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import first_falling
 
-LEADER_EPOCH_DECREASED = Code(
-    code="leader-epoch-decreased",
-    family="epochs",
-    severity=ERROR,
-    meaning="partitionLeaderEpoch decreases from one batch to the next, not counting -1.",
-    consequence=(
-        "recovery assigns the higher epoch at its first batch and removes conflicting entries of "
-        "leader-epoch-checkpoint; a follower that truncates by leader epochs (KIP-101) may then truncate at the wrong "
-        "offset. Consumers are not affected"
-    ),
-    fix=RESTORE,
-    source="LeaderEpochFileCache.assign, LogLoader",
-)
-
-LEADER_EPOCH_MISSING = Code(
-    code="leader-epoch-missing",
-    family="epochs",
-    severity=INFO,
-    meaning="A batch of magic 2 has leader epoch -1: none was set.",
-    consequence="brokers and consumers ignore it",
-    fix="Do nothing",
-    source="RecordBatch.NO_PARTITION_LEADER_EPOCH, LogSegment.recover",
-)
-
-LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
-    code="leader-epoch-checkpoint-mismatch",
-    family="epochs",
-    severity=WARNING,
-    meaning=(
-        "leader-epoch-checkpoint assigns a batch a different epoch than it has, its entries are not in ascending "
-        "order, or it is missing or empty although the batches have several epochs."
-    ),
-    consequence=(
-        "after a leader change, followers truncate according to this checkpoint and may remove too much or too little"
-    ),
-    fix=(
-        "Stop the broker, move leader-epoch-checkpoint away and delete the .index of every segment of this partition: "
-        "at startup the broker recovers the segments and rebuilds the checkpoint from them. Do so only if kdump verify "
-        "finds no damage in the .log files, where recovery would truncate. Without deleting the .index files it stays "
-        "empty after a clean shutdown. With remote storage, restore the replica instead: a leader whose checkpoint "
-        "lacks old epochs deletes their segments from remote storage"
-    ),
-    source=(
-        "LeaderEpochFileCache, LogSegment.recover, LogLoader.recoverSegment, "
-        "RemoteLogManager.cleanupExpiredRemoteLogSegments"
-    ),
-)
-
-UNLISTED = (
-    "after a clean shutdown the broker knows no epoch before its next election: as a leader, it gives followers whose "
-    "logs diverge in an older epoch the wrong offset, or none, to truncate to. Recovery restores the epochs of the "
-    "segments that it reads"
-)
-"""Source: LeaderEpochFileCache.endOffsetFor, AbstractFetcherThread.fetchOffsetAndTruncate."""
+LEADER_EPOCH_DECREASED = Code("leader-epoch-decreased")
+LEADER_EPOCH_MISSING = Code("leader-epoch-missing")
+LEADER_EPOCH_CHECKPOINT_MISMATCH = Code("leader-epoch-checkpoint-mismatch")
 
 
 class LeaderEpochRule(Observer):
@@ -186,7 +134,7 @@ class LeaderEpochRule(Observer):
                     message=f"it lists no epoch, but the batches from offset {self.unlisted} on have another one than "
                     "those before",
                     offset=self.unlisted,
-                    consequence=UNLISTED,
+                    case="unlisted",
                 )
             ]
         if entry is None or target is None:

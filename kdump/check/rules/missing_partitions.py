@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from kdump.check.finding import INFO, WARNING, Code, Finding
+from kdump.check.finding import INFO, Code, Finding
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.cluster.missing_partitions import (
@@ -27,32 +27,7 @@ if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
 
 
-PARTITION_MISSING = Code(
-    code="partition-missing",
-    family="checkpoints",
-    severity=WARNING,
-    meaning=(
-        "A partition has no directory in the log directory whose checkpoints name it; the cluster's metadata, if it is "
-        "on the disk, assigns it to this log directory."
-    ),
-    consequence=(
-        "at startup the broker creates the partition again with an empty log and without an error: a follower fetches "
-        "it again from the leader, but if this broker becomes the leader, the other replicas truncate to its empty log"
-    ),
-    fix=(
-        "Do not start the broker before you know where the directory is: on a file system that is not mounted, in "
-        "another log directory, or in a backup. If it is lost, and kafka-topics.sh --bootstrap-server HOST:PORT "
-        "--describe --topic TOPIC shows another broker as Leader and this one in neither Isr nor Elr, start the "
-        "broker: it fetches the partition from there. Otherwise first save the partition from another replica (kdump "
-        "salvage)"
-    ),
-    source="LogManager.getOrCreateLog, ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId",
-    unless=(
-        "info if only the metadata names the partition: the broker probably stopped before it created it. A file or a "
-        "broken link in its place takes the log directory offline"
-    ),
-    needs_log_dir=True,
-)
+PARTITION_MISSING = Code("partition-missing")
 
 
 def missing_in(
@@ -92,8 +67,7 @@ def missing_from(
         target = Target(directory.path, None, None, None, None, directory.path)
         message = "the metadata assigns partitions to this log directory that its last checkpoint does not name: "
         message += first_of([name_of(key) for key in missing.never])
-        consequence = "the broker creates them at startup; it probably stopped before it could"
-        yield PARTITION_MISSING.finding(target, message=message, severity=INFO, consequence=consequence)
+        yield PARTITION_MISSING.finding(target, message=message, severity=INFO, case="never")
 
 
 def _missing(key: PartitionKey, noted: OffsetCheckpoints, directory: LogDirectory, blocked: str | None) -> Finding:
@@ -102,20 +76,16 @@ def _missing(key: PartitionKey, noted: OffsetCheckpoints, directory: LogDirector
     name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)
     message = f"{name_of(key)} is not in this log directory, to which the metadata assigns it"
     message += "; no checkpoint shows whether it was there"
-    consequence = None
+    case = "" if blocked is None else "blocked"
     if blocked is not None:
         message = f"there is {what_is_at(blocked)} in place of the directory of {name_of(key)}"
-        consequence = (
-            "the broker cannot create the partition's directory (FileAlreadyExistsException) and takes the log "
-            "directory offline; without another one, it exits"
-        )
     if name is None:
         target = Target(directory.path, None, *key, None, directory.path)
-        return PARTITION_MISSING.finding(target, message=message, expected=name_of(key), consequence=consequence)
+        return PARTITION_MISSING.finding(target, message=message, expected=name_of(key), case=case)
     line = noted[name][key]
     if blocked is None:
         message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
     target = line.target._replace(topic=key[0], partition=key[1])
     return PARTITION_MISSING.finding(
-        target, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
+        target, message=message, position=line.position, size=line.size, expected=name_of(key), case=case
     )

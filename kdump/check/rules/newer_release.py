@@ -9,14 +9,13 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator
 
-from kdump.check.finding import WARNING, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.core.column_numbers import RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_checks import count_known_batches
 from kdump.core.record_columns import RecordColumns, decode_all
 from kdump.format.coordinator_record import KEY, VALUE, decode_coordinator_record
-from kdump.format.kafka_release import NEWEST_KNOWN
 from kdump.format.schema import by_api_key
 from kdump.io.run import Limits
 from kdump.log.batch_payload import payload_of
@@ -24,15 +23,7 @@ from kdump.log.batch_records import records
 from kdump.log.internal_topics import SCHEMAS
 from kdump.log.paths import Target
 
-NEWER_RELEASE = Code(
-    code="newer-release",
-    family="checkpoints",
-    severity=WARNING,
-    meaning=f"Something has a version, level or type that only a release newer than {NEWEST_KNOWN}, writes.",
-    consequence="what it means is not known here; a release that does not know it either may not start",
-    fix="Use a newer kdump, one that knows the release that ran here, and start no older release on the disk",
-    source="MetadataVersion, Feature, MetadataRecordSerde, CheckpointFile, ProducerStateManager",
-)
+NEWER_RELEASE = Code("newer-release")
 
 
 def newer_release(target: Target, text: str, position: int = 0, size: int = 0, offset: int | None = None) -> Finding:

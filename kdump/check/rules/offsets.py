@@ -4,82 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.check.advice import RESTORE
-from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.finding import INFO, Code, Finding
 from kdump.check.resume_state import FINDINGS, NUMBER
-from kdump.check.rule import LOST, NONE, BatchContext, Observer, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, within
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 
-OFFSET_NOT_MONOTONIC = Code(
-    code="offset-not-monotonic",
-    family="offsets",
-    severity=ERROR,
-    meaning="A batch's base offset is not above the previous batch's last offset.",
-    consequence=(
-        "a consumer skips these records, gets offsets twice or stops; recovery that indexes such a batch fails with "
-        "InvalidOffsetException: after an unclean shutdown the broker then deletes this whole segment and every later "
-        "one, and if the .index is missing it exits"
-    ),
-    fix=f"Do not let a broker recover this log, and do not delete the .index: back the directory up first. {RESTORE}",
-    source="UnifiedLog.append, OffsetIndex.append, LogLoader.recoverLog, LogLoader.loadSegmentFiles",
-)
-
-OFFSET_GAP = Code(
-    code="offset-gap",
-    family="offsets",
-    severity=WARNING,
-    meaning="Offsets are missing between two batches or two segments.",
-    consequence="consumers skip the gap without an error; the records are not on this disk",
-    fix="Compare with another replica (kdump diff); records that no replica has are lost",
-    source="LogSegment.read: a gap is legal for every reader",
-    unless="info if the log shows signs of compaction, or if damage that is reported explains the gap",
-)
-
-SEGMENT_NAME_MISMATCH = Code(
-    code="segment-name-mismatch",
-    family="offsets",
-    severity=ERROR,
-    meaning=(
-        "The first base offset is below the one in the file's name, or an offset is more than "
-        f"{MAX_RELATIVE_OFFSET} above it."
-    ),
-    consequence=(
-        "the broker looks for the offsets below the name in the previous segment and cannot append to this one; it "
-        "splits a segment with offsets too far above when it recovers it"
-    ),
-    fix=(
-        "If the file was renamed, and no damage in the .log files is found, stop the broker and name it after the base "
-        "offset of its first batch; the broker deletes the indexes of the old name, recovers the segment and rebuilds "
-        f"them. If it is not the last segment, delete the last one's .index, too, as for index-mismatch. Otherwise: "
-        f"{RESTORE}"
-    ),
-    source="LogSegment.ensureOffsetInRange, LocalLog.splitOverflowedSegment, LogLoader.loadSegmentFiles",
-)
-
-SEGMENT_OVERLAP = Code(
-    code="segment-overlap",
-    family="offsets",
-    severity=ERROR,
-    meaning="Two live segments of one directory share offsets.",
-    consequence=(
-        "each shared offset is read from only one of the two segments: if they differ, consumers miss records or get "
-        "them twice"
-    ),
-    fix=(
-        "Stop the broker, compare the two (kdump inspect SEGMENT --records) and move the .log that does not belong out "
-        "of the directory, together with its indexes"
-    ),
-    source="LogSegments.floorSegment, LogLoader",
-)
+OFFSET_NOT_MONOTONIC = Code("offset-not-monotonic")
+OFFSET_GAP = Code("offset-gap")
+SEGMENT_NAME_MISMATCH = Code("segment-name-mismatch")
+SEGMENT_OVERLAP = Code("segment-overlap")
 
 
 MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
-COMPACTION = "the log cleaner removed these records; consumers skip the gap"
 
 
 def missing_text(last: int, base: int) -> str:
@@ -155,10 +96,10 @@ class OffsetRule(Observer):
             )
         elif batch.baseOffset is not None or not batch.is_compressed:
             message = missing_text(last, base)
-            severity = consequence = None
+            severity, case = None, ""
             if seen.damage is not None:
                 message += f": there is damage at byte {seen.damage}"
-                severity, consequence = INFO, LOST
+                severity, case = INFO, "damage"
             gap = OFFSET_GAP.finding(
                 target,
                 message=message,
@@ -167,7 +108,7 @@ class OffsetRule(Observer):
                 expected=last + 1,
                 actual=base,
                 severity=severity,
-                consequence=consequence,
+                case=case,
             )
             self.gaps.append(gap)
             if len(self.gaps) >= MAX_GAPS:
@@ -191,13 +132,14 @@ class OffsetRule(Observer):
                 offset=base,
                 expected=name,
                 actual=base,
+                facts={"lastSegment": seen.part.last},
             )
         ]
 
     def _report_gaps(self) -> Iterator[Finding]:
         for gap in self.gaps:
             if self.compaction.compacted and gap.severity != INFO:
-                yield gap._replace(severity=INFO, consequence=COMPACTION)
+                yield gap.in_case("cleaned", INFO)
             else:
                 yield gap
         self.gaps.clear()

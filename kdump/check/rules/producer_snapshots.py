@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.compaction import CompactionWatcher
@@ -19,39 +19,8 @@ from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producer_state import ProducerStateEntry
 
-# UnifiedLog.rebuildProducerState: with no snapshot left after a clean shutdown, it skips the log. Trials:
-# snapshot-removed, snapshot-emptied, snapshot-left.
-EMPTY_IT = (
-    "stop the broker and replace it with an empty file of the same name: the broker rejects that file, deletes it, and "
-    "rebuilds the state from an older snapshot and the log. Do not delete it: if no snapshot is left after a clean "
-    "shutdown, the broker does not read the log, and loses its producer state, including open transactions"
-)
-
-SNAPSHOT_INVALID = Code(
-    code="snapshot-invalid",
-    family="snapshots",
-    severity=ERROR,
-    meaning="A producer snapshot has a wrong version, length or checksum.",
-    consequence="when the broker loads it, it deletes it and rebuilds the state from an older snapshot and the log",
-    fix=(
-        "Leave the file in place. Do not delete it: if no snapshot is left after a clean shutdown, the broker does not "
-        "read the log, and loses its producer state, including open transactions"
-    ),
-    source="ProducerStateManager.readSnapshot, loadFromSnapshot, UnifiedLog.rebuildProducerState",
-)
-
-SNAPSHOT_MISMATCH = Code(
-    code="snapshot-mismatch",
-    family="snapshots",
-    severity=ERROR,
-    meaning="A producer snapshot disagrees with the batches below its offset about a producer or its open transaction.",
-    consequence=(
-        "the broker uses the snapshot: it rejects valid batches from the producer, accepts duplicates, or computes a "
-        "wrong last stable offset"
-    ),
-    fix=f"If this is the latest snapshot, {EMPTY_IT}",
-    source="ProducerStateManager.loadFromSnapshot, takeSnapshot, UnifiedLog.rebuildProducerState",
-)
+SNAPSHOT_INVALID = Code("snapshot-invalid")
+SNAPSHOT_MISMATCH = Code("snapshot-mismatch")
 
 
 def invalid_region(target: Target, region: Region) -> Finding:
@@ -80,6 +49,7 @@ class ProducerSnapshotRule(Observer):
         self.compaction = compaction
         self.read = read
         self.waiting = sorted(snapshots, key=lambda target: target.name_offset or 0)
+        self.newest = self.waiting[-1] if self.waiting else None
         self.first: int | None = None
         """First offset on the disk."""
         self.compared: list[str] = []
@@ -142,6 +112,7 @@ class ProducerSnapshotRule(Observer):
                     offset=disk.last_offset,
                     expected=expected,
                     actual=actual,
+                    facts={"latestSnapshot": target == self.newest},
                 )
 
     def _may_be_cleaned(self, entry: dict[str, Any], disk: ProducerStateEntry) -> bool:

@@ -7,76 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.rule import LOST, NONE, BatchContext, Observer, SegmentContext
+from kdump.check.finding import INFO, Code, Finding
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.header_columns import HeaderColumns
 from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak, default_expiration
 
-OLD = "info if the producer's previous batch is older than producer.id.expiration.ms (a day; before 3.4 a week)"
-COMPACTED = "info in a compacted log"
-APPENDED = (
-    "readers do not check sequence numbers; a broker checks them only in produce requests, where it would reject these "
-    "with OutOfOrderSequenceException"
-)
-LOST_OR_FORGOTTEN = (
-    "Compare with another replica (kdump diff). What no replica has was lost, or never existed: a broker that has lost "
-    "the state of a producer accepts any sequence, except from a transactional producer with transaction version 2"
-)
-
-SEQUENCE_GAP = Code(
-    code="sequence-gap",
-    family="producers",
-    severity=WARNING,
-    meaning="Sequence numbers of a producer are missing between two of its batches.",
-    consequence=f"records of this producer may be missing; {APPENDED}",
-    fix=LOST_OR_FORGOTTEN,
-    source="ProducerAppendInfo.checkSequence",
-    unless=f"{OLD}; {COMPACTED}",
-)
-
-SEQUENCE_DUPLICATE = Code(
-    code="sequence-duplicate",
-    family="producers",
-    severity=WARNING,
-    meaning="A producer's sequence numbers are repeated.",
-    consequence=(
-        "consumers may get these records twice; readers do not check sequence numbers, and a broker appends no batch "
-        "that repeats one of a producer's last five"
-    ),
-    fix="Find out how the log was copied or restored, or whether the broker had lost the producer's state",
-    source="ProducerAppendInfo.checkSequence, ProducerStateEntry.findDuplicateBatch",
-    unless=OLD,
-)
-
-SEQUENCE_EPOCH_START = Code(
-    code="sequence-epoch-start",
-    family="producers",
-    severity=WARNING,
-    meaning="The first batch of a new producer epoch has a sequence other than 0.",
-    consequence=f"the first records of that epoch may be missing; {APPENDED}",
-    fix=LOST_OR_FORGOTTEN,
-    source="ProducerAppendInfo.checkSequence",
-    unless=f"{OLD}; {COMPACTED}",
-)
-
-PRODUCER_EPOCH_DECREASED = Code(
-    code="producer-epoch-decreased",
-    family="producers",
-    severity=WARNING,
-    meaning="A producer's batch has a lower producer epoch than an earlier one.",
-    consequence=(
-        "a fenced producer wrote this batch; a broker that loads the log only logs a warning, and rejects such a batch "
-        "with InvalidProducerEpochException only in a produce request"
-    ),
-    fix=(
-        "Look at the batches of both epochs (kdump inspect DIR --producer-id PRODUCER-ID): usually two instances used "
-        "one transactional ID"
-    ),
-    source="ProducerAppendInfo.checkProducerEpoch",
-    unless=f"{OLD}; {COMPACTED}",
-    needs_log_dir=True,
-)
+SEQUENCE_GAP = Code("sequence-gap")
+SEQUENCE_DUPLICATE = Code("sequence-duplicate")
+SEQUENCE_EPOCH_START = Code("sequence-epoch-start")
+PRODUCER_EPOCH_DECREASED = Code("producer-epoch-decreased")
 
 
 CODES = {
@@ -114,18 +54,15 @@ class ProducerSequenceRule(Observer):
         batch = seen.batch
         message = f"producer {batch.producerId}: "
         message += break_text(broken)
-        severity = consequence = None
+        severity, case = None, ""
         if broken.idle > default_expiration(self.known.release.release):
-            severity = INFO
-            consequence = "the broker no longer had state for this producer and accepted the batch"
+            severity, case = INFO, "forgotten"
         if broken.kind != DUPLICATE:
             if self.known.compacted:
-                severity = INFO
-                consequence = "the log cleaner removed batches of this producer"
+                severity, case = INFO, "cleanedProducer"
             if broken.damaged:
-                severity = INFO
+                severity, case = INFO, "damage"
                 message += "; there is damage between the two"
-                consequence = LOST
         return CODES[broken.kind].finding(
             seen.part.target,
             message=message,
@@ -135,6 +72,6 @@ class ProducerSequenceRule(Observer):
             expected=broken.expected,
             actual=broken.actual,
             severity=severity,
-            consequence=consequence,
+            case=case,
             producer_id=batch.producerId,
         )

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.advice import INVALID, RESTORE, SAVE_RECORDS, SKIP
-from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding, codes_in
+from kdump.check.finding import INFO, SEVERITIES, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
 from kdump.check.rules.bytes import (
     crc_mismatch,
@@ -35,219 +34,19 @@ if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext
     from kdump.check.rule import SegmentContext
 
-WRITER = (
-    "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "
-    "producer (kdump inspect shows its ID and format)"
-)
-_COMPUTED = (
-    "The checksum matches, so it was computed over these bytes, and the other replicas usually have the same: run "
-    "kdump verify on them"
-)
-_SUSPECT = (
-    "suspect the memory of a broker that wrote it again (to compress it, to set timestamps, or as the log cleaner), or "
-    "other software that wrote the file"
-)
-# LogValidator decompresses and iterates all records that a producer sends, compares their number with the header's, and
-# sets maxTimestamp.
-REWRITTEN = f"{_COMPUTED}. A leader rejects such a batch from a producer: {_SUSPECT}"
-
-RECORD_COUNT_MISMATCH = Code(
-    code="record-count-mismatch",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "recordCount differs from the number of records in the batch. (After compaction there may be fewer than "
-        "lastOffsetDelta + 1.)"
-    ),
-    consequence=f"{INVALID}; if recordCount is 0, it skips the batch without an error",
-    fix=f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}",
-    source="DefaultRecordBatch.RecordIterator",
-    always_checked=True,
-)
-
-RECORD_MALFORMED = Code(
-    code="record-malformed",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "A varint is too long, a length is negative or too large, or bytes are left over inside a record, a message or "
-        "a batch."
-    ),
-    consequence=(
-        f"{INVALID}, or in magic 0 and 1 with an IllegalArgumentException; in a compacted topic the log cleaner marks "
-        "the partition uncleanable"
-    ),
-    fix=f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}",
-    source="DefaultRecord.readFrom, LegacyRecord",
-)
-
-DECOMPRESSION_FAILED = Code(
-    code="decompression-failed",
-    family="records",
-    severity=ERROR,
-    meaning="The codec rejects the payload, the payload exceeds kdump's limit, or the codec ID is unknown.",
-    consequence=(
-        "a Java consumer that reaches offset {offset} stops with a KafkaException, or with an IllegalArgumentException "
-        "if the codec ID is unknown; in a compacted topic the log cleaner marks the partition uncleanable"
-    ),
-    fix=(
-        "If the payload exceeds kdump's limit, raise it (kdump verify DIR --max-decompressed-size SIZE). "
-        f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}"
-    ),
-    source="DefaultRecordBatch.compressedIterator, CompressionType.forId",
-)
-
-LZ4_FRAME_UNSUPPORTED = Code(
-    code="lz4-frame-unsupported",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "An LZ4 frame has linked blocks or reserved bits set: other decoders read it, brokers and Java consumers do "
-        "not."
-    ),
-    consequence="a Java consumer that reaches offset {offset} stops with a KafkaException",
-    fix=f"{REWRITTEN}. {SKIP}",
-    source="Lz4BlockInputStream.FLG, BD",
-)
-
-ATTRIBUTES_RESERVED = Code(
-    code="attributes-reserved",
-    family="records",
-    severity=WARNING,
-    meaning="A reserved bit is set in the attributes of a batch.",
-    consequence=(
-        "current brokers and consumers ignore it; a later version that assigns a meaning to the bit would misread the "
-        "batch"
-    ),
-    fix=WRITER,
-    source="DefaultRecordBatch.attributes; KIP-98",
-    unless="info for the attributes of a record",
-)
-
-SKIPPED = "consumers skip messages whose offset is not above the one before (CompletedFetch.nextFetchedRecord)"
-OFFSET_DELTA_INVALID = Code(
-    code="offset-delta-invalid",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "A record's offsetDelta is negative, not above the previous one, or above lastOffsetDelta; or the offset of a "
-        "message inside a wrapper is not above that of the previous one."
-    ),
-    consequence=(
-        "from offset {offset} on, a consumer receives records with wrong offsets and skips those below its position"
-    ),
-    fix=f"{WRITER}. {SAVE_RECORDS}. {SKIP}",
-    source="LogValidator.validateRecord, DefaultRecordBatch",
-)
-
-TIMESTAMP_MISMATCH = Code(
-    code="timestamp-mismatch",
-    family="records",
-    severity=ERROR,
-    meaning="maxTimestamp is not the largest of the records' timestamps (CreateTime, magic 1 wrappers and magic 2).",
-    consequence=(
-        "the time index is built from maxTimestamp: lookups by timestamp miss records, and time-based retention "
-        "deletes the segment too early or too late"
-    ),
-    fix=(
-        f"{_COMPUTED}. A leader computes maxTimestamp itself when it appends the batch of a producer: {_SUSPECT}. If "
-        "the segment would expire too early, raise retention.ms: kafka-configs.sh --bootstrap-server HOST:PORT "
-        "--alter --topic TOPIC --add-config retention.ms=MS. Consumers that read by offset are not affected"
-    ),
-    source="LogValidator.RecordBatchAndMaxTimestamp, LogSegment.append",
-)
-
-CONTROL_BATCH_INVALID = Code(
-    code="control-batch-invalid",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "A control record has a key of less than 4 bytes or a value that does not decode, or the batch of a "
-        "transaction marker has more than one record."
-    ),
-    consequence=(
-        "a broker that rebuilds its producer state from offset {offset} exits (at startup: if the batch is above the "
-        "latest producer snapshot, or its segment is recovered), and a read_committed consumer stops there"
-    ),
-    fix=f"Compare with another replica: the checksum matches, so it may have the same bytes. {RESTORE}",
-    source="ControlRecordType.parse, EndTransactionMarker.deserialize, ProducerAppendInfo.append, CompletedFetch",
-    unless="warning for more than one record; info for a control record of an unknown type outside a transaction",
-)
-
-PRODUCER_FIELDS_INVALID = Code(
-    code="producer-fields-invalid",
-    family="records",
-    severity=WARNING,
-    meaning=(
-        "A transactional batch has no producer ID; or a batch with a producer ID has no epoch or, if it has data, no "
-        "sequence."
-    ),
-    consequence=(
-        "brokers and consumers ignore it; without a producer ID the batch opens no transaction, without a "
-        "sequence it is not detected as a duplicate"
-    ),
-    fix=f"{WRITER}. If the sequence is missing, a leader rejects the batch from a producer: {_SUSPECT}",
-    source="DefaultRecordBatch.ensureValid, LogValidator, ProducerAppendInfo",
-    needs_log_dir=True,
-)
-
-HEADER_KEY_INVALID = Code(
-    code="header-key-invalid",
-    family="records",
-    severity=ERROR,
-    meaning="A header key is null.",
-    consequence=INVALID,
-    fix=f"If the key is null: {REWRITTEN}. {SKIP}. Otherwise: {WRITER}",
-    source="DefaultRecord.readHeaders",
-    unless="warning for a key that is not UTF-8 or contains a null character: consumers receive it with U+FFFD in it",
-)
-
-SIZE_OVER_LIMIT = Code(
-    code="size-over-limit",
-    family="records",
-    severity=WARNING,
-    meaning="A batch larger than max.message.bytes (the topic's, or --max-message-bytes).",
-    consequence=(
-        "consumers and followers read it, one batch per fetch: a broker applies the limit only to produce requests; a "
-        "mirror whose target topic has the same limit fails with RecordTooLargeException if one record is above it"
-    ),
-    fix=(
-        "Do nothing, or raise max.message.bytes of the topic that this one is mirrored to. The limit was larger when "
-        "the batch was written, or recompression made it larger"
-    ),
-    source="UnifiedLog.appendAsFollower (ignoreRecordSize), TopicConfig.MAX_MESSAGE_BYTES_CONFIG",
-)
-
-MESSAGE_SET_INVALID = Code(
-    code="message-set-invalid",
-    family="records",
-    severity=ERROR,
-    meaning=(
-        "A wrapper (magic 0 and 1) is inside a wrapper, has a null value, has no messages or uses zstd; in magic 1 its "
-        "last inner offset is above its own; in magic 0 they differ."
-    ),
-    consequence=f"{INVALID}; a broker that rebuilds its producer state from here exits",
-    fix=f"{REWRITTEN}. {SKIP}. If it is a warning, do nothing",
-    source="AbstractLegacyRecordBatch.DeepRecordsIterator",
-    unless=(
-        "warning for a wrapper with a key, with inner messages of another magic, or with a different last inner offset "
-        "in magic 0: brokers and consumers read all of these"
-    ),
-)
-
-NULL_KEY_COMPACTED = Code(
-    code="null-key-compacted",
-    family="records",
-    severity=WARNING,
-    meaning="A data record in a compacted topic has no key.",
-    consequence="the log cleaner removes the record when it cleans the segment",
-    fix=(
-        "If the record matters, copy it now (kdump inspect SEGMENT --position POSITION --records --json). Brokers "
-        "reject records without a key in a compacted topic, so either the topic was not compacted when this one was "
-        "written, or the copy is old"
-    ),
-    source="LogValidator.validateKey, Cleaner.shouldRetainRecord",
-)
+RECORD_COUNT_MISMATCH = Code("record-count-mismatch")
+RECORD_MALFORMED = Code("record-malformed")
+DECOMPRESSION_FAILED = Code("decompression-failed")
+LZ4_FRAME_UNSUPPORTED = Code("lz4-frame-unsupported")
+ATTRIBUTES_RESERVED = Code("attributes-reserved")
+OFFSET_DELTA_INVALID = Code("offset-delta-invalid")
+TIMESTAMP_MISMATCH = Code("timestamp-mismatch")
+CONTROL_BATCH_INVALID = Code("control-batch-invalid")
+PRODUCER_FIELDS_INVALID = Code("producer-fields-invalid")
+HEADER_KEY_INVALID = Code("header-key-invalid")
+SIZE_OVER_LIMIT = Code("size-over-limit")
+MESSAGE_SET_INVALID = Code("message-set-invalid")
+NULL_KEY_COMPACTED = Code("null-key-compacted")
 
 
 CODES = {**byte_rules.CODES, **codes_in(globals())}
@@ -328,9 +127,8 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     elif header.producerEpoch < 0:
         yield make(PRODUCER_FIELDS_INVALID, message=f"producerEpoch of a batch with a producer ID is missing: {fields}")
     elif header.baseSequence < 0 and not header.isControlBatch:
-        yield make(
-            PRODUCER_FIELDS_INVALID, message=f"baseSequence of a data batch with a producer ID is missing: {fields}"
-        )
+        message = f"baseSequence of a data batch with a producer ID is missing: {fields}"
+        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": True})
 
 
 def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Finding]:
@@ -374,19 +172,13 @@ def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Fin
         )
     if bad_header is not None:
         delta, reason = bad_header
-        yield make(
-            HEADER_KEY_INVALID, message=reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT
-        )
+        yield make(HEADER_KEY_INVALID, message=reason, offset=int64(base + delta), severity=WARNING, case="notText")
     if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
         return
     expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp is {batch.maxTimestamp}, but the largest timestamp of its records is {largest}"
         yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
-
-
-FIRST_ONLY = "brokers and consumers read the first record of such a batch and ignore the others"
-NOT_TEXT = "consumers receive the key with U+FFFD or a null character in it"
 
 
 def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
@@ -417,15 +209,12 @@ def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
             message = newer_text("control record of type", control.typeId, None)
             if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
-                consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
-                yield make(CONTROL_BATCH_INVALID, message=message, consequence=consequence)
+                yield make(CONTROL_BATCH_INVALID, message=message, case="unknownInTransaction")
             else:
-                yield make(
-                    CONTROL_BATCH_INVALID, message=message, severity=INFO, consequence="brokers and consumers skip it"
-                )
+                yield make(CONTROL_BATCH_INVALID, message=message, severity=INFO, case="unknownType")
     if markers and count > 1:
         message = f"{plain_count(count, 'record')} in the batch of a transaction marker, expected 1"
-        yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, consequence=FIRST_ONLY)
+        yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, case="several")
 
 
 def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bool) -> Iterator[Finding]:
@@ -462,8 +251,8 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
         return
     if repeated is not None:
         message = f"the inner offset {repeated[0]} follows {repeated[1]}"
-        yield make(OFFSET_DELTA_INVALID, message=message, actual=repeated[0], consequence=SKIPPED)
-    mild = {"severity": WARNING, "consequence": "current brokers and consumers use the inner messages and ignore it"}
+        yield make(OFFSET_DELTA_INVALID, message=message, actual=repeated[0], case="skipped")
+    mild = {"severity": WARNING, "case": "ignored"}
     if batch.header.keySize >= 0:
         yield make(MESSAGE_SET_INVALID, message="a wrapper with a key", **mild)
     if other_magic is not None:

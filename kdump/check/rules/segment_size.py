@@ -7,26 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kdump.check.advice import RESTORE, SALVAGE
-from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.rule import NONE, Observer, SegmentContext
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
-SEGMENT_TOO_LARGE = Code(
-    code="segment-too-large",
-    family="files",
-    severity=ERROR,
-    meaning=f"A .log has more than {MAX_SEGMENT_SIZE} bytes.",
-    consequence=(
-        "the broker exits at startup ('The size of segment … is larger than the maximum allowed segment size'), "
-        "whether or not its batches are valid"
-    ),
-    fix=(
-        "Do not truncate it: no broker writes such a file, and any part of it may be foreign. Write its valid batches "
-        f"to segments that a broker opens, and replace the partition's directory with them: {SALVAGE}. Or: {RESTORE}"
-    ),
-    source="FileRecords, LogSegment.open, LogLoader.loadSegmentFiles",
-)
+SEGMENT_TOO_LARGE = Code("segment-too-large")
 
 
 class SegmentSizeRule(Observer):

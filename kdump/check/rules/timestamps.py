@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
-from kdump.check.finding import WARNING, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Observer, SegmentContext
 from kdump.core.column_numbers import MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import plain_count
 
-TIMESTAMP_IN_FUTURE = Code(
-    code="timestamp-in-future",
-    family="timestamps",
-    severity=WARNING,
-    meaning="A timestamp is more than a day after the file's last change.",
-    consequence=(
-        "time-based retention uses the largest timestamp of a segment: this segment, and every later one, is kept "
-        "until retention.ms after that time"
-    ),
-    fix=(
-        "Set retention.bytes on the topic, or delete everything below an offset with kafka-delete-records.sh "
-        "--bootstrap-server HOST:PORT --offset-json-file FILE. message.timestamp.after.max.ms makes brokers reject "
-        "such records (by default an hour from 4.0 on)"
-    ),
-    source="UnifiedLog.deleteRetentionMsBreachedSegments, LogValidator.validateTimestamp (KIP-937)",
-)
+TIMESTAMP_IN_FUTURE = Code("timestamp-in-future")
 
 
 LOWEST = -(1 << 63)
@@ -76,6 +61,6 @@ class TimestampRule(Observer):
                 offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
                 expected=modified,
                 actual=self.largest,
-                consequence="time-based retention keeps this segment, and every later one, until retention.ms after "
-                f"{utc(self.largest)}",
+                case="until",
+                values={"until": utc(self.largest)},
             )

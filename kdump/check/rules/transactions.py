@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.check.advice import RESTORE
-from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.timestamps import utc
@@ -16,61 +15,9 @@ from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
-TRANSACTION_OPEN = Code(
-    code="transaction-open",
-    family="transactions",
-    severity=INFO,
-    meaning="A transaction has no marker by the end of the log.",
-    consequence=(
-        "read_committed consumers wait at offset {offset} until the transaction ends, and the log cleaner stops there"
-    ),
-    fix=(
-        "Wait for the producer or for transaction.timeout.ms. If the transaction is still open, run "
-        "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic TOPIC"
-    ),
-    source="ProducerStateManager.firstUndecidedOffset",
-    unless="warning if it began more than --transaction-timeout before the newest batch",
-    needs_log_dir=True,
-)
-
-TRANSACTION_HANGING = Code(
-    code="transaction-hanging",
-    family="transactions",
-    severity=WARNING,
-    meaning="The coordinator, whose log is on the same disk, does not list an open transaction as Ongoing.",
-    consequence=(
-        "no coordinator will end it: the last stable offset stays at {offset}, where read_committed consumers and the "
-        "log cleaner stop"
-    ),
-    fix=(
-        "Confirm it on the running cluster (kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic "
-        "TOPIC), because this disk may be older than the coordinator's state. Then abort it, which discards its "
-        "records for read_committed consumers: kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic TOPIC "
-        "--partition PARTITION --start-offset OFFSET. Do not delete snapshots instead"
-    ),
-    source="KIP-664, TransactionsCommand",
-    needs_log_dir=True,
-)
-
-TRANSACTION_INVALID = Code(
-    code="transaction-invalid",
-    family="transactions",
-    severity=ERROR,
-    meaning="A producer wrote a non-transactional data batch while its transaction was open.",
-    consequence=(
-        "a broker that replays this batch to rebuild producer state exits with InvalidTxnStateException; at startup it "
-        "replays every batch after the latest producer snapshot (usually none after a clean shutdown) and every "
-        "segment that it recovers"
-    ),
-    fix=(
-        "Look at the producer (kdump inspect DIR --producer-id PRODUCER-ID) and compare with another replica. Do not "
-        "delete the .index or the producer snapshots of this partition, which makes the broker replay the batch. "
-        f"{RESTORE}"
-    ),
-    source="ProducerAppendInfo.appendDataBatch, appendEndTxnMarker",
-    unless="warning for a marker with a lower epoch than the producer's",
-    needs_log_dir=True,
-)
+TRANSACTION_OPEN = Code("transaction-open")
+TRANSACTION_HANGING = Code("transaction-hanging")
+TRANSACTION_INVALID = Code("transaction-invalid")
 
 
 class TransactionRule(Observer):
@@ -121,7 +68,7 @@ class TransactionRule(Observer):
                 expected=newest,
                 actual=epoch,
                 severity=WARNING,
-                consequence="a fenced coordinator wrote this marker; it still ends the transaction",
+                case="fenced",
                 producer_id=ended.producer_id,
             )
 

@@ -8,12 +8,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.newer_release import newer_release
-from kdump.check.rules.offset_index import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
+from kdump.check.rules.offset_index import fault_finding
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BATCH_START, MARKER_SIZE
 from kdump.core.header_columns import HeaderColumns
@@ -26,36 +26,8 @@ from kdump.log.region import Region
 from kdump.state.transaction_marker import ABORT
 from kdump.state.transaction_tracker import CompletedTxn
 
-TXN_INDEX_INVALID = Code(
-    code="txn-index-invalid",
-    family="indexes",
-    severity=ERROR,
-    meaning=(
-        "The size of a .txnindex is not a multiple of 34, an entry's version is not 0, or the entries' lastOffset is "
-        "not ascending or is below the segment."
-    ),
-    consequence=(
-        "if an entry's lastOffset is below the segment, the broker recovers the segment at startup; if an entry's "
-        "version is 256 to 32767 (for 4.4: not 0), it exits; anything else it does not detect, and read_committed "
-        "consumers may read records of aborted transactions"
-    ),
-    fix=REBUILD,
-    source="TransactionIndex.sanityCheck, AbortedTxn.version (which reads one byte), LogLoader.loadSegmentFiles",
-)
-
-TXN_INDEX_MISMATCH = Code(
-    code="txn-index-mismatch",
-    family="indexes",
-    severity=ERROR,
-    meaning=(
-        "An entry has no ABORT marker of that producer at its lastOffset, or a different firstOffset or "
-        "lastStableOffset than the log gives; or an ABORT marker of data still on disk has no entry."
-    ),
-    consequence="read_committed consumers read records of an aborted transaction, or miss committed ones",
-    fix=REBUILD,
-    source="TransactionIndex.collectAbortedTxns, LogSegment.updateTxnIndex",
-    unless=UNWRITTEN_WARNING,
-)
+TXN_INDEX_INVALID = Code("txn-index-invalid")
+TXN_INDEX_MISMATCH = Code("txn-index-mismatch")
 
 
 def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
@@ -151,7 +123,8 @@ class TxnIndexRule(Observer):
         faults = (judge.entry(Entry("", position, size, b"", values)) for position, values in entries)
         for fault in chain(faults, judge.missing()):
             if fault is not None:
-                yield fault_finding(TXN_INDEX_MISMATCH, target, fault, UNWRITTEN if fault.is_usable else None)
+                found = fault_finding(TXN_INDEX_MISMATCH, target, fault, "unwritten" if fault.is_usable else "")
+                yield found.given({"logDamaged": False})
 
     def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
         missing = 0

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
-from kdump.check.filled_advice import actions
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.remote_log import RemoteLog
@@ -21,11 +19,12 @@ from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
-from kdump.incident.doctor.startup import NEVER_MISSING, MissingPartition
+from kdump.incident.doctor.startup import MissingPartition
 from kdump.io.directory_listing import length
 from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.problems.catalogue import declaration
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
 from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
@@ -40,30 +39,6 @@ MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
 STRAY, MISSING = "directory-stray", "partition-missing"
 OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
-NEVER: dict[str, tuple[str, ...]] = {
-    MISSING: NEVER_MISSING,
-    "bytes": (
-        "do not cut or delete the segment by hand",
-        "do not let this replica become the leader before you know that no other one is intact",
-    ),
-    "records": ("do not cut or delete the segment by hand",),
-    "offsets": ("do not cut or delete segments by hand",),
-    "epochs": ("do not delete or edit leader-epoch-checkpoint: replicas find with it where their logs diverge",),
-    "timestamps": ("do not delete segments by hand to make up for retention",),
-    "transactions": ("do not delete .txnindex or .snapshot files: consumers then read aborted records",),
-    "producers": ("do not delete .snapshot files: the broker then forgets producers and open transactions",),
-    "indexes": (
-        "do not delete an .index while the .log of its segment is damaged: the broker then truncates the log there",
-    ),
-    "snapshots": (
-        "do not delete the last .snapshot: after a clean shutdown the broker then forgets open transactions",
-    ),
-    "checkpoints": ("do not edit such a file while the broker runs: it writes checkpoints again",),
-    "files": ("do not delete what you do not know: move it out of log.dirs",),
-}
-"""What not to do, by family of findings, or by code."""
-
-
 KindKey = tuple[str, str, str | None, int | None]
 
 
@@ -203,7 +178,7 @@ class DamageExamination:
 
     def _report(self, kind: _Kind, unit: CheckUnit, name: str) -> None:
         first = kind.first
-        code = CATALOGUE[first.code]
+        code = declaration(first.code)
         is_known = first.code == MISSING and (first.source, first.topic, first.partition) in self.missing
         if is_known or (first.code in OF_TRANSACTIONS and name in self.hanging):
             return
@@ -232,16 +207,16 @@ class DamageExamination:
             commandForAll=command("verify", first.source or name),
             titleForAll=code.meaning,
             actions=self._actions(first, unit.partition),
-            never=NEVER.get(first.code) or NEVER[code.family],
+            never=code.never,
         )
 
     def _actions(self, finding: Finding, place: PartitionDirectory | None) -> tuple[str, ...]:
         """Return the actions for a finding. On a -stray directory, it is what `kdump space` decides."""
         if finding.code != STRAY or place is None or place.state != "stray":
-            return actions(finding)
+            return finding.actions
         broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
         if broker is None:
-            return actions(finding)
+            return finding.actions
         verdict = stray_verdict(place, self._copies_for(broker), broker.node_id)
         run = command("space", *broker.paths)
         if verdict.cost is None:
@@ -279,7 +254,7 @@ class DamageExamination:
                 commands=(command("verify", place.path),),
                 commandForAll=command("verify", place.source),
                 actions=("run kdump verify, which shows what is damaged and what to do",),
-                never=NEVER["bytes"],
+                never=declaration("crc-mismatch").never,
             )
 
     def _answer(self, parts: int) -> None:

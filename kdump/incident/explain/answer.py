@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, NESTED, Doc, PathText, answer
-from kdump.check.finding import Code
+from kdump.problems.catalogue import Declaration
 
 FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROUP, TOPIC, NODE, IDENTITY = KINDS = (
     "file",
@@ -116,7 +116,7 @@ class ExplanationSummary(NamedTuple):
 class FindingExplanation:
     """A finding of verify: its entry in the catalogue, and what belongs to it."""
 
-    code: Annotated[Code, INLINE]
+    code: Annotated[Declaration, INLINE]
     evidence: Annotated[list[Evidence], Doc(f"with --disk: where the disk has this finding, each {NESTED}")]
     commands: Annotated[list[PathText], Doc("commands to run; capitals stand for what is to be filled in")]
     messages: Annotated[tuple[str, ...], Doc("messages of Kafka that it causes, as in explain.md")] = ()

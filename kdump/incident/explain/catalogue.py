@@ -10,8 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from kdump.check.advice import RESTORE, SKIP
 from kdump.incident.explain.message import CAUSE, LAST, Message, Pattern
+from kdump.problems.catalogue import filled
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,8 +39,6 @@ FAMILIES: dict[str, str] = {
     "other_clients": "librdkafka and aiokafka",
 }
 """The files of messages, and the title of each."""
-TEXTS = {"{newest}": LAST, "{RESTORE}": RESTORE, "{SKIP}": SKIP}
-"""What stands for these words in the files."""
 
 _EXCEPTION = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[^\"]{0,200}\" |\[CIRCULAR REFERENCE: )?"
@@ -90,9 +88,7 @@ def _value(value: Any) -> Any:
         return tuple(value)
     if not isinstance(value, str):
         return value
-    for word, replacement in TEXTS.items():
-        value = value.replace(word, replacement)
-    return " ".join(value.split())
+    return filled(value).replace("{newest}", LAST)
 
 
 @cache

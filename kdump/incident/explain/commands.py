@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from kdump.check.filled_advice import PLACEHOLDER
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import AT_ROOT
 from kdump.log.paths import PARTITION
+from kdump.problems.advice import PLACEHOLDER
 
 _IN_ACTIONS = {
     "TOPIC:PARTITION": "{topic}:{partitionNumber}",
@@ -17,7 +17,7 @@ _IN_ACTIONS = {
     "PARTITION": "{partitionNumber}",
     "DIR": "{path}",
 }
-"""The placeholders of check/advice.py that messages may state, as parts of commands."""
+"""The placeholders of problems/catalogue.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _WINDOWS = re.compile(r"[A-Za-z]:\\")
 IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
@@ -99,7 +99,7 @@ def fill(
 
 
 def fill_action(action: str, parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> str:
-    """Return an action with the placeholders of check/advice.py filled in that a message states."""
+    """Return an action with the placeholders of problems/catalogue.py filled in that a message states."""
     named = PLACEHOLDER.sub(lambda match: _IN_ACTIONS.get(match[0], match[0]), action)
     return fill((named,), parts, disk, on_disk)[0] if named != action else action
 

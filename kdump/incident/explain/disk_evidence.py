@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units, units_of
-from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
+from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
@@ -42,6 +42,7 @@ from kdump.log.paths import Target, target
 from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Range, Selection
+from kdump.problems.catalogue import Declaration
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.run import predict_startup
 from kdump.state.partition_summary import PartitionSummary
@@ -234,7 +235,7 @@ class DiskEvidence:
         about = explanation.about
         return self.places.directory(about.get("directory") or about.get("file") or "")
 
-    def findings(self, code: Code) -> Iterator[Evidence]:
+    def findings(self, code: Declaration) -> Iterator[Evidence]:
         """Yield where the disk has findings with this code. Reads all of it, as verify --only FAMILY does."""
         only = frozenset((code.family,)) if code.family != "bytes" else frozenset(("bytes",))
         totals = CheckTotals()

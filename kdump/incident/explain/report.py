@@ -156,7 +156,8 @@ class ExplainReport(Sink[Any]):
             self._evidence(evidence, "on disk" if index == 0 else "")
         for index, command in enumerate(explanation.commands):
             self._labelled("run" if index == 0 else "", printable(command), is_command=True)
-        self._labelled("do", code.fix)
+        for index, action in enumerate(code.actions):
+            self._labelled("do" if index == 0 else "", action.conditional)
         self._labelled("Kafka", code.source)
         if explanation.messages:
             self._labelled("logs", "messages that belong to it: " + ", ".join(explanation.messages))

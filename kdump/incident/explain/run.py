@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.incident.explain.answer import Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.catalogue import by_name, find, messages
@@ -18,6 +17,7 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source
 from kdump.log.mounted_bundles import mount_bundles
+from kdump.problems.catalogue import findings
 
 BLOCK = 1 << 20
 """Bytes read at a time."""
@@ -134,7 +134,7 @@ def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | F
     """Return what a name means, without a log: the code of a finding, the name of a message, an exception class, or an
     error code. None if it is not known."""
     path = None if disk is None else disk.places.paths[0]
-    code = CATALOGUE.get(name)
+    code = findings().get(name)
     if code is not None:
         related = [message for message in messages() if name in message.codes]
         return FindingExplanation(
@@ -159,7 +159,7 @@ def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | F
 def known_names() -> list[str]:
     """Return all names that `explain_name` takes."""
     exceptions = (name for message in messages() for name in message.exceptions)
-    return [*CATALOGUE, *(message.name for message in messages()), *exceptions]
+    return [*findings(), *(message.name for message in messages()), *exceptions]
 
 
 def literals() -> tuple[bytes, ...]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, INLINE, NESTED, OFFSET, Doc, PathText, answer
-from kdump.check.advice import FETCH_AGAIN
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine
@@ -60,6 +59,14 @@ class StartupFailed(Exception):
         self.stop = stop
 
 
+FETCH_AGAIN = (
+    "if another broker leads the partition and this one is in neither Isr nor Elr, move the partition's directory "
+    "away: the broker fetches it again"
+)
+FETCH_METADATA_AGAIN = (
+    "a broker, or a controller that is not a voter, fetches the metadata again; a voter only if a majority of the "
+    "other voters is up with intact logs"
+)
 REMEDIES: dict[type[KafkaError], str] = {
     CorruptRecord: "save what follows byte {position} of {name}; recovery truncates the file there, if "
     ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import click
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import run_all, usual_jobs_for
-from kdump.check.finding import SEVERITIES, Code, Finding, family_names
+from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.totals import CheckTotals
 from kdump.command_line.completion_words import listed
 from kdump.command_line.exit_status import exit_with
@@ -29,6 +28,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
 from kdump.io.source import RECORDS
 from kdump.kafka.server_properties import ServerProperties
+from kdump.problems.catalogue import Declaration, family_names, findings
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -47,13 +47,18 @@ could not be read and the status is not 1.
 """
 
 
-def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
+def _names(
+    all_names: Callable[[], Iterable[str]], noun: str
+) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
     def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> frozenset[str]:
-        names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
+        if value is None:
+            return frozenset()
+        names = frozenset(name.strip() for name in value.split(",") if name.strip())
+        known = [*all_names()]
         unknown = sorted(names - set(known))
         if unknown:
             raise click.BadParameter(f"{unknown[0]!r} is not a {noun}; use {', '.join(known)}")
-        if value is not None and not names:
+        if not names:
             raise click.BadParameter(f"{value!r} contains no {noun}; use {', '.join(known)}")
         return names
 
@@ -69,15 +74,15 @@ class VerifyOptions(CommandOptions):
     only: frozenset[str] = option(
         "--only",
         metavar="FAMILY,…",
-        callback=_names(family_names(), "family"),
+        callback=_names(family_names, "family"),
         shell_complete=listed(lambda: [(name, "") for name in family_names()]),
         help="Check only these families of findings.",
     )
     ignore: frozenset[str] = option(
         "--ignore",
         metavar="CODE,…",
-        callback=_names(list(CATALOGUE), "code"),
-        shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
+        callback=_names(findings, "code"),
+        shell_complete=listed(lambda: [(code.code, code.meaning) for code in findings().values()]),
         help="Omit findings with these codes.",
     )
     topics: tuple[str, ...] = topic_option("Check only partitions of these topics")
@@ -210,8 +215,8 @@ class VerifyCommand:
 
 
 def _list(options: OutputOptions, output: Output) -> None:
-    sink = options.sink(output, lambda: CodeTable(output), (Code,), report=True)
-    for code in CATALOGUE.values():
+    sink = options.sink(output, lambda: CodeTable(output), (Declaration,), report=True)
+    for code in findings().values():
         sink.add(code)
     sink.end()
     output.flush()

@@ -22,19 +22,19 @@ import pytest
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.incident.doctor import disk_space
 from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
-from kdump.incident.doctor.damage import NEVER, DamageExamination
+from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.examination import Examination, TimeLimit
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
+from kdump.problems import catalogue
 from kdump.questions.space.file_systems import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
@@ -341,9 +341,8 @@ def test_the_first_item_is_the_incident(
     assert found["priority"] == min(each["priority"] for each in items if each["code"] not in USUAL)
 
 
-def test_each_family_of_findings_has_what_not_to_do() -> None:
-    families = {code.family for code in CATALOGUE.values()}
-    assert families <= set(NEVER) <= families | set(CATALOGUE)
+def test_each_finding_has_what_not_to_do() -> None:
+    assert all(code.never for code in catalogue.findings().values())
 
 
 def test_the_poison_pill_in_two_commands(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import re
 import shlex
 from pathlib import Path
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.cli import COMMANDS, command_of
 from kdump.format.kafka_release import NEWEST
 from kdump.incident.explain import catalogue
@@ -17,6 +16,7 @@ from kdump.incident.explain.commands import UNKNOWN, fill
 from kdump.incident.explain.log_entries import parse_head
 from kdump.incident.explain.message import ANY, PARTS, Message
 from kdump.incident.explain.run import explain_text
+from kdump.problems.catalogue import findings
 from tests.each_case import each_case
 from tests.incident.explain.explaining import DOCS, PUBLIC_LINES, real_lines
 
@@ -67,14 +67,14 @@ def test_there_are_enough() -> None:
 @each_case("message", messages(), ids=lambda message: message.name)
 def test_a_message(message: Message) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", message.name)
-    assert message.name not in CATALOGUE, "a name is either a finding's or a message's"
+    assert message.name not in findings(), "a name is either a finding's or a message's"
     assert message.texts or message.exceptions
     assert message.source
     assert message.releases
     for text in (message.meaning, message.cause, message.impact, message.action):
         assert text
         assert not text.endswith("."), text
-    assert set(message.codes) <= CATALOGUE.keys()
+    assert set(message.codes) <= findings().keys()
     assert not message.incident or (DOCS / "incidents" / f"{message.incident}.md").is_file()
     for text in message.texts:
         assert set(re.findall(r"\{(\w+)\}", text)) <= PARTS.keys()

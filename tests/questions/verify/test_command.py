@@ -17,16 +17,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine import workers
 from kdump.check.engine.units import units
-from kdump.check.finding import Finding, families
+from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.io.errors import went_away
 from kdump.io.run import ignore
 from kdump.io.shared_counter import SharedCounter
 from kdump.log.region import Batch
+from kdump.problems import catalogue
+from kdump.problems.catalogue import families
 from kdump.render.findings_report import next_command
 from tests import craft
 from tests.command import run, unmatched
@@ -99,7 +100,7 @@ def test_each_family_alone(only: str) -> None:
     code, findings, _ = rows("--only", only, KAFKA / "crash-1")
     assert code == 0
     wanted = {"bytes", *families(only)}
-    assert {CATALOGUE[row["code"]].family for row in findings} <= wanted
+    assert {catalogue.findings()[row["code"]].family for row in findings} <= wanted
 
 
 @pytest.fixture(scope="module")
@@ -164,14 +165,14 @@ def test_what_to_do_is_written_once_per_code(tmp_path: Path) -> None:
     assert out.count("  error   crc-mismatch") == 3
     todo = out[out.index("what to do\n") :].splitlines()
     assert todo[1] == "  crc-mismatch (the first)"
-    assert todo[2].startswith(f"    do:   {CATALOGUE['crc-mismatch'].fix[:60]}")
-    assert "--topic first:0" in " ".join(line.strip() for line in todo)
+    assert todo[2].startswith(f"    do:   {catalogue.findings()['crc-mismatch'].fix[:60]}")
+    assert f"kdump salvage {paths[0].parent} " in " ".join(line.strip() for line in todo)
     assert [line for line in todo if "next:" in line] == [f"    next: kdump inspect {paths[0]} --hex --position 482"]
     assert "what to do" not in verify(TRIMMED, "--ignore", "index-missing")[1]
 
 
 def test_every_code_is_provoked() -> None:
-    assert set(CATALOGUE) - {"unreadable-bytes"} == {damage.code for damage in DAMAGES}
+    assert set(catalogue.findings()) - {"unreadable-bytes"} == {damage.code for damage in DAMAGES}
 
 
 def test_fixtures_are_sound() -> None:
@@ -358,8 +359,10 @@ def test_bad_usage(tmp_path: Path) -> None:
 def test_list() -> None:
     code, out, _ = verify("--list")
     assert code == 0
-    assert all(name in out for name in CATALOGUE)
-    assert [json.loads(line)["code"] for line in verify("--list", "--json")[1].splitlines()] == list(CATALOGUE)
+    assert all(name in out for name in catalogue.findings())
+    assert [json.loads(line)["code"] for line in verify("--list", "--json")[1].splitlines()] == list(
+        catalogue.findings()
+    )
 
 
 def test_the_page_of_findings_is_current() -> None:
@@ -407,14 +410,14 @@ def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     code, findings, _ = rows(disk)
     errors = [(row["code"], row["file"], row["message"]) for row in findings if row["severity"] == "error"]
     assert (code, errors) == (0, [])
-    usual = CATALOGUE[twin.code].severity
+    usual = catalogue.findings()[twin.code].severity
     place = disk / twin.path
     fired = [row for row in findings if row["code"] == twin.code and row["severity"] == usual]
     assert not [row["message"] for row in fired if Path(row["file"]).is_relative_to(place)]
 
 
 def test_every_code_has_a_lookalike() -> None:
-    assert set(CATALOGUE) == {twin.code for twin in LOOKALIKES}
+    assert set(catalogue.findings()) == {twin.code for twin in LOOKALIKES}
 
 
 # --- What real brokers did --------------------------------------------------------------------------------------------
@@ -427,12 +430,12 @@ def test_every_recipe_was_tried_with_a_real_broker() -> None:
     assert {trial["name"] for trial in TRIALS} == {damage.name for damage in [*DAMAGES, *DOUBTS]}
 
 
-@pytest.mark.parametrize("code", sorted(set(CATALOGUE) - {"unreadable-bytes"}))
+@pytest.mark.parametrize("code", sorted(set(catalogue.findings()) - {"unreadable-bytes"}))
 def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
     """And damage that affects neither, in any variant, is at most a warning."""
     said = {trial.get(who) for trial in TRIALS if trial["code"] == code for who in ("broker", "consumer")}
     said |= {trial.get("consumerCommitted") for trial in TRIALS if trial["code"] == code}
-    if CATALOGUE[code].severity == "error":
+    if catalogue.findings()[code].severity == "error":
         assert said - UNMINDED
 
 

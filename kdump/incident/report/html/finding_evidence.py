@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kdump.check.catalogue import CATALOGUE
-from kdump.check.filled_advice import action
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
-from kdump.check.rule import LOST
 from kdump.format.count_text import count_text
 from kdump.incident.report.facts import PartitionFacts, PostMortem
 from kdump.incident.report.html.excerpts import hexdump
 from kdump.incident.report.html.labels import PageLabels
+from kdump.problems.catalogue import declaration
 from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
 from kdump.render.style_marks import Parts
 
@@ -71,7 +69,7 @@ def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsS
         for key, count in facts.codes.items():
             codes[key] = codes.get(key, 0) + count
     rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
-    return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+    return FindingsSection(explained, omitted, [(*key, count, declaration(key[1]).meaning) for key, count in rows])
 
 
 def _dump(explained: list[ExplainedFindings], options: Options, names: PageLabels) -> None:
@@ -91,7 +89,7 @@ def _dump(explained: list[ExplainedFindings], options: Options, names: PageLabel
 def _stories(facts: PartitionFacts) -> list[FindingGroup]:
     group = PartitionFindings(facts.name)
     for finding in facts.findings:
-        if finding.consequence != LOST or not group.explains(finding):
+        if finding.case != "damage" or not group.explains(finding):
             group.add(finding)
     return group.stories
 
@@ -144,7 +142,7 @@ def _explain(
         file=names.file_name(finding.file),
         message=names.clean(finding.message),
         consequence=names.clean(finding.consequence),
-        fix=names.clean(action(finding)) if names.redaction is None else CATALOGUE[finding.code].fix,
+        fix=names.clean(". ".join(finding.actions)) if names.redaction is None else declaration(finding.code).fix,
         more=more,
         lost=names.clean(story.lost),
     )

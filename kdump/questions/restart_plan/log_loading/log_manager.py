@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
 from kdump.cluster.missing_partitions import (
     Expected,
@@ -42,6 +41,7 @@ from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, target
 from kdump.questions.restart_plan.answer import (
     EXIT,
+    FETCH_METADATA_AGAIN,
     HIDDEN,
     OFFLINE,
     DirectoryPlan,

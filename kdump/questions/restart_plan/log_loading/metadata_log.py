@@ -11,7 +11,6 @@ import os
 import re
 from typing import NamedTuple
 
-from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.format.batch_formats import FORMATS
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine, topic_id
@@ -23,7 +22,15 @@ from kdump.kafka.quorum_state import check_quorum_state
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
-from kdump.questions.restart_plan.answer import DELETED, EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.questions.restart_plan.answer import (
+    DELETED,
+    EXIT,
+    FETCH_METADATA_AGAIN,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+    Step,
+)
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED

@@ -1,0 +1,1 @@
+"""What can be wrong, what follows and what to do: one catalogue, in the TOML files of this package."""

@@ -1,0 +1,62 @@
+"""What follows from a problem and what to do about it: the texts of the catalogue, with what the problem states."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from kdump.problems.catalogue import Action, declaration, fact_clauses, shared_impact
+
+NO_VALUES: Mapping[str, object] = {}
+NO_FACTS: Mapping[str, bool | None] = {}
+PLACEHOLDER = re.compile(
+    r"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|NEXT-OFFSET|OFFSET|PRODUCER-ID)(?![\w-])"
+)
+"""The words of the catalogue's actions that stand for what a problem is about."""
+PLACELESS = (
+    ("reaches offset {offset}", "reaches these bytes"),
+    ("stop at offset {offset}", "stop there"),
+    ("wait at offset {offset}", "wait there"),
+    ("from offset {offset} on", "from there on"),
+    ("from offset {offset} exits", "from there exits"),
+    ("stays at {offset}", "stays there"),
+    ("{offset}", "the first affected offset"),
+)
+"""Phrases of impacts that contain an offset, and their replacements if no offset is known."""
+
+
+def impact(code: str, case: str = "", offset: int | None = None, values: Mapping[str, object] = NO_VALUES) -> str:
+    """Return the impact of a problem. `case`: the name of the impact that applies in place of the usual one, or several
+    joined with +; `offset`: the first one affected, None if it is unknown."""
+    declared = declaration(code)
+    cases = case.split("+") if case else ()
+    text = "; ".join(declared.impacts.get(one) or shared_impact(one) for one in cases) or declared.consequence
+    if offset is None:
+        for words, instead in PLACELESS:
+            text = text.replace(words, instead)
+    return text.format_map({"offset": offset, **values})
+
+
+def actions(code: str, facts: Mapping[str, bool | None], values: Mapping[str, object] = NO_VALUES) -> tuple[str, ...]:
+    """Return what to do about a problem, in order: the actions whose conditions are not false. A condition that is
+    unknown, which is also one that `facts` lacks, is stated before its action."""
+    chosen = (chosen_text(action, facts) for action in declaration(code).actions)
+    return tuple(fill(text, values) for text in chosen if text)
+
+
+def chosen_text(action: Action, facts: Mapping[str, bool | None]) -> str:
+    """Return an action with its unknown conditions; empty if one is false."""
+    unknown = []
+    for fact, wanted in action.when:
+        value = facts.get(fact)
+        if value is None:
+            unknown.append(fact_clauses(fact)[wanted])
+        elif value != wanted:
+            return ""
+    return action.after(unknown)
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Return an action with the values of its placeholders, quoted for a shell. Those without a value stay."""
+    return PLACEHOLDER.sub(lambda match: shlex.quote(str(values.get(match[0], match[0]))), template)

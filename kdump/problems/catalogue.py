@@ -1,0 +1,196 @@
+"""The catalogue of problems: each code with its severity, its meaning, its impact and the actions, from the TOML files
+of this package. A family of findings is a file.
+
+In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what the
+problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION, OFFSET,
+NEXT-OFFSET (the first one after the batch) and PRODUCER-ID. An action begins with its condition, if it has one, in
+brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import Doc, answer
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "bytes": (),
+    "records": (),
+    "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
+    "files": ("indexes", "snapshots", "checkpoints"),
+}
+"""The families of findings that `verify --only` accepts, each with the families inside it."""
+_PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
+_TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
+_KEY = re.compile(r"^(\w+) = ", re.M)
+_CONDITION = re.compile(r"\[([\w ]+)\] ")
+
+
+def families(name: str) -> tuple[str, ...]:
+    """Return the family with that name and those inside it. Raises KeyError for an unknown name."""
+    if name in FAMILIES:
+        return (name, *FAMILIES[name])
+    if any(name in inner for inner in FAMILIES.values()):
+        return (name,)
+    raise KeyError(name)
+
+
+def family_names() -> list[str]:
+    """Return the names that --only accepts."""
+    return [name for family, inner in FAMILIES.items() for name in (family, *inner)]
+
+
+class Action(NamedTuple):
+    """Something to do, and the facts on which it depends: all of `when` must hold, each as (fact, its value)."""
+
+    do: str
+    when: tuple[tuple[str, bool], ...] = ()
+
+    def after(self, conditions: list[str]) -> str:
+        """Return what to do, after conditions in words."""
+        conditions = [*filter(None, conditions)]
+        if not conditions:
+            return self.do
+        do = self.do if self.do[1:2].isupper() else self.do[:1].lower() + self.do[1:]
+        return f"If {' and '.join(conditions)}, {do}"
+
+    @property
+    def conditional(self) -> str:
+        """What to do, after all conditions."""
+        return self.after([fact_clauses(fact)[wanted] for fact, wanted in self.when])
+
+
+@answer("code")
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """A problem as the catalogue declares it. `severity` is the usual one, `unless` states when another one applies;
+    `consequence` is a sentence in which {offset} stands for the first offset affected; `source` names the Kafka classes
+    that contain the rule."""
+
+    code: Annotated[str, Doc("code of the finding")]
+    family: Annotated[str, Doc("its family, as selected with --only")]
+    severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
+    unless: Annotated[str, Doc("when another severity applies; empty if never")] = ""
+    meaning: Annotated[str, Doc("condition under which it is reported")]
+    consequence: Annotated[str, Doc("impact on brokers and consumers")]
+    fix: Annotated[str, Doc("action to take")]
+    source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")] = ""
+    actions: tuple[Action, ...] = ()
+    impacts: Mapping[str, str] = field(default_factory=dict)
+    """The impact in special cases, by the name of the case."""
+    never: tuple[str, ...] = ()
+    """What not to do."""
+    always_checked: bool = False
+    """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
+    the finding."""
+    needs_log_dir: bool = False
+    """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
+    coordinator's log (check/log_dir_context.py)."""
+
+
+KEYS = {
+    "severity": "severity",
+    "unless": "unless",
+    "meaning": "meaning",
+    "impact": "consequence",
+    "impacts": "impacts",
+    "kafka": "source",
+    "alwaysChecked": "always_checked",
+    "needsLogDirectory": "needs_log_dir",
+}
+"""The keys of a problem in the files that are attributes of its declaration."""
+
+
+@cache
+def findings() -> dict[str, Declaration]:
+    """Return the declarations of all findings, by code, in the order of the families."""
+    return {code: declaration(code) for code, file in _files().items() if file != "log"}
+
+
+@cache
+def declaration(code: str) -> Declaration:
+    """Return the declaration of a problem. Raises KeyError for an unknown code."""
+    file = _files()[code]
+    fields = _parsed(file, code)[code]
+    actions = tuple(map(_action, _filled_list(fields.get("actions", ()))))
+    never = tuple(_filled_list(fields.get("never") or _parsed(file, "").get("never", ())))
+    values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
+    fix = ". ".join(one.conditional for one in actions)
+    return Declaration(code=code, family=file, fix=fix, actions=actions, never=never, **values)
+
+
+def shared_impact(case: str) -> str:
+    """Return an impact that problems share. Raises KeyError for an unknown case."""
+    return str(filled(_parsed("impacts", case)[case]))
+
+
+@cache
+def fact_clauses(fact: str) -> tuple[str, str]:
+    """Return the clauses that state that a fact is false, and true."""
+    words = _parsed("facts", fact)[fact]
+    return words["false"], words["true"]
+
+
+@cache
+def _files() -> dict[str, str]:
+    """Return the file of each code."""
+    return {code: file for file in family_names() if file != "log" for code in _sections(file) if code}
+
+
+@cache
+def _sections(file: str) -> dict[str, str]:
+    """Return the tables of a file by name, and what is before the first one as ""; of a file without tables, its keys.
+    A run needs few of them, and to parse all would take as long as to start kdump."""
+    text = (resources.files(__package__) / f"{file}.toml").read_text("utf-8")
+    starts = [*(_KEY if file in ("phrases", "impacts") else _TABLE).finditer(text)]
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    return {start[1] or "": text[start.start() : end] for start, end in zip(starts, ends)}
+
+
+@cache
+def _parsed(file: str, name: str) -> dict[str, Any]:
+    parsed: dict[str, Any] = tomllib.loads(_sections(file).get(name, ""))
+    return parsed
+
+
+def _action(text: str) -> Action:
+    condition = _CONDITION.match(text)
+    if condition is None:
+        return Action(text)
+    facts = (each.removeprefix("not ") for each in condition[1].split(" and "))
+    wanted = (not each.startswith("not ") for each in condition[1].split(" and "))
+    return Action(text[condition.end() :], tuple(zip(facts, wanted)))
+
+
+def _phrase(name: str) -> str:
+    return str(filled(_parsed("phrases", name)[name]))
+
+
+def filled(value: Any) -> Any:
+    """Return a field of a file with its phrases: prose is wrapped in the files."""
+    if isinstance(value, dict):
+        return {name: filled(text) for name, text in value.items()}
+    if not isinstance(value, str):
+        return value
+    return " ".join(_PHRASE.sub(lambda match: _phrase(match[1]), value).split())
+
+
+def _filled_list(texts: Any) -> list[str]:
+    """Return texts with their phrases, some of which are several texts."""
+    each: list[str] = []
+    for text in texts:
+        name = _PHRASE.fullmatch(text)
+        phrase = _parsed("phrases", name[1])[name[1]] if name else text
+        each += _filled_list(phrase) if isinstance(phrase, list) else [filled(phrase)]
+    return each
