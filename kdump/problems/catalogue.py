@@ -31,6 +31,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "files": ("indexes", "snapshots", "checkpoints"),
 }
 """The families of findings that `verify --only` accepts, each with the families inside it."""
+OTHERS: tuple[str, ...] = ("startup", "doctor", "retention", "space")
+"""The files of other problems: what stops a startup and what it does to data, what only several questions together
+show, and what retention and the disk's space lack."""
 _PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
 _KEY = re.compile(r"^(\w+) = ", re.M)
@@ -78,19 +81,23 @@ class Declaration:
     `consequence` is a sentence in which {offset} stands for the first offset affected; `source` names the Kafka classes
     that contain the rule."""
 
-    code: Annotated[str, Doc("code of the finding")]
+    code: Annotated[str, Doc("code of the problem")]
     family: Annotated[str, Doc("its family, as selected with --only")]
     severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
     unless: Annotated[str, Doc("when another severity applies; empty if never")] = ""
-    meaning: Annotated[str, Doc("condition under which it is reported")]
-    consequence: Annotated[str, Doc("impact on brokers and consumers")]
-    fix: Annotated[str, Doc("action to take")]
+    meaning: Annotated[str, Doc("condition under which it is reported")] = ""
+    consequence: Annotated[str, Doc("impact on brokers and consumers")] = ""
+    fix: Annotated[str, Doc("action to take")] = ""
     source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")] = ""
     actions: tuple[Action, ...] = ()
     impacts: Mapping[str, str] = field(default_factory=dict)
     """The impact in special cases, by the name of the case."""
     never: tuple[str, ...] = ()
     """What not to do."""
+    title: str = ""
+    """What is wrong, with fields; a finding states it in its message."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """The title in special cases, by the name of the case."""
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
@@ -106,6 +113,8 @@ KEYS = {
     "impact": "consequence",
     "impacts": "impacts",
     "kafka": "source",
+    "title": "title",
+    "titles": "titles",
     "alwaysChecked": "always_checked",
     "needsLogDirectory": "needs_log_dir",
 }
@@ -115,7 +124,13 @@ KEYS = {
 @cache
 def findings() -> dict[str, Declaration]:
     """Return the declarations of all findings, by code, in the order of the families."""
-    return {code: declaration(code) for code, file in _files().items() if file != "log"}
+    return {code: declaration(code) for code, file in _files().items() if file not in OTHERS}
+
+
+@cache
+def all_problems() -> dict[str, Declaration]:
+    """Return the declarations of all problems, by code."""
+    return {code: declaration(code) for code in _files()}
 
 
 @cache
@@ -145,7 +160,8 @@ def fact_clauses(fact: str) -> tuple[str, str]:
 @cache
 def _files() -> dict[str, str]:
     """Return the file of each code."""
-    return {code: file for file in family_names() if file != "log" for code in _sections(file) if code}
+    files = (*(name for name in family_names() if name != "log"), *OTHERS)
+    return {code: file for file in files for code in _sections(file) if code}
 
 
 @cache
