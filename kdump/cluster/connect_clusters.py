@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
+from kdump.cluster.topic_coverage import coverage
 from kdump.format.control_record import decode_control
 from kdump.format.count_text import count_text
 from kdump.format.mirror_record import MIRROR_MESSAGES
@@ -27,6 +28,7 @@ from kdump.state.connect import ConnectState
 from kdump.state.connect_records import BadRecord, offset_key, text_key
 from kdump.state.connect_replay import ConnectReplay
 from kdump.state.internal_records import ENTRY, ROOM
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.read_committed_view import ReadCommittedView
 from kdump.state.transaction_marker import ABORT
 
@@ -93,6 +95,26 @@ def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = 
             mine.sort(key=lambda each: (ORDER[each.kind], each.log.topic, each.log.partition, each.log.path))
             clusters.append(ConnectCluster(cluster, name, tuple(mine), is_deleted))
     return FoundConnect(clusters, checkpoints, topics)
+
+
+HELD = {CONFIGS: "the configs of connectors", STATUS: "the states of connectors", OFFSETS: "the offsets of sources"}
+"""What is in the topics of each kind."""
+
+
+def missing_partitions(found: ConnectCluster, metadata: MetadataImage | None) -> Iterator[str]:
+    """Yield what is not known of a Connect cluster because partitions of its topics are not on these disks."""
+    topics: dict[str, tuple[str, set[int]]] = {}
+    for log, kind in found.logs:
+        topics.setdefault(log.topic, (kind, set()))[1].add(log.partition)
+    kinds = {kind for kind, _ in topics.values()}
+    for name in () if metadata is None else sorted(metadata.topics):
+        system = system_topic(name)
+        if system is not None and system.decoder in KINDS and system.decoder not in kinds and _stem(name) == found.name:
+            topics[name] = system.decoder, set()
+    for topic, (kind, read) in topics.items():
+        covered = coverage(topic, read, metadata)
+        if covered.is_partial:
+            yield covered.note(HELD[kind])
 
 
 def _topics(logs: Iterable[CoordinatorLog]) -> list[str]:

@@ -293,6 +293,10 @@ class Disks:
         node = self._nodes_by_path.get(real_path(directory.path))
         return Node([directory], self.ids(directory)) if node is None else node
 
+    def node_id(self, directory: LogDirectory) -> int | None:
+        """Return the node ID of a log directory; None if it is unknown."""
+        return self.node_of(directory).node_id
+
     def others(self, directory: LogDirectory) -> list[LogDirectory]:
         """Return the node's other log directories."""
         return [other for other in self.node_of(directory).directories if other.path != directory.path]

@@ -7,10 +7,12 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, Shown, answer
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
+from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
 from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.removed_offsets import Removal
 
 OTHER_TOPIC = "committed for a deleted topic of the same name"
 NO_PARTITION = "no such partition"
@@ -29,6 +31,11 @@ TopicId = Annotated[str | None, Doc("topic ID, as Kafka prints it")]
 LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: not on this disk", OFFSET)]
 LogEndOffset = Annotated[int | None, Doc("the offset after the last valid batch on that disk", OFFSET)]
 HighWatermark = Annotated[int | None, Doc("from replication-offset-checkpoint, which is written every 5 s", OFFSET)]
+LagIsMinimum = Annotated[
+    bool,
+    Doc("whether the lag may be higher: only a follower's copy is on these disks, and its leader's log may end later"),
+    Shown("lag is minimum", 6, blank=0),
+]
 RecordOffset = Annotated[int | None, Doc("offset of the record with this state in the coordinator's log", OFFSET)]
 """Fields that both kinds of offsets share."""
 
@@ -86,6 +93,7 @@ class CommittedPosition(NamedTuple):
         ),
         Shown("records behind", 2, after="lag"),
     ]
+    lagIsMinimum: LagIsMinimum
     remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
     recordOffset: RecordOffset
 
@@ -119,6 +127,7 @@ class SharePosition(NamedTuple):
         Doc("logEndOffset - startOffset - deliveryCompleteCount; null: unknown", "records"),
         Shown(rank=8, after="startOffset"),
     ]
+    lagIsMinimum: LagIsMinimum
     remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
     recordOffset: RecordOffset
 
@@ -202,9 +211,33 @@ def _position(
         end.highWatermark if end else None,
         lag,
         context.records_behind(topic, partition, commit.offset) if commit is not None and lag is not None else None,
+        lag is not None and end is not None and end.is_behind,
         remark,
         commit.recordOffset if commit else None,
     )
+
+
+NAMED = 3
+"""Maximum number of partitions that are named with their leaders."""
+
+
+def behind_text(ends: LogOffsetsByPartition) -> str:
+    """Return of which partitions the lag is a minimum, and why; empty if of none."""
+    behind = [f"{name} ({f'leader {n}' if n >= 0 else 'no leader'})" for name, n in ends.behind.items()]
+    if not behind:
+        return ""
+    more = f" and {len(behind) - NAMED:,} more" if len(behind) > NAMED else ""
+    partitions = count_text(len(behind), "partition")
+    return (
+        f"the lag is a minimum in {partitions}, of which only a follower's copy is on these disks: "
+        f"{', '.join(behind[:NAMED])}{more}"
+    )
+
+
+def removals(groups: GroupCoordinatorState, group: str, context: LagContext) -> list[Removal]:
+    """Return the offsets of a group that were removed, but for those that were removed with their topic."""
+    every = groups.removed.of(group, groups.offsets.get(group, {}))
+    return [each for each in every if not context.missing(each.topic, each.partition, each.topicId)]
 
 
 def out_of_range(offset: int, end: LogOffsets) -> str:
@@ -253,6 +286,7 @@ def share_positions(groups: GroupCoordinatorState, group: str, context: LagConte
             end.logEndOffset if end else None,
             end.highWatermark if end else None,
             lag,
+            lag is not None and end is not None and end.is_behind,
             remark,
             state.recordOffset,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Range, Selection
 from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.partition_summary import log_end
 from kdump.state.unknown_offsets import UNREADABLE
 
@@ -38,20 +39,30 @@ MOST_TAILS = 1000
 
 class LogOffsets(NamedTuple):
     """A replica on a disk. `logEndOffset`: the offset after the last valid batch of its files; `highWatermark`: the
-    last checkpointed one (every 5 s), None if there is none. `path` is its directory."""
+    last checkpointed one (every 5 s), None if there is none. `path` is its directory. `is_behind`: whether the leader's
+    log may end later: the metadata names another leader, whose replica is not on these disks. `localStart`: the first
+    offset on the disk, above logStartOffset if the records before it are in remote storage."""
 
     logStartOffset: int
     logEndOffset: int
     highWatermark: int | None
     path: str
+    is_behind: bool = False
+    localStart: int = 0
 
 
 class LogOffsetsByPartition:
-    """The partitions of log directories; each is examined on first use. `metadata`: shows which topics are tiered;
-    `problems`: as in Groups."""
+    """The partitions of log directories; each is examined on first use. `metadata`: shows which topics are tiered, and
+    who leads them; `node_id`: whose a log directory is, None if unknown; `problems`: as in Groups."""
 
-    def __init__(self, directories: Sequence[LogDirectory], metadata: MetadataImage | None = None) -> None:
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        metadata: MetadataImage | None = None,
+        node_id: Callable[[LogDirectory], int | None] = lambda directory: None,
+    ) -> None:
         self.metadata = metadata
+        self.node_id = node_id
         self.problems: list[str] = []
         self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         self.deleted: set[str] = set()
@@ -78,8 +89,32 @@ class LogOffsetsByPartition:
         if key not in self._ends:
             ends = [self._of(directory, place) for directory, place in self.found.get(key, ())]
             known = [end for end in ends if end is not None]
-            self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
+            newest = max(known, key=lambda end: end.logEndOffset, default=None)
+            self._ends[key] = None if newest is None else newest._replace(is_behind=self._is_behind(topic, partition))
         return self._ends[key]
+
+    @property
+    def behind(self) -> dict[str, int]:
+        """The partitions whose end was asked for, and may be later on their leader, with that; -1: no leader."""
+        every = {f"{at[0]}-{at[1]}": at for at, end in self._ends.items() if end is not None and end.is_behind}
+        return {name: self._leader(*every[name]) for name in sorted(every)}
+
+    def _leader(self, topic: str, partition: int) -> int:
+        registration = self._registration(topic, partition)
+        return -1 if registration is None else registration.leader
+
+    def _registration(self, topic: str, partition: int) -> PartitionRegistration | None:
+        described = self.metadata.topics.get(topic) if self.metadata is not None else None
+        return None if described is None else described.partitions.get(partition)
+
+    def _is_behind(self, topic: str, partition: int) -> bool:
+        """Return True if no replica here is the leader's or, without a leader, one with all committed records."""
+        registration = self._registration(topic, partition)
+        nodes = {self.node_id(directory) for directory, _ in self.found.get((topic, partition), ())}
+        if registration is None or None in nodes or nodes >= set(registration.replicas):
+            return False
+        has_all = {*registration.isr, *registration.eligibleLeaderReplicas}
+        return not nodes & ({registration.leader} if registration.leader >= 0 else has_all)
 
     def epochs(self, topic: str, partition: int) -> Sequence[EpochEntry]:
         """Return the leader epochs of that replica; none if they cannot be read."""
@@ -94,7 +129,9 @@ class LogOffsetsByPartition:
         """Return how many records are at `offset` and after it: markers, and offsets that compaction has removed, are
         none. None if more than MOST_COUNTED offsets are left, or if damage is among them."""
         end = self.end(topic, partition)
-        if end is None or not 0 <= end.logEndOffset - offset <= MOST_COUNTED or offset < end.logStartOffset:
+        if end is None or not 0 <= end.logEndOffset - offset <= MOST_COUNTED:
+            return None
+        if offset < max(end.logStartOffset, end.localStart):  # deleted, or in remote storage
             return None
         if offset == end.logEndOffset:
             return 0
@@ -102,7 +139,9 @@ class LogOffsetsByPartition:
             place = next(other for _, other in self.found[topic, partition] if other.path == end.path)
             if len(self._tails) >= MOST_TAILS:
                 del self._tails[next(iter(self._tails))]
-            self._tails[topic, partition] = _tail(place, max(end.logStartOffset, end.logEndOffset - MOST_COUNTED), end)
+            self._tails[topic, partition] = _tail(
+                place, max(end.logStartOffset, end.localStart, end.logEndOffset - MOST_COUNTED), end
+            )
         first, offsets = self._tails[topic, partition]
         return None if offset < first else len(offsets) - bisect_left(offsets, offset)
 
@@ -118,7 +157,7 @@ class LogOffsetsByPartition:
         assert start is not None
         end = log_end(partition, self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)
-        return None if end is None else LogOffsets(start, end, mark, partition.path)
+        return None if end is None else LogOffsets(start, end, mark, partition.path, localStart=first)
 
     def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
         target = directory.files.get(f"{name}-checkpoint")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdump.cluster.internal_log import bounded, read_records
+from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.io.errors import reason
 from kdump.io.run import PLAIN_RUN, Limits, Run
@@ -91,8 +92,8 @@ def read_remote_log(
                     note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
                 if decoded.values is not None and decoded.problem is None:
                     _apply(log, begun, decoded.values)
-    numbers = {directory.rpartition("-")[2] for directory in directories}
-    whole = partition_count is not None and len(numbers) >= partition_count
+    numbers = {int(directory.rpartition("-")[2]) for directory in directories}
+    whole = TopicCoverage(REMOTE_METADATA_TOPIC, frozenset(numbers), partition_count).is_complete
     log.is_complete = whole and not log.problems and len(log.copied) < MAX_KEPT
     return log
 

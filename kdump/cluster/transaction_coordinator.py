@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.cluster.internal_log import bounded, read_records
+from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.format.count_text import plain_count
 from kdump.format.transaction_record import TransactionMetadata, decode_transaction
 from kdump.io.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
@@ -50,8 +51,12 @@ class TransactionCoordinatorState:
     def is_complete(self) -> bool:
         """Whether every partition of __transaction_state was read without problems. All are needed, because a producer
         ID does not show in which partition its transactional ID is (its hash modulo the number of partitions)."""
-        whole = self.partition_count is not None and self.partitions >= set(range(self.partition_count))
-        return whole and not self.problems
+        return self.coverage.is_complete and not self.problems
+
+    @property
+    def coverage(self) -> TopicCoverage:
+        """Which partitions of __transaction_state were read."""
+        return TopicCoverage(TRANSACTION_TOPIC, frozenset(self.partitions), self.partition_count)
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None:
         """Return True if the producer's open transaction in this partition will still get its marker: the coordinator

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 import click
@@ -49,6 +49,8 @@ class TopicFilter:
         self._unmatched = {pattern: _compiled(pattern, option) for pattern in patterns}
         self._patterns = list(self._unmatched.values())
         self._known: dict[str, bool] = {}
+        self.absent: Callable[[str, re.Pattern[str]], str] = lambda typed, pattern: ""
+        """Returns what is known of a pattern that has matched no name, such as that not all could be looked at."""
         self.knows_ids = any(map(looks_like_topic_id, patterns))
         """Whether topics that have only an ID are known of: one was given, or the command itself states them."""
 
@@ -69,8 +71,9 @@ class TopicFilter:
         """Yield a line for each pattern that has matched no name so far."""
         ids = self._ids()
         names = [name for name in self._known if name and name not in ids]
-        for pattern in self._unmatched:
-            line = _no_match(self.option, pattern, nearest(pattern.strip("/^$*"), names), len(names))
+        for pattern, compiled in self._unmatched.items():
+            near = nearest(pattern.strip("/^$*"), names)
+            line = _no_match(self.option, pattern, near, len(names), self.absent(pattern, compiled))
             yield f"{line}; {_not_compared(ids)}" if ids else line
 
     def left_out(self) -> str:
@@ -99,6 +102,8 @@ class SelectedNames(Generic[Name]):
     def __init__(self, values: Iterable[Name], option: str) -> None:
         self.option = option
         self._missing: dict[Name, None] = dict.fromkeys(values)
+        self.absent: Callable[[Name], str] = lambda value: ""
+        """Returns what is known of a value that does not exist, such as that not all could be looked at."""
         self._there: dict[Name, None] = {}
 
     @property
@@ -115,7 +120,8 @@ class SelectedNames(Generic[Name]):
     def unmatched(self) -> Iterator[str]:
         """Yield a line for each value that has not been added so far."""
         for value in self._missing:
-            yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
+            near = nearest(value, self._there)
+            yield _no_match(self.option, str(value), near, len(self._there), self.absent(value))
 
 
 def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
@@ -130,16 +136,21 @@ def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
     return [*alike, *others][:SHOWN]
 
 
-def _no_match(option: str, pattern: str, names: list[str], count: int) -> str:
+def _no_match(option: str, pattern: str, names: list[str], count: int, absent: str) -> str:
     """Return a line such as: --topic paymnts: no match; there are payments, users"""
     existing = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
-    if not existing:
-        return f"{option} {pattern}: no match"
-    return f"{option} {pattern}: no match; there {'is' if count == 1 else 'are'} {existing}"
+    line = f"{option} {pattern}: no match{absent and ': ' + absent}"
+    return f"{line}; there {'is' if count == 1 else 'are'} {existing}" if existing else line
 
 
 def _not_compared(ids: list[str]) -> str:
     return f"not compared: {with_only_ids(count_text(len(ids), 'topic'), ids)}: select it with --topic ID"
+
+
+def exact_name(pattern: str) -> str | None:
+    """Return the name that a value stands for; None if it is a glob or a regular expression."""
+    is_regex = len(pattern) > 1 and pattern[0] == pattern[-1] == "/"
+    return None if is_regex or re.search(r"[*?\[]", pattern) else pattern
 
 
 def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
@@ -159,6 +170,10 @@ class SelectedProducers:
     def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
         self._ids = selected_names(ids, "--producer-id")
         self._transactional_ids = selected_names(transactional_ids, "--transactional-id")
+
+    def explain_absent(self, absent: Callable[[str], str]) -> None:
+        """Take what is known of a transactional ID that does not exist."""
+        self._transactional_ids.absent = absent
 
     def add(self, producer_id: int, transactional_id: str | None) -> None:
         self._ids.add(producer_id)

@@ -440,7 +440,7 @@ GROUP_LAG = _table(
     "an offset that a group has committed, with the group's lag",
     [IDENTITY[0]],
     # A scan does not count the records behind: that takes reading the end of each log again.
-    columns_of(key for key in TYPES["groupOffset"] if key.name not in ("pending", "recordsBehind")),
+    columns_of(key for key in TYPES["groupOffset"] if key.name not in ("pending", "recordsBehind", "lagIsMinimum")),
     derived=True,
 )
 SCANS = _table(

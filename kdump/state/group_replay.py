@@ -151,6 +151,7 @@ class GroupReplay(OffsetReplay):
         if before is None:
             return
         self.room += group_size(before)
+        self.groups.removed.add_group(name, self.partition, self.offset, self.timestamp)
         if self.on_change is not None and not before.is_simple:
             self.report_change("group", name, name, _fields(before), {})
         if name in self.groups.offsets:

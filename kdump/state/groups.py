@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 from kdump.answer import MS, Doc, Shown
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata, PartitionName
 from kdump.state.offset_rewinds import OffsetRewinds
+from kdump.state.removed_offsets import RemovedOffsets
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
@@ -153,6 +154,7 @@ class GroupCoordinatorState:
     pending: dict[tuple[int, int], dict[tuple[str, str, int], OffsetAndMetadata]] = field(default_factory=dict)
     share: dict[str, dict[PartitionName, ShareState]] = field(default_factory=dict)
     rewinds: OffsetRewinds = field(default_factory=OffsetRewinds)
+    removed: RemovedOffsets = field(default_factory=RemovedOffsets)
     logs: list[LogRead] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 

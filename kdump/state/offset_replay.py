@@ -144,6 +144,8 @@ class OffsetReplay:
         before = self.groups.offsets.pop(group, at)
         if before is not None:
             self.room += _size(before)
+            self.groups.removed.add(group, at, before, self.offset, self.timestamp)
+            self.groups.removed.add_group(group, self.partition, self.offset, self.timestamp)
             self.report_offset(group, at, before, None)
         for producer_id in self.open.get(group, ()):
             waiting = self.groups.pending.get((self.partition, producer_id), {})

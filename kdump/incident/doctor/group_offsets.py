@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from kdump.cluster.find_state_logs import logs_in
-from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
+from kdump.cluster.lag import (
+    CommittedPosition,
+    LagContext,
+    SharePosition,
+    behind_text,
+    positions,
+    removals,
+    share_positions,
+)
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import merged, newest, read_groups
+from kdump.cluster.topic_coverage import coordinators_covered
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
@@ -20,15 +28,13 @@ from kdump.io.errors import not_known
 from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.state.as_of import Change
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.offset_rewinds import Rewind
+from kdump.state.removed_offsets import Removal
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""
-MAX_REMOVED = 10_000
-"""Maximum number of removed offsets that are remembered."""
 SHOWN = 3
 """Number of a group's partitions that are evidence."""
 NEW = 7 * 24 * 3600 * 1000
@@ -37,19 +43,14 @@ SET_OFFSETS = (
     "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh --bootstrap-server "
     "HOST:PORT --group {} --reset-offsets … --dry-run first"
 )
+FIND_CONTINUED = (
+    "find out from the history where it continued: below the removed offset it reads records again, above it has "
+    "skipped some"
+)
 NEVER = (
     "do not reset offsets while members of the group are running: they commit over it",
     "do not reset to latest to make the lag go away: the records in between are then never processed",
 )
-
-
-class Removal(NamedTuple):
-    """A committed offset that was removed, with the offset and time (epoch ms) of the record that did it."""
-
-    name: str
-    before: int | None
-    record: int
-    time: int | None
 
 
 def examine_groups(disks: Disks, on: Examination) -> None:
@@ -70,10 +71,6 @@ class GroupsExamination:
         self.directories = directories
         self.paths = disks.paths if len(disks.clusters) == 1 else [directory.path for directory in directories]
         self.on = on
-        self._removed: dict[tuple[str, str], Removal] = {}
-        """By group and partition, unless an offset was committed again."""
-        self._deleted = 0
-        """Number of committed offsets that were deleted, most of them because they expired."""
 
     def run(self) -> None:
         question = self.on.question
@@ -83,42 +80,26 @@ class GroupsExamination:
         if not chosen:
             return
         metadata = self.disks.metadata(self.directories)[1]
-        ends = LogOffsetsByPartition(self.directories, metadata)
+        ends = LogOffsetsByPartition(self.directories, metadata, self.disks.node_id)
         context = LagContext(ends, metadata)
         try:
-            groups = read_groups(
-                chosen,
-                on_change=self._change,
-                room=ROOM_ALONE,
-                run=Run(self.disks.options.limits, more=self.on.read_some),
-            )
+            run = Run(self.disks.options.limits, more=self.on.read_some)
+            groups = read_groups(chosen, room=ROOM_ALONE, run=run)
         except OutOfTime:
-            run = command("groups", *self.paths)
-            question.notExamined.append(f"the time was over before {OFFSETS_TOPIC} was read: run {run}")
+            shows = command("groups", *self.paths)
+            question.notExamined.append(f"the time was over before {OFFSETS_TOPIC} was read: run {shows}")
             return
         question.partitions += len(chosen)
         self._groups(groups, context)
         for problem in [*groups.problems, *ends.problems][:1]:
             question.notExamined.append(f"the groups are incomplete: {problem}")
 
-    def _change(self, change: Change) -> None:
-        if change.entity != "offset" or change.group is None:
-            return
-        before, _ = change.fields.get("offset", (None, None))
-        key = (change.group, change.name)
-        if change.action == "removed":
-            self._deleted += 1
-            if len(self._removed) < MAX_REMOVED:
-                self._removed[key] = Removal(change.name, before, change.offset, change.timestamp)
-        elif change.action in ("created", "changed"):
-            self._removed.pop(key, None)
-
     def _groups(self, groups: GroupCoordinatorState, context: LagContext) -> None:
         waiting = groups.pending_by_group()
-        lags: list[tuple[int, str]] = []
-        troubled = 0
+        lags: list[tuple[int, str, bool]] = []
+        troubled = unknown = 0
         for group in sorted(groups.groups):
-            lag = 0
+            lag, is_known, is_minimum = 0, True, False
             bad: list[CommittedPosition | SharePosition] = []
             every: Iterable[CommittedPosition | SharePosition] = chain(
                 positions(groups, group, waiting, context), share_positions(groups, group, context)
@@ -126,21 +107,31 @@ class GroupsExamination:
             for position in every:
                 counted = position.recordsBehind if isinstance(position, CommittedPosition) else None
                 lag += (position.lag or 0) if counted is None else counted
+                is_started = isinstance(position, CommittedPosition) or position.startOffset >= 0
+                is_minimum |= position.lagIsMinimum or not is_started
+                is_known &= position.logEndOffset is not None or bool(position.remark)
                 if position.remark:
                     bad.append(position)
-            lags.append((lag, group))
+            lags.append((lag, group, is_minimum or not is_known))
+            unknown += not is_known
             troubled += bool(bad)
             if bad:
                 self._out_of_range(group, bad)
             self._went_back(group, groups.rewinds.of(group, groups.offsets.get(group, {})))
-            self._gone(group, context)
+            self._removed(group, removals(groups, group, context))
         lags.sort(key=lambda item: (-item[0], item[1]))
-        answer = count_text(len(groups.groups), "group")
-        behind = [f"{group} ({lag:,})" for lag, group in lags[:BEHIND] if lag]
-        answer += f"; most behind: {', '.join(behind)}" if behind else "; none is behind"
+        coverages = coordinators_covered(groups, context.metadata).values()
+        answer = f"{count_text(len(groups.groups), 'group')} in {' and '.join(each.text for each in coverages)}"
+        behind = [f"{group} ({'at least ' * least}{lag:,})" for lag, group, least in lags[:BEHIND] if lag]
+        none = "none is known to be behind" if any(least for _, _, least in lags) else "none is behind"
+        answer += f"; most behind: {', '.join(behind)}" if behind else f"; {none}"
+        if unknown:
+            answer += f"; {unknown:,} with partitions whose log is not on these disks: their lag is unknown"
+        if context.disks.behind:
+            answer += f"; {behind_text(context.disks)}"
         answer += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
-        if self._deleted:
-            answer += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
+        if groups.removed.count:
+            answer += f"; {count_text(groups.removed.count, 'offset was', 'offsets were')} deleted or expired"
         answer += AS_READ if groups.problems or self.on.is_partial else ""
         self.on.answer(not_known(groups.problems) + answer, self.disks.cluster_label(self._source))
 
@@ -191,16 +182,18 @@ class GroupsExamination:
         is_new = any(time is None or self.on.now - time < NEW for time in times)
         return Priority.GROUPS if is_new else Priority.WARNING
 
-    def _gone(self, group: str, context: LagContext) -> None:
-        """Report offsets that were removed of a group that still exists, and of topics that do."""
+    def _removed(self, group: str, removed: list[Removal]) -> None:
+        """Report offsets that were removed of a group that still exists: all for which it has none now, and those that
+        it has committed again only if that is new, or if it has not caught up since."""
         gone = [
-            each for (name, _), each in self._removed.items() if name == group and _partition_exists(each.name, context)
+            each
+            for each in removed
+            if each.after is None or each.after < each.before or self._priority([each.time]) == Priority.GROUPS
         ]
         if not gone:
             return
         evidence = [
-            f"{each.name}: offset {each.before}, removed at {iso(each.time)} by offset {each.record} of {OFFSETS_TOPIC}"
-            for each in gone
+            f"{each.text}, removed at {iso(each.time)} by offset {each.record} of {OFFSETS_TOPIC}" for each in gone
         ]
         self.on.item(
             self._priority([removal.time for removal in gone]),
@@ -209,7 +202,7 @@ class GroupsExamination:
             self._source,
             f"{count_text(len(gone), 'committed offset was', 'committed offsets were')} removed: expired or deleted",
             group=group,
-            impact="auto.offset.reset decides where it continues there",
+            impact="auto.offset.reset decides where it continues there, or did so before it committed again",
             evidence=_first(evidence),
             offset=gone[0].before,
             commands=(command("groups", *self.paths, "--group", group, "--history"),),
@@ -218,7 +211,7 @@ class GroupsExamination:
             actions=(
                 "compare with offsets.retention.minutes: they expire if the group is empty, or not subscribed to the "
                 "topic, for that long",
-                SET_OFFSETS.format(group),
+                SET_OFFSETS.format(group) if any(each.after is None for each in gone) else FIND_CONTINUED,
             ),
             never=NEVER,
         )
@@ -228,11 +221,6 @@ def _first(evidence: list[str]) -> tuple[str, ...]:
     """Return the first lines, one for each partition, and the number of the others."""
     more = len(evidence) - SHOWN
     return (*evidence[:SHOWN], *([f"and {count_text(more, 'more partition')}"] if more > 0 else ()))
-
-
-def _partition_exists(name: str, context: LagContext) -> bool:
-    topic, _, number = name.rpartition("-")
-    return not context.missing(topic, int(number), None)
 
 
 def _offset(position: CommittedPosition | SharePosition) -> int | None:

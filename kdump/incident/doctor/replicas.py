@@ -190,26 +190,30 @@ def _state_topics(disks: Disks, on: Examination) -> None:
         return
     every = retention(disks.paths, now=on.now, topics=topics, deep=False, run=Run(unreadable=on.unreadable))
     for answer in every:
-        if not isinstance(answer, PartitionRetention) or answer.stateLostAt is None:
+        if not isinstance(answer, PartitionRetention):
             continue
-        what = state_in(answer.topic)
+        at, before, what = answer.stateLostAt, answer.stateLostBefore, state_in(answer.topic)
+        if at is None and before is None:
+            continue
+        compact = "cleanup.policy=compact" + ("" if at is None else " before")
+        deletes = f"retention has deleted {what}" if at is None else f"retention deletes {what} from {iso(at)} on"
+        evidence = [f"retention.ms={answer.settings['retention.ms'].value}"]
+        evidence[0] += "" if at is None else f", oldest records from offset {answer.logStartOffset}"
+        evidence += [] if before is None else [f"log start offset {before}: offsets 0..{before - 1} are gone"]
         on.item(
             Priority.GROUPS,
             "error",
             "state-topic-deleted",
             answer.source,
-            f"cleanup.policy={answer.cleanupPolicy}: retention deletes {what} from {iso(answer.stateLostAt)} on",
+            f"cleanup.policy={answer.cleanupPolicy}: {deletes}",
             topic=answer.topic,
             partition=answer.partition,
             impact=f"the {what} whose last record is older are lost",
-            evidence=(
-                f"retention.ms={answer.settings['retention.ms'].value}, oldest records from offset "
-                f"{answer.logStartOffset}",
-            ),
+            evidence=tuple(evidence),
             commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
             titleForAll="retention deletes records that must stay",
             actions=(
-                "set cleanup.policy=compact before: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
+                f"set {compact}: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
                 f"--entity-type topics --entity-name {answer.topic} --add-config cleanup.policy=compact",
                 "copy the partition's directory first",
             ),

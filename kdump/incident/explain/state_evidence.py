@@ -10,6 +10,7 @@ from functools import cached_property
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import newest, read_groups
+from kdump.cluster.topic_coverage import coverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState, read_coordinator
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.incident.explain.answer import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
@@ -57,7 +58,8 @@ class DiskState:
 
     @cached_property
     def coordinator(self) -> TransactionCoordinatorState | None:
-        return read_coordinator([partition.path for partition in self._of(TRANSACTION_TOPIC)], limits=self.limits)
+        count = None if self.metadata is None else self.metadata[1].partition_count(TRANSACTION_TOPIC)
+        return read_coordinator([each.path for each in self._of(TRANSACTION_TOPIC)], count, self.limits)
 
     def _of(self, topic: str) -> list[PartitionDirectory]:
         live = (each for places in self.places.partitions.values() for each in places if not each.state)
@@ -130,7 +132,14 @@ class DiskState:
             return
         group, offsets = groups.groups.get(name), groups.offsets.get(name, {})
         if group is None and not offsets:
-            line = f"group {name}: not in {count_text(len(groups.logs), 'partition')} of {OFFSETS_TOPIC} on this disk"
+            here = (log.partition for log in groups.logs if log.topic == OFFSETS_TOPIC)
+            covered = coverage(OFFSETS_TOPIC, here, self.metadata and self.metadata[1])
+            line = f"group {name}: not in {covered.text} on this disk"
+            removed = groups.removed.groups.get(name)
+            if removed is not None:
+                line += f"; it was removed by offset {removed.record} of {OFFSETS_TOPIC}-{removed.partition}"
+            elif covered.lacks(name):
+                line += f"; {covered.lacks(name)}"
             yield Evidence(GROUP, path, None, None, line)
             return
         state = "" if group is None else f"{group.type}, {group.state}, {count_text(len(group.members), 'member')}, "
@@ -150,8 +159,9 @@ class DiskState:
         current, last = coordinator.by_id.get(name), coordinator.history.last_records.get(name)
         path = next((each.path for each in self._of(TRANSACTION_TOPIC) if last and each.name == last.name), "")
         if current is None:
-            line = f"transactional ID {name}: not in {count_text(len(coordinator.partitions), 'partition')} of "
-            yield Evidence(TRANSACTION, path, None, None, line + f"{TRANSACTION_TOPIC} on this disk")
+            line = f"transactional ID {name}: not in {coordinator.coverage.text} on this disk"
+            lacks = "" if last else coordinator.coverage.lacks(name)
+            yield Evidence(TRANSACTION, path, None, None, f"{line}; {lacks}" if lacks else line)
             return
         line = f"transactional ID {name}: producer {current.producerId} epoch {current.producerEpoch}, {current.state}"
         places = [f"{topic}-{number}" for topic, numbers in current.partitions.items() for number in numbers]
@@ -167,8 +177,10 @@ class DiskState:
         for name in names[:MOST_PARTITIONS]:
             yield from self.transactional_id(name or "")
         if coordinator is None or not names:
-            where = "no partition of" if coordinator is None else "no transaction is in Prepare in"
-            yield Evidence(TRANSACTION, "", None, None, f"{where} {TRANSACTION_TOPIC} on this disk")
+            where = f"no partition of {TRANSACTION_TOPIC}"
+            if coordinator is not None:
+                where = f"no transaction is in Prepare in {coordinator.coverage.text}"
+            yield Evidence(TRANSACTION, "", None, None, f"{where} on this disk")
 
     def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
         """Yield what a partition has of a producer ID."""

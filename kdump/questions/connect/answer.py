@@ -100,7 +100,7 @@ class ConnectorOffset(NamedTuple):
         str,
         Doc(
             "live; deleted: by the record at removedAt; connectorDeleted: its connector was deleted; unknownConnector: "
-            "no record of its connector is left"
+            "no config of its connector is on these disks"
         ),
         Shown(),
     ]

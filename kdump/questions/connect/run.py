@@ -15,6 +15,7 @@ from kdump.cluster.connect_clusters import (
     FoundConnect,
     connect_changes,
     find_connect,
+    missing_partitions,
     read_checkpoints,
 )
 from kdump.cluster.find_state_logs import OLDER, logs_in
@@ -79,6 +80,11 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
     for state in groups.values():
         yield from (Note("", problem) for problem in state.problems)
     for each in clusters:
+        directories = sources.topics.disks.clusters.get(each.cluster, [])
+        paths = (directory.path for directory in directories)
+        metadata = sources.topics.disks.newest_metadata(*paths)[1] if directories else None
+        if not each.is_deleted:
+            yield from (Note(each.name, missing) for missing in missing_partitions(each, metadata))
         yield from _cluster(each, groups[each.cluster], question, run)
     if MirrorCheckpoint in question.rows and not question.deleted and not question.history:
         for cluster, log in sources.checkpoints:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, Doc, Object, Shown, answer, answer_object, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
-from kdump.state.groups import Assigned, Group, Member
+from kdump.state.groups import SHARE, Assigned, Group, Member
 
 
 @answer("group")
@@ -45,6 +45,11 @@ class DescribedGroup(NamedTuple):
     lag: Annotated[
         int | None, Doc("total lag of the partitions whose end is known; null if none is", "offsets"), Shown(rank=8)
     ]
+    lagIsMinimum: Annotated[
+        bool,
+        Doc("whether the lag may be higher: of a partition, only a follower's copy is on these disks"),
+        Shown("lag is minimum", 6, blank=0),
+    ]
     recordsBehind: Annotated[
         int | None,
         Doc("total of the records behind; null if they were not counted in a partition, or of share groups", "records"),
@@ -53,6 +58,9 @@ class DescribedGroup(NamedTuple):
     lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown"), Shown(rank=1, blank=0)]
     remarks: Annotated[int, Doc("number of partitions with a problem with their offset"), Shown(rank=7, blank=0)]
     wentBack: Annotated[int, Doc("number of partitions whose committed offset went back, and has not caught up since")]
+    removedOffsets: Annotated[
+        int, Doc("number of partitions whose committed offset was removed (expired or deleted), also if not for good")
+    ]
     lastCommit: Annotated[int | None, Doc("newest commitTimestamp", EPOCH_MS), Shown("last commit", 4)]
     offsetsPartition: Annotated[int, Doc("partition of __consumer_offsets that contains the group")]
 
@@ -69,9 +77,10 @@ ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
 def group_object(
-    group: Group, positions: list[CommittedPosition], shares: list[SharePosition], went_back: int
+    group: Group, positions: list[CommittedPosition], shares: list[SharePosition], went_back: int, removed: int
 ) -> Object:
-    """Return a group with totals over its `positions` and `shares`. `went_back`: how many offsets went back."""
+    """Return a group with totals over its `positions` and `shares`. `went_back`: how many offsets went back; `removed`:
+    how many were removed."""
     places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     behind = [each.recordsBehind for each in positions]
@@ -87,10 +96,12 @@ def group_object(
             partitions=len(positions) + len(shares),
             pending=sum(len(each.pending) for each in positions),
             lag=sum(lags) if lags else None,
-            recordsBehind=None if None in behind or shares else sum(each or 0 for each in behind),
+            lagIsMinimum=any(each.lagIsMinimum for each in places),
+            recordsBehind=None if None in behind or group.type == SHARE else sum(each or 0 for each in behind),
             lagUnknown=len(positions) + len(shares) - len(lags),
             remarks=sum(bool(each.remark) for each in places),
             wentBack=went_back,
+            removedOffsets=removed,
             lastCommit=max(times, default=None),
             offsetsPartition=group.partition,
         )

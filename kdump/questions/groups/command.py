@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,12 +12,13 @@ import click
 from kdump.answer import Object, answer_keys
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import OLDER, find_logs
-from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition
+from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, behind_text
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
+from kdump.cluster.topic_coverage import HELD, TopicCoverage, coordinators_covered
 from kdump.command_line.completion_words import one_of
 from kdump.command_line.input_files import print_error
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import exact_name, topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
@@ -33,9 +35,10 @@ from kdump.questions.groups.report import (
     describe_groups,
     group_parts,
 )
-from kdump.render.escape import path_text
+from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
+from kdump.render.times import iso
 from kdump.state.as_of import AsOf, Change
 from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
@@ -156,15 +159,23 @@ class GroupsCommand:
             self.sink.end()
             return
         _, metadata = disks.newest_metadata()
-        ends = LogOffsetsByPartition(disks.directories, metadata)
+        ends = LogOffsetsByPartition(disks.directories, metadata, disks.node_id)
         context = LagContext(ends, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         with Progress("groups") as progress:
             progress.total = size_of(logs)
             run = replace(self.reading, more=progress.more)
             groups = read_groups(logs, self.moment, on_change=history, room=ROOM_ALONE, run=run)
+        coverages = coordinators_covered(groups, metadata)
+        self.group.absent = lambda typed, pattern: self._absent(typed, pattern, groups, coverages[OFFSETS_TOPIC])
+        is_share = any(group.type == SHARE and self.group(name) for name, group in groups.groups.items())
+        for topic, each in coverages.items():
+            if each.is_partial and (is_share or topic == OFFSETS_TOPIC):
+                self.notes.add("", each.note(HELD[topic]))
         if history is None:
             self._show(groups, context)
+            if ends.behind:
+                print_error(behind_text(ends))
         elif not self.changes and not self.options.groups and not self.options.topics:
             print_error(f"no changes of groups in {_partitions_text(groups)}")
         self.sink.end()
@@ -213,6 +224,18 @@ class GroupsCommand:
             self.sink.add(change_answer(source, change._replace(name=name), topic_name=context.topic_name))
 
         return on_change
+
+    def _absent(
+        self, typed: str, pattern: re.Pattern[str], groups: GroupCoordinatorState, offsets: TopicCoverage
+    ) -> str:
+        """Return what is known of a --group that there is not."""
+        removed = next((name for name in reversed(groups.removed.groups) if pattern.search(name)), None)
+        if removed is None:
+            return offsets.lacks(exact_name(typed))
+        partition, record, time = groups.removed.groups[removed]
+        when = f"at {iso(time, self.options.state.output.zone)}, " if time is not None else ""
+        place = f"offset {record} of {OFFSETS_TOPIC}-{partition}"
+        return f"{printable(removed)} was removed {when}by {place}; --history shows it"
 
     def _show(self, groups: Any, context: LagContext) -> None:
         shown = members = offsets = 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kdump.answer import answer_keys, answer_object
-from kdump.cluster.lag import LagContext, SharePosition, positions, share_positions
+from kdump.cluster.lag import LagContext, SharePosition, positions, removals, share_positions
 from kdump.format.count_text import count_text, plain_count
 from kdump.questions.groups.answer import group_object, member_objects
 from kdump.render.escape import printable
@@ -18,6 +18,7 @@ from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.offset_rewinds import Rewind
+from kdump.state.removed_offsets import Removal
 
 Object = dict[str, Any]
 
@@ -30,6 +31,7 @@ class GroupDescription(NamedTuple):
     offsets: list[Object]
     shares: list[Object]
     rewinds: list[Rewind]
+    removed: list[Removal]
 
 
 def describe_groups(
@@ -42,12 +44,14 @@ def describe_groups(
         shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
         committed = groups.offsets.get(group.groupId, {})
         rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
+        removed = [each for each in removals(groups, group.groupId, context) if topic(each.topic)]
         yield GroupDescription(
-            group_object(group, own, shares, len(rewinds)),
+            group_object(group, own, shares, len(rewinds), len(removed)),
             member_objects(group, context),
             list(map(answer_object, own)),
             list(map(answer_object, shares)),
             rewinds,
+            removed,
         )
 
 
@@ -111,7 +115,7 @@ class GroupReport(Sink[GroupDescription]):
             ]
             if len(remarks) > REMARKS:
                 remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
-            self._remarks[answer.group["groupId"]] = [*remarks, *_went_back(answer)]
+            self._remarks[answer.group["groupId"]] = [*remarks, *_lost_offsets(answer)]
             self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
         elif self.shown == MEMBERS:
             self._rows("groupMember", answer.members)
@@ -154,7 +158,7 @@ class GroupReport(Sink[GroupDescription]):
         name = printable(group["groupId"])
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
             self.output.line(line.replace(name, self.output.paint(name, "head"), 1) if line.startswith(name) else line)
-        for remark in _went_back(description):
+        for remark in _lost_offsets(description):
             for line in self.output.wrapped(remark, 4):
                 self.output.line(self.output.paint(line, "torn"))
         parts = description.members, description.offsets, description.shares
@@ -185,17 +189,20 @@ class GroupReport(Sink[GroupDescription]):
         if group["stateTimestamp"] is not None:
             facts.append(f"since {iso(group['stateTimestamp'], zone)}")
         if group["lag"] is not None:
-            facts.append(f"lag {group['lag']}")
+            facts.append(f"lag {'at least ' if group['lagIsMinimum'] else ''}{group['lag']}")
         facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
         return ", ".join(facts)
 
 
-def _went_back(description: GroupDescription) -> Iterator[str]:
-    """Yield a line on offsets that went back, with where the history of the group is shown."""
-    if description.rewinds:
-        first = description.rewinds[0]
-        others = len(description.rewinds) - 1
-        more = f" and in {count_text(others, 'more partition')}" if others else ""
-        name = shlex.quote(description.group["groupId"])
-        remark = f"committed offsets went back: {first.text}{more}; when and how: --group {name} --history"
-        yield f"    {printable(remark)}"
+def _lost_offsets(description: GroupDescription) -> Iterator[str]:
+    """Yield lines on offsets that went back and that were removed, with where the history of the group is shown."""
+    name = shlex.quote(description.group["groupId"])
+    changes: tuple[tuple[str, Sequence[Rewind | Removal]], ...] = (
+        ("went back", description.rewinds),
+        ("were removed (expired or deleted)", description.removed),
+    )
+    for what, places in changes:
+        if places:
+            more = f" and in {count_text(len(places) - 1, 'more partition')}" if len(places) > 1 else ""
+            remark = f"committed offsets {what}: {places[0].text}{more}; when and how: --group {name} --history"
+            yield f"    {printable(remark)}"

@@ -7,7 +7,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from kdump.answer import Note
+from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import OLDER
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, size_of
 from kdump.cluster.schema_registries import (
     FoundRegistries,
@@ -17,6 +19,7 @@ from kdump.cluster.schema_registries import (
     registry_changes,
     versions_in_deleted_logs,
 )
+from kdump.cluster.topic_coverage import holders
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
@@ -30,6 +33,7 @@ from kdump.questions.registry.answer import (
 )
 from kdump.questions.registry.usage import logs_with_records, usage
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
+from kdump.state.effective_config import effective
 from kdump.state.recorded_change import RecordedChange, change_answer
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
@@ -80,7 +84,8 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
             yield Note(each.log.path, "a registry refuses a topic with several partitions; each is shown alone")
         home = next((here.path for here in found.topics.disks.clusters.get(each.cluster, ())), "")
         deleted = (*each.deleted, *carved)
-        yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), question, run)
+        gone = _deleted_offsets(each, found.topics.disks)
+        yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), question, run, gone)
 
 
 def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[FoundRegistries, list[Note]]:
@@ -92,7 +97,8 @@ def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[Fo
     if is_any and (question.shows == USAGE or question.carved is not None):
         sources = _with_lost(sources, question, run)
     elif not sources.registries and sources.topics.is_complete:
-        run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {IN_IMAGE}"))
+        where = holders(topic, sources.topics.disks.newest_metadata()[1])
+        run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {where or IN_IMAGE}"))
     return sources, notes
 
 
@@ -128,10 +134,10 @@ def _logs_with_records(sources: FoundRegistries, question: RegistryQuery) -> dic
 
 
 def _answers(
-    registry_log: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run
+    registry_log: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run, deleted: str
 ) -> Iterator[RegistryAnswer]:
     """Yield the answers about one registry. `home`: a log directory of its cluster, empty if there is none; `logs`:
-    those whose use of schema IDs is asked for."""
+    those whose use of schema IDs is asked for; `deleted`: which offsets of its topic were deleted."""
     path, shows = registry_log.log.path, question.shows
     state = SchemaRegistry()
     changes = registry_changes(
@@ -153,8 +159,27 @@ def _answers(
     lost = _why_lost(registry_log, state, question)
     if not lost or logs or shows != USAGE:
         yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
+    if deleted:
+        yield Note(path, deleted)
     if question.moment.offset is not None and state.end_offset <= question.moment.offset:
         yield Note(path, f"ends at offset {state.end_offset}; this is the state at its end")
+
+
+def _deleted_offsets(registry_log: RegistryLog, disks: Disks) -> str:
+    """Return which offsets of a registry's topic were deleted, and by what; empty if it begins at offset 0."""
+    directories = disks.clusters.get(registry_log.cluster, [])
+    if not directories:
+        return ""
+    metadata = disks.newest_metadata(*(each.path for each in directories))[1]
+    topic = registry_log.log.topic
+    end = LogOffsetsByPartition(directories, metadata).end(topic, registry_log.log.partition)
+    if end is None or not end.logStartOffset:
+        return ""
+    text = f"its log start offset is {end.logStartOffset}: offsets 0..{end.logStartOffset - 1} were deleted"
+    policy = None if metadata is None else effective(metadata, topic, "cleanup.policy", None)
+    if policy is None:
+        return f"{text}; its cleanup.policy is the brokers', delete by default: set compact for the topic"
+    return f"{text}; cleanup.policy={policy}: set compact" if "delete" in policy else text
 
 
 def _why_lost(registry_log: RegistryLog, state: SchemaRegistry, question: RegistryQuery) -> str:

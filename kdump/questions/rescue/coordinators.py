@@ -1,15 +1,12 @@
 """What the logs of the group and transaction coordinators show: producer IDs, partitions of other topics, and how many
-partitions these logs had.
-
-Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, String.hashCode, Utils.abs.
-"""
+partitions these logs had."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
+from kdump.cluster.topic_coverage import hash_code
 from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
@@ -56,17 +53,8 @@ class Coordinators:
 def partition_count(keys: Mapping[str, int], least: int) -> int:
     """Return the lowest number of partitions, at least `least`, with which each key is in its partition; `least` if
     there is none, because the number was changed."""
-    hashes = [(abs(_hash_code(key)), number) for key, number in keys.items()]
+    hashes = [(abs(hash_code(key)), number) for key, number in keys.items()]
     for count in range(least, MOST_PARTITIONS):
         if all(code % count == number for code, number in hashes):
             return count
     return least
-
-
-def _hash_code(text: str) -> int:
-    """Return String.hashCode; 0 for the one number whose absolute value Java does not have."""
-    code = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for (unit,) in struct.iter_unpack(">H", data):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return 0 if code == 1 << 31 else code - (code >> 31 << 32)

@@ -202,6 +202,13 @@ class PartitionRetention(NamedTuple):
             EPOCH_MS,
         ),
     ]
+    stateLostBefore: Annotated[
+        int | None,
+        Doc(
+            "of such a topic: offset below which records that must stay were deleted; null if none were",
+            OFFSET,
+        ),
+    ]
     logStartOffset: LogStartOffset
     logEndOffset: LogEndOffset
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)]

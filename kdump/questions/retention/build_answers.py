@@ -138,6 +138,7 @@ def partition_answer(
         heldBytes=sum(segment.size for segment in held),
         nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
         stateLostAt=_state_lost_at(case),
+        stateLostBefore=summary.logStartOffset or None if _deletes_state(case) else None,
         logStartOffset=summary.logStartOffset,
         logEndOffset=summary.logEndOffset,
         highWatermark=summary.highWatermark,
@@ -181,11 +182,16 @@ def partition_answer(
 def _state_lost_at(case: RetentionCase) -> int | None:
     """Return when the first segment of a topic goes whose records must stay; None if no rule deletes it."""
     first = case.deletions[0]
-    if not state_in(case.topic) or not case.settings.deletes or first.state not in (NOW, LATER, IS_HELD):
-        return None
-    if state_in(case.topic) == CHANGELOG and (not _is_of_streams(case) or _is_windowed(case) is not False):
+    if first.state not in (NOW, LATER, IS_HELD) or not _deletes_state(case):
         return None
     return case.log.now if first.state == NOW else first.at
+
+
+def _deletes_state(case: RetentionCase) -> bool:
+    """Return True if records must stay in a topic whose cleanup.policy deletes some."""
+    if not state_in(case.topic) or not case.settings.deletes:
+        return False
+    return state_in(case.topic) != CHANGELOG or (_is_of_streams(case) and _is_windowed(case) is False)
 
 
 def _is_of_streams(case: RetentionCase) -> bool:

@@ -135,10 +135,14 @@ class RetentionReport(Sink[Any]):
 
     def _state_lost(self, answer: PartitionRetention) -> None:
         """Say when records are lost that must stay."""
+        name, what = place_text(answer), state_in(answer.topic)
         if answer.stateLostAt is not None:
-            name = place_text(answer)
-            error = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} deletes {state_in(answer.topic)} from "
+            error = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} deletes {what} from "
             error += f"{self._iso(answer.stateLostAt)} on; set cleanup.policy=compact before"
+            self.lines.text(error, name, "bad")
+        if answer.stateLostBefore is not None:
+            error = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} has deleted {what}: offsets "
+            error += f"0..{answer.stateLostBefore - 1} are gone; set cleanup.policy=compact"
             self.lines.text(error, name, "bad")
 
     def _defaults(self, rows: list[PartitionRetention]) -> None:
@@ -156,7 +160,7 @@ class RetentionReport(Sink[Any]):
         text += (
             f"{len(held)} held for longer than the configs require" if held else "nothing is kept except by the configs"
         )
-        lost = sum(row.stateLostAt is not None for row in self._rows)
+        lost = sum(row.stateLostAt is not None or row.stateLostBefore is not None for row in self._rows)
         if lost:
             text += f"; {lost} LOSE STATE THAT MUST STAY (cleanup.policy)"
         due = sum(row.deletableBytes for row in self._rows)

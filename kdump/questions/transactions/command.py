@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from kdump.answer import Note
-from kdump.cluster.transaction_coordinator import PREPARED
+from kdump.cluster.topic_coverage import TopicCoverage
+from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
@@ -114,7 +115,10 @@ class TransactionsCommand:
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
             on_producer=self.selected_producers.add,
+            on_coordinator=self._begin_coordinator,
         )
+        self.coordinators: TopicCoverage | None = None
+        """What was read of __transaction_state; None if nothing."""
         self.seen = 0
         """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
         self.busy = self.rows = 0
@@ -164,6 +168,10 @@ class TransactionsCommand:
         self.sink.end()
         self._report_nothing()
 
+    def _begin_coordinator(self, coordinator: TransactionCoordinatorState) -> None:
+        self.coordinators = coverage = coordinator.coverage | self.coordinators
+        self.selected_producers.explain_absent(coverage.lacks)
+
     def _coordinator(self, answer: CoordinatorTransaction) -> None:
         is_prepared = answer.state in PREPARED and bool(self.question.states & {OPEN, HANGING})
         if self.of_coordinator or self.sink.is_complete or (is_prepared and isinstance(self.sink, TransactionReport)):
@@ -171,7 +179,9 @@ class TransactionsCommand:
             self.sink.add(answer)
 
     def _report_nothing(self) -> None:
-        """Say why there is no row."""
+        """Say why there is no row, or that there may be others."""
+        if self.of_coordinator and self.coordinators is not None and self.coordinators.is_partial:
+            print_error(self.coordinators.note("the transactional IDs"))
         if self.selected_producers.is_unmatched or self.rows:
             return
         if self.of_coordinator:

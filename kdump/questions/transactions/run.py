@@ -14,7 +14,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
 from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
@@ -42,8 +42,9 @@ REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 
 class TransactionsQuery(NamedTuple):
     """What to select. `topic`: predicate for topic names. `on_producer` is called with the producer ID and the
-    transactional ID of each transaction that exists, whether it is selected or not. `only_unended`: only those that
-    have not ended are of interest, so that reading can begin at the newest producer snapshot."""
+    transactional ID of each transaction that exists, whether it is selected or not; `on_coordinator` with what was read
+    of each node's __transaction_state, before its answers. `only_unended`: only those that have not ended are of
+    interest, so that reading can begin at the newest producer snapshot."""
 
     topic: Callable[[str], bool] = lambda name: True
     states: frozenset[str] = frozenset(STATES)
@@ -51,6 +52,7 @@ class TransactionsQuery(NamedTuple):
     transactional_ids: frozenset[str] = frozenset()
     only_unended: bool = False
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
+    on_coordinator: Callable[[TransactionCoordinatorState], object] = ignore
 
     def wants(self, row: Transaction) -> bool:
         self.on_producer(row.producerId, row.transactionalId)
@@ -118,6 +120,7 @@ def _coordinators(
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)
+        question.on_coordinator(coordinator)
         for problem in coordinator.problems:
             yield Note("", problem)
         for name, record in coordinator.by_id.items():

@@ -24,8 +24,8 @@ from tests.disks import data, marker
 from tests.disks import partition as write_partition
 from tests.each_case import each_case
 from tests.state.test_groups import LOG, commit, modern, segment
+from tests.state.test_metadata import config, partition, topic
 from tests.state.test_metadata import log as metadata_log
-from tests.state.test_metadata import partition, topic
 
 CLEAN = FIXTURES / "clean-1"
 
@@ -315,6 +315,57 @@ def test_a_history_shows_the_time(columns: int, monkeypatch: pytest.MonkeyPatch)
     assert {"time", "group", "name", "fields"} <= set(lines[0].split())
     assert max(map(len, lines)) <= columns
     assert all("2026-11-21T07:58" in line for line in lines[1:])
+
+
+@each_case("seed", range(10))
+def test_removed_offsets_and_groups_are_remembered(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compared with a replay one by one: each offset that was removed counts, though it was committed again. A group
+    that is gone is named, and one that was made again is not."""
+    root, random = tmp_path_factory.mktemp("disk"), seeded(f"removed offsets {seed}")
+    state: dict[tuple[str, int], int] = {}
+    steps, removed, gone = [], set(), {}
+    for number in range(60):
+        at = random.choice("gh"), random.randrange(3)
+        offset = random.choice([None, random.randrange(100)])
+        steps.append(commit(at[0], "t", at[1], offset))
+        if offset is not None:
+            state[at] = offset
+        elif state.pop(at, None) is not None:
+            removed.add(at)
+            gone[at[0]] = number
+    disk(root, *steps)
+    groups = {each["groupId"]: each for each in objects(root) if each["type"] == "group"}
+    assert {name: each["removedOffsets"] for name, each in groups.items()} == {
+        name: sum(group == name for group, _ in removed) for name in {group for group, _ in state}
+    }
+    for name in "gh":
+        result = run(root, "--group", name)
+        is_gone = name not in groups and name in gone
+        assert (f"{name} was removed at " in result.stderr) == is_gone
+        assert (f"by offset {gone.get(name)} of __consumer_offsets-0; --history shows it" in result.stderr) == is_gone
+
+
+def test_offsets_that_went_with_their_topic_are_not_removed(tmp_path: Path) -> None:
+    key, value = commit("g", "t", 0, 3, version=4)
+    assert value is not None
+    of_other = value[:-1] + b"\x01\x00\x10" + b"X" * 16  # the topic ID
+    root = disk(tmp_path, (key, of_other), commit("g", "t", 0, None), commit("g", "t", 0, 1))
+    write_file(root / "__cluster_metadata-0" / LOG, metadata_log([topic("t", "T"), partition("T", 0, [1])]))
+    assert [each["removedOffsets"] for each in objects(root) if each["type"] == "group"] == [0]
+
+
+def test_records_in_remote_storage_are_not_counted_as_read(tmp_path: Path) -> None:
+    """How many they are is unknown, and not 0: a group is behind by them, too."""
+    root = disk(tmp_path, commit("g", "t", 0, 5), commit("h", "t", 0, 12))
+    with_partition(root, "t-0", 10, 19)
+    (root / "log-start-offset-checkpoint").write_text("0\n1\nt 0 0\n")
+    records = [topic("t", "T"), config(2, "t", "remote.storage.enable", "true"), partition("T", 0, [1])]
+    write_file(root / "__cluster_metadata-0" / LOG, metadata_log(records))
+    rows = {each["groupId"]: each for each in objects(root) if each["type"] == "groupOffset"}
+    assert {name: (each["lag"], each["recordsBehind"], each["remark"]) for name, each in rows.items()} == {
+        "g": (15, None, ""),
+        "h": (8, 8, ""),
+    }
 
 
 @each_case("seed", range(6))

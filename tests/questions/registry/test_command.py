@@ -36,6 +36,8 @@ from tests.registry_disk import (
     schema_key,
     write,
 )
+from tests.state.test_metadata import config, partition, topic
+from tests.state.test_metadata import log as metadata_log
 from tests.test_memory import LIMIT, MEASURE, STEADY
 
 DISK = FIXTURES / "registry-1"
@@ -51,6 +53,20 @@ def objects(*arguments: Any, status: int = 0) -> list[dict[str, Any]]:
             1:
         ]
     return [each for each in found if each["type"] != "note"]
+
+
+@pytest.mark.parametrize("policy", [None, "compact", "delete"])
+def test_why_a_registry_is_empty(policy: str | None, tmp_path: Path) -> None:
+    """Its topic begins above offset 0: records were deleted, and how, it says next to where they may be found."""
+    write_file(tmp_path / "_schemas-0" / f"{3:020}.log", b"")
+    records = [topic("_schemas", "S"), partition("S", 0, [1])]
+    records += [] if policy is None else [config(2, "_schemas", "cleanup.policy", policy)]
+    write_file(tmp_path / "__cluster_metadata-0" / LOG, metadata_log(records))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    notes = run(tmp_path).stderr
+    assert "_schemas has no records" in notes
+    assert "its log start offset is 3: offsets 0..2 were deleted" in notes
+    assert ("set compact" in notes) == (policy != "compact")
 
 
 def test_the_fixture_is_what_its_program_writes() -> None:

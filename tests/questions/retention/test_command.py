@@ -529,8 +529,27 @@ def test_state_that_must_stay_is_not_deleted_silently(name: str, tmp_path_factor
         loses = name in STATE_NAMES and "delete" in policy
         assert (found["stateLostAt"] is not None) == loses
         assert ("ERROR: cleanup.policy" in run(root, config).stdout) == loses
+        assert found["stateLostBefore"] is None
         forever = lines("retention", root, config, "--config=retention.ms=-1")
         assert [each["stateLostAt"] for each in forever if each["type"] == "retention"] == [None]
+
+
+@each_case("name", (*STATE_NAMES, "orders", "connections", "my-connector-data"))
+def test_state_that_was_deleted_is_named_when_nothing_is_left(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for kept in (0, 2):
+        root = tmp_path_factory.mktemp("disk")
+        folder = root / f"{name}-0"
+        folder.mkdir()
+        (folder / f"{3:020}.log").write_bytes(b"".join(data(3 + number, -1) for number in range(kept)))
+        for policy in ("delete", "compact", "compact,delete"):
+            config = f"--config=cleanup.policy={policy}"
+            for more in ((), ("--config=retention.ms=-1",)):
+                (found,) = (each for each in lines("retention", root, config, *more) if each["type"] == "retention")
+                loses = name in STATE_NAMES and "delete" in policy
+                assert found["stateLostBefore"] == (3 if loses else None)
+                assert ("offsets 0..2 are gone" in run(root, config, *more).stdout) == loses
 
 
 TIME = struct.pack(">q", 1_795_000_000_000)
