@@ -135,6 +135,20 @@ def command_of(name: str) -> click.Command:
     return command
 
 
+def _command_for(path: str) -> str:
+    """Return the command for a path in place of one: doctor for a directory, inspect for a file. Raises UsageError if
+    there is no such path."""
+    from kdump.command_line.find_command import unknown_command
+    from kdump.io import file_system
+    from kdump.log.bundle_names import bundle_of
+
+    if bundle_of(path) or file_system.isdir(path):
+        return "doctor"
+    if file_system.isfile(path):
+        return "inspect"
+    raise unknown_command(path, COMMANDS)
+
+
 class Lazy(click.Group):
     """A group that imports a command only when it is called; `kdump --help` imports none."""
 
@@ -159,9 +173,7 @@ class Lazy(click.Group):
         from kdump.log.bundle_names import bundle_of
 
         if args[0] not in COMMANDS:
-            from kdump.command_line.find_command import unknown_command
-
-            raise unknown_command(args[0], COMMANDS)
+            args = [_command_for(args[0]), *args]
         begin()
         if file_system.is_mounted():
             _unmount()
@@ -268,8 +280,8 @@ def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> Non
 def cli() -> None:
     """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there.
 
-    In an incident, run kdump doctor DIR first, on the broker's log directory: it states whether the broker will start
-    and what that loses, what is damaged, what holds consumers, what fills the disk, and what to do, in order."""
+    In an incident, run kdump DIR first (kdump doctor), on the broker's log directory: it states whether the broker will
+    start and what that loses, what is damaged, what holds consumers, what fills the disk, and what to do, in order."""
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -68,11 +69,17 @@ def test_a_word_that_resembles_nothing() -> None:
     assert "\x1b" not in kdump("\x1b[31m").stderr
 
 
-def test_a_path_in_place_of_a_command() -> None:
-    path = FIXTURES / "clean-1"
-    result = kdump(path)
-    assert result.exit_code == 2
-    assert f"to list what is there: kdump ls {path}" in result.stderr
+def test_a_path_in_place_of_a_command(tmp_path: Path) -> None:
+    """A directory is examined, a file inspected."""
+    disk = FIXTURES / "clean-1"
+    assert kdump(disk, "--quiet").exit_code == kdump("doctor", disk, "--quiet").exit_code == 1
+    segment = disk / "payments-0" / f"{0:020}.log"
+    assert kdump(segment).stdout == kdump("inspect", segment).stdout != ""
+    for path, why in ((tmp_path / "gone", "no such file or directory"), (tmp_path / "fifo", "neither a file nor")):
+        if path.name == "fifo":
+            os.mkfifo(path)
+        result = kdump(path)
+        assert (result.exit_code, why in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [[], ["help"], ["--json"]])

@@ -66,6 +66,19 @@ class Finding(NamedTuple):
         return self._replace(facts={**facts, **self.facts})
 
     @property
+    def title(self) -> str:
+        return self.message
+
+    @property
+    def impact(self) -> str:
+        return self.consequence
+
+    @property
+    def never(self) -> tuple[str, ...]:
+        """What not to do."""
+        return declaration(self.code).never
+
+    @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
         cases = dict.fromkeys(declaration(self.code).impacts, False) | dict.fromkeys(self.case.split("+"), True)

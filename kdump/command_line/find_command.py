@@ -54,7 +54,8 @@ def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
 
     shown = printable(name)
     if os.sep in name or file_system.exists(name):
-        return click.UsageError(f"{shown} is a path, not a command; to list what is there: kdump ls {shown}")
+        what = "neither a file nor a directory" if file_system.exists(name) else "no such file or directory"
+        return click.UsageError(f"{shown}: {what}")
     names = " or ".join(f"kdump {similar}" for similar in _similar(name.lower(), commands)[:SUGGESTED])
     hint = f"did you mean {names}?" if names else "kdump --help lists the commands"
     return click.UsageError(f"no such command: {shown}; {hint}")

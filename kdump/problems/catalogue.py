@@ -3,8 +3,8 @@ of this package. A family of findings is a file.
 
 In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what the
 problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION, OFFSET,
-NEXT-OFFSET (the first one after the batch) and PRODUCER-ID. An action begins with its condition, if it has one, in
-brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+NEXT-OFFSET (the first one after the batch), PRODUCER-ID and GROUP. An action begins with its condition, if it has one,
+in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 OTHERS: tuple[str, ...] = ("startup", "doctor", "retention", "space")
 """The files of other problems: what stops a startup and what it does to data, what only several questions together
 show, and what retention and the disk's space lack."""
+LOSES, STOPS, CLIENTS, DEGRADED, OLD = ORDER = ("loses", "stops", "clients", "degraded", "old")
+"""What a problem does, the most urgent first: it loses data at the next startup or within an hour of it, stops the
+startup, stops clients now, has degraded something, or is old."""
+USUAL = {"error": CLIENTS, "warning": DEGRADED, "info": OLD}
+"""What problems of a severity do where the catalogue does not state it."""
 _PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
 _KEY = re.compile(r"^(\w+) = ", re.M)
@@ -98,6 +103,10 @@ class Declaration:
     """What is wrong, with fields; a finding states it in its message."""
     titles: Mapping[str, str] = field(default_factory=dict)
     """The title in special cases, by the name of the case."""
+    covers: tuple[str, ...] = ()
+    """Problems that have the same cause if they are about the same place: they are not reported again."""
+    urgency: str = ""
+    """What it does, as in ORDER; "" for the usual one of its severity."""
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
@@ -115,6 +124,7 @@ KEYS = {
     "kafka": "source",
     "title": "title",
     "titles": "titles",
+    "urgency": "urgency",
     "alwaysChecked": "always_checked",
     "needsLogDirectory": "needs_log_dir",
 }
@@ -138,11 +148,13 @@ def declaration(code: str) -> Declaration:
     """Return the declaration of a problem. Raises KeyError for an unknown code."""
     file = _files()[code]
     fields = _parsed(file, code)[code]
-    actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
+    actions = tuple(map(_action, _filled_list(fields.get("actions", ()))))
+    covers = tuple(fields.get("covers", ()))
     never = tuple(_filled_list(fields.get("never") or _parsed(file, "").get("never", ())))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
+    values.setdefault("urgency", _parsed(file, "").get("urgency", ""))
     fix = ". ".join(one.conditional for one in actions)
-    return Declaration(code=code, family=file, fix=fix, actions=actions, never=never, **values)
+    return Declaration(code=code, family=file, fix=fix, actions=actions, never=never, covers=covers, **values)
 
 
 def shared_impact(case: str) -> str:
@@ -180,17 +192,13 @@ def _parsed(file: str, name: str) -> dict[str, Any]:
     return parsed
 
 
-def action(text: str) -> Action:
-    """Return an action of a file, which begins with its condition, if it has one."""
+def _action(text: str) -> Action:
     condition = _CONDITION.match(text)
-    return Action(text) if condition is None else Action(text[condition.end() :], conditions(condition[1]))
-
-
-@cache
-def conditions(text: str) -> tuple[tuple[str, bool], ...]:
-    """Return the facts of a condition, each with the value that it must have."""
-    facts = text.split(" and ") if text else []
-    return tuple((fact.removeprefix("not "), not fact.startswith("not ")) for fact in facts)
+    if condition is None:
+        return Action(text)
+    facts = (each.removeprefix("not ") for each in condition[1].split(" and "))
+    wanted = (not each.startswith("not ") for each in condition[1].split(" and "))
+    return Action(text[condition.end() :], tuple(zip(facts, wanted)))
 
 
 def _phrase(name: str) -> str:

@@ -24,11 +24,10 @@ from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
-from kdump.incident.explain.catalogue import messages
 from kdump.log.paths import Target
 from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER
-from kdump.problems.catalogue import Action, conditions, fact_clauses
+from kdump.problems.catalogue import Action, fact_clauses
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, ROOT, sample
@@ -57,13 +56,16 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",
+        "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --dry-run "
+        "--delete",
     ),
     "kafka-acls.sh": (f"{TOOLS}AclCommand", "--bootstrap-server --add --allow-principal --operation --topic"),
     "kafka-delegation-tokens.sh": (
         f"{TOOLS}DelegationTokenCommand",
         "--bootstrap-server --create --max-life-time-period",
     ),
+    "kafka-log-dirs.sh": (f"{TOOLS}LogDirsCommand", "--bootstrap-server --describe"),
+    "kafka-share-groups.sh": (f"{TOOLS}consumer.group.ShareGroupCommand", "--bootstrap-server --delete-offsets"),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),
     "kafka-transactions.sh abort": (
@@ -87,7 +89,7 @@ KNOWN: dict[str, tuple[str, str]] = {
 }
 """The class behind each script of Kafka 4.3.1, and the options that are used. A test that has Kafka's jars checks
 them."""
-CODES = [*catalogue.findings().values()]
+CODES = [*catalogue.all_problems().values()]
 ACTIONS = [(code.code, action) for code in CODES for action in code.actions]
 WORDS = [
     f"{code.code}: {text}"
@@ -176,10 +178,7 @@ def test_a_condition_is_a_fact_or_a_case_of_the_problem(code: str, action: Actio
 
 def test_every_fact_decides_an_action() -> None:
     declared = tomllib.loads((ROOT / "kdump" / "problems" / "facts.toml").read_text())
-    of_findings = {fact for _, action in ACTIONS for fact, _ in action.when}
-    of_messages = {fact for message in messages() for action in message.actions for fact, _ in action.when}
-    choosing = {fact for message in messages() for fact, _ in conditions(message.when)}
-    assert of_findings | of_messages | choosing == set(declared)
+    assert {fact for _, action in ACTIONS for fact, _ in action.when} == set(declared)
 
 
 def test_every_phrase_is_used() -> None:
@@ -347,7 +346,7 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
         assert not placeholders(text) & finding.values.keys(), text
         left = placeholders(text)
         assert "NEXT-OFFSET" not in left or finding.next_offset is None
-        assert left <= {"NEXT-OFFSET", "TOPIC"}, (finding, text)
+        assert left <= {"NEXT-OFFSET", "TOPIC", "GROUP"}, (finding, text)
         check_commands(text)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.problems.catalogue import ORDER
 
 STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
     "startup",
@@ -26,21 +27,9 @@ else is to be done; nothing is."""
 
 
 class Priority:
-    """What to do first: lower numbers. What a startup makes worse comes before what is bad already, and that before
-    what gets worse by itself. With a full file system, no broker starts or writes, so what fills it comes early."""
+    """What to do first: lower numbers, in the order of kdump.problems.catalogue.ORDER."""
 
-    STOPS = 1
-    LOSES = 2
-    LOG = 3
-    FULL = 4
-    NO_LEADER = 5
-    DAMAGE = 6
-    DIVERGENCE = 7
-    READ_COMMITTED = 8
-    MIN_ISR = 9
-    GROUPS = 10
-    SPACE = 11
-    WARNING = 12
+    LOSES, STOPS, CLIENTS, DEGRADED, OLD = range(1, len(ORDER) + 1)
 
 
 @answer("doctorDisk")
@@ -71,7 +60,13 @@ class ExaminedDisk(NamedTuple):
 class Item(NamedTuple):
     """Something to do. Items of one kind are one entry of the page."""
 
-    priority: Annotated[int, Doc("the page is ordered by it: 1 is to be done first")]
+    priority: Annotated[
+        int,
+        Doc(
+            "the page is ordered by it: 1 loses data at the next startup or within an hour of it, 2 stops the startup, "
+            "3 stops clients now, 4 has degraded something, 5 is old"
+        ),
+    ]
     question: Annotated[str, Doc(", ".join(QUESTIONS))]
     severity: Annotated[str, Doc("error or warning")]
     code: Annotated[

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
@@ -16,15 +17,14 @@ from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
-from kdump.incident.doctor.startup import MissingPartition
 from kdump.io.directory_listing import length
 from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import declaration
+from kdump.problems.problem import Problem
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
 from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
@@ -37,8 +37,7 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
-STRAY, MISSING = "directory-stray", "partition-missing"
-OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
+STRAY = "directory-stray"
 KindKey = tuple[str, str, str | None, int | None]
 
 
@@ -52,14 +51,11 @@ class _Kind:
 
 
 class DamageExamination:
-    """Checks the units in the order of importance. `hanging`, `missing`: partitions whose transactions, and missing
-    partitions, that other items are about."""
+    """Checks the units in the order of importance."""
 
-    def __init__(self, disks: Disks, on: Examination, hanging: set[str], missing: set[MissingPartition]) -> None:
+    def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks = disks
         self.on = on
-        self.hanging = hanging
-        self.missing = missing
         self.totals = CheckTotals()
         self.found: Counter[str] = Counter()
         self._remote_logs: dict[int, RemoteLog] = {}
@@ -179,23 +175,19 @@ class DamageExamination:
     def _report(self, kind: _Kind, unit: CheckUnit, name: str) -> None:
         first = kind.first
         code = declaration(first.code)
-        is_known = first.code == MISSING and (first.source, first.topic, first.partition) in self.missing
-        if is_known or (first.code in OF_TRANSACTIONS and name in self.hanging):
-            return
         evidence = kind.evidence
         if kind.count > len(evidence):
             evidence.append(f"and {count_text(kind.count - len(evidence), 'more such finding')} here")
-        is_error = first.severity == ERROR
         commands = [command("verify", name)]
         if code.family in ("bytes", "records") and first.size and first.file.endswith(".log"):
             commands.insert(0, command("inspect", first.file, "--hex", "--position", str(first.position)))
-        self.on.item(
-            Priority.DAMAGE if is_error else Priority.WARNING,
-            first.severity,
-            first.code,
+        more: dict[str, Any] = {}
+        if first.code == STRAY and unit.partition is not None and unit.partition.state == "stray":
+            more = self._stray(unit.partition)
+        self.on.report(
+            first,
             first.source,
-            first.message,
-            impact=first.consequence,
+            severity=first.severity,
             topic=first.topic,
             partition=first.partition,
             evidence=tuple(evidence),
@@ -205,23 +197,17 @@ class DamageExamination:
             findings=kind.count,
             commands=tuple(commands),
             commandForAll=command("verify", first.source or name),
-            titleForAll=code.meaning,
-            actions=self._actions(first, unit.partition),
-            never=code.never,
+            **more,
         )
 
-    def _actions(self, finding: Finding, place: PartitionDirectory | None) -> tuple[str, ...]:
-        """Return the actions for a finding. On a -stray directory, it is what `kdump space` decides."""
-        if finding.code != STRAY or place is None or place.state != "stray":
-            return finding.actions
+    def _stray(self, place: PartitionDirectory) -> dict[str, Any]:
+        """Return the actions for a -stray directory, which are what `kdump space` decides."""
         broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
         if broker is None:
-            return finding.actions
+            return {}
         verdict = stray_verdict(place, self._copies_for(broker), broker.node_id)
-        run = command("space", *broker.paths)
-        if verdict.cost is None:
-            return (f"keep it: {verdict.why}; copy it elsewhere, or give {run} the disks of other brokers (--with)",)
-        return (f"remove it as {run} shows, while the broker is stopped, if you need nothing of it: {verdict.why}",)
+        values = {"why": verdict.why, "run": command("space", *broker.paths)}
+        return {"actions": Problem("stray-kept" if verdict.cost is None else "stray-removable", values).actions}
 
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""
@@ -241,20 +227,15 @@ class DamageExamination:
                 continue
             place = unit.partition
             self.found[ERROR] += 1
-            self.on.item(
-                Priority.DAMAGE,
-                ERROR,
-                "damaged-headers",
+            self.on.report(
+                Problem("damaged-headers"),
                 place.source,
-                "the batch headers show damage; the time was over before it was examined",
                 topic=place.topic,
                 partition=place.partition,
                 evidence=(f"{place.path}: {reason}",),
                 file=place.path,
                 commands=(command("verify", place.path),),
                 commandForAll=command("verify", place.source),
-                actions=("run kdump verify, which shows what is damaged and what to do",),
-                never=declaration("crc-mismatch").never,
             )
 
     def _answer(self, parts: int) -> None:
@@ -327,29 +308,16 @@ class DamageExamination:
 
     def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]], topic_id: str) -> None:
         self.found[ERROR] += 1
-        self.on.item(
-            Priority.DAMAGE,
-            "error",
-            "offsets-unreadable",
+        values = {"nowhere": NOWHERE.format(offsets=offsets_text(lacks)), "topicId": topic_id}
+        self.on.report(
+            Problem("offsets-unreadable", values),
             place.source,
-            NOWHERE.format(offsets=offsets_text(lacks)),
             topic=place.topic,
             partition=place.partition,
-            impact="a consumer that asks for them fails, or skips them, as auto.offset.reset says",
             evidence=(f"log start offset {lacks[0][0]}; {REMOTE_METADATA_TOPIC} has no segment with them",),
             offset=lacks[0][0],
             commands=(
                 command("ls", place.path),
                 command("inspect", f"{place.source}/{REMOTE_METADATA_TOPIC}-0", "--records"),
-            ),
-            titleForAll=NOWHERE.format(offsets="of these logs"),
-            actions=(
-                f"look for segments of topic ID {topic_id} in the store: if they are there, keep a copy of them",
-                "if you can do without them, raise the log start offset to the next offset with "
-                "kafka-delete-records.sh",
-            ),
-            never=(
-                f"do not delete {REMOTE_METADATA_TOPIC} or lower its retention: segments whose records are gone are "
-                "lost",
             ),
         )

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from kdump.format.count_text import count_text, first_of
 from kdump.format.size_text import size_text
-from kdump.incident.doctor.answer import LargestTopic, Priority
+from kdump.incident.doctor.answer import LargestTopic
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.problems.catalogue import OLD, STOPS
+from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import PartitionInput, is_away
 from kdump.questions.retention.answer import RetentionBlocker
 from kdump.questions.retention.clusters import Clusters
@@ -28,10 +30,6 @@ TOPICS = 5
 """Number of topics that are named."""
 PARTITIONS = 20
 """Number of partitions whose retention is examined."""
-NEVER = (
-    "do not delete segments by hand, least of all those of topics whose names begin with __",
-    "do not set a short retention.ms on a topic before you have checked that no one needs its records",
-)
 
 
 class Size(NamedTuple):
@@ -123,12 +121,12 @@ class SpaceExamination:
     def _blocker(self, answer: RetentionBlocker, path: str) -> None:
         where = answer.file if answer.position is None else f"byte {answer.position} of {answer.file}"
         kept = f"{count_text(answer.segments, 'segment')} of {size_text(answer.bytes)}"
-        self.on.item(
-            self.leftovers.priority(answer.source),
-            "warning",
-            f"retention-{answer.hold}",
+        assert answer.problem is not None
+        self.on.report(
+            answer.problem,
             answer.source,
-            f"{answer.keeps} of {kept} is blocked: {answer.message}",
+            title=f"{answer.keeps} of {kept} is blocked: {answer.message}",
+            urgency=self.leftovers.urgency(answer.source),
             topic=answer.topic,
             partition=answer.partition,
             evidence=(where,),
@@ -138,8 +136,6 @@ class SpaceExamination:
             commands=(command("retention", path),),
             commandForAll=command("retention", *self.disks.paths, "--holds"),
             titleForAll=f"{answer.keeps} of segments is blocked",
-            actions=tuple(filter(None, (answer.fix,))),
-            never=NEVER,
         )
 
 
@@ -148,7 +144,6 @@ LEAST_SHARE = 0.01
 LOW, FULL = 0.05, 0.01
 """Free share of a file system below which it is reported as nearly full, and as full."""
 NAMED = 3
-BY_HAND = ("do not delete segments, indexes, snapshots or checkpoints by hand: kdump space lists what may be deleted",)
 
 
 class Leftovers:
@@ -173,9 +168,9 @@ class Leftovers:
                 self._file_system(directory, run)
                 self._left_over(directory, run, measured)
 
-    def priority(self, source: str) -> int:
-        """Return the priority of what takes space in a log directory."""
-        return Priority.FULL if source in self.full else Priority.SPACE
+    def urgency(self, source: str) -> str:
+        """Return the urgency of what takes space in a log directory."""
+        return STOPS if source in self.full else OLD
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
         others = root_usage(directory, Run(unreadable=self.on.unreadable)).others
@@ -187,17 +182,14 @@ class Leftovers:
         if foreign:
             names = [f"{os.path.basename(other.path)} {size_text(other.files.size)}" for other in others]
             parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
-        self.on.item(
-            self.priority(directory.path),
-            "warning",
-            "space-leftovers",
+        values = {"size": size_text(deleted + foreign), "what": " and ".join(parts)}
+        self.on.report(
+            Problem("space-leftovers", values),
             directory.path,
-            f"{size_text(deleted + foreign)} that no broker reads: {' and '.join(parts)}",
+            urgency=self.urgency(directory.path),
             evidence=tuple(other.path for other in others[:NAMED]) or (directory.path,),
             file=others[0].path if others else None,
             commands=(run,),
-            actions=("see in kdump space what may be deleted, in which order, and what it costs",),
-            never=BY_HAND,
         )
 
     def _file_system(self, directory: LogDirectory, run: str) -> None:
@@ -207,15 +199,10 @@ class Leftovers:
         is_full = file_system.free < FULL * file_system.total
         if is_full:
             self.full.add(directory.path)
-        self.on.item(
-            self.priority(directory.path),
-            "error" if is_full else "warning",
-            "disk-full" if is_full else "disk-nearly-full",
+        values = {"free": size_text(file_system.free), "total": size_text(file_system.total)}
+        self.on.report(
+            Problem("disk-full" if is_full else "disk-nearly-full", values),
             directory.path,
-            f"{size_text(file_system.free)} of {size_text(file_system.total)} are free on its file system",
-            impact="a broker that cannot write takes the log directory offline; one that is down needs room to start",
             evidence=(f"{file_system.mount or directory.path} ({file_system.fileSystem or 'type unknown'})",),
             commands=(run,),
-            actions=("free space as kdump space lists it, before you start the broker",),
-            never=BY_HAND,
         )

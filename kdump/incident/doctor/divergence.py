@@ -6,19 +6,13 @@ from collections.abc import Iterator
 
 from kdump.check.options import Options
 from kdump.format.count_text import count_text
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.directory_listing import length
+from kdump.problems.problem import Problem
 from kdump.questions.diff.differences import DIVERGENT
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies
 from kdump.questions.find_copies import Copy, copy_of
-
-NEVER = (
-    "do not restart a broker, and do not elect a leader, before you know which copy is to be kept: a follower "
-    "truncates its log to match the leader's",
-    "do not delete the copy that loses before you have saved its records (kdump salvage)",
-)
 
 
 def examine_divergence(disks: Disks, on: Examination) -> None:
@@ -89,28 +83,17 @@ def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None
         has = f"a batch of leader epoch {epoch}" if epoch is not None else "nothing valid"
         evidence.append(f"{copy.path}: {has} there; log end offset {copy.logEndOffset}")
     later = made.later_leader
-    actions = ["kdump diff shows which copy has what, and what each would drop as the follower of another"]
+    values: dict[str, object] = {"first": made.firstDivergentOffset, "cause": cause.get(made.cause, made.cause)}
     if later is not None:
-        names = " and ".join(paths[number] for number in later.copies)
-        evidence.append(f"the log of the later leader from there on (leader epoch {later.epoch}): {names}")
-        others = " and ".join(paths[number] for number in later.earlier)
-        actions.append(
-            f"the later leader's log is {names}: before a broker truncates {others} to match it, save what that has "
-            f"from offset {made.firstDivergentOffset} on; kdump diff states the command"
-        )
-    on.item(
-        Priority.DIVERGENCE,
-        "error",
-        "replicas-diverge",
+        values["later"] = " and ".join(paths[number] for number in later.copies)
+        values["earlier"] = " and ".join(paths[number] for number in later.earlier)
+        evidence.append(f"the log of the later leader from there on (leader epoch {later.epoch}): {values['later']}")
+    on.report(
+        Problem("replicas-diverge", values, {"laterLeader": later is not None}),
         copies[0].segments[0].source,
-        f"the replicas diverge from offset {made.firstDivergentOffset} on: {cause.get(made.cause, made.cause)}",
         topic=made.topic,
         partition=made.partition,
         evidence=tuple(evidence),
         offset=made.firstDivergentOffset,
         commands=(command("diff", *paths),),
-        commandForAll=command("diff", *(broker.paths[0] for broker in disks.brokers)),
-        titleForAll="the replicas diverge",
-        actions=tuple(actions),
-        never=NEVER,
     )

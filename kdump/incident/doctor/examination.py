@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from kdump.check.finding import Finding
 from kdump.incident.doctor.answer import Item, Question
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
+from kdump.problems.catalogue import ORDER, USUAL, declaration
+from kdump.problems.problem import Problem
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 AS_READ = "; as far as the files could be read"
@@ -81,6 +84,18 @@ class Examination:
         """Report an item. `more`: other fields of Item."""
         self.question.items += 1
         self.emit(Item(priority, self.question.question, severity, code, source, title, **more))
+
+    def report(
+        self, problem: Problem | Finding, source: str, severity: str = "", urgency: str = "", **more: Any
+    ) -> None:
+        """Report a problem as an item. `severity`, `urgency`: in place of those of the catalogue; `more`: other fields
+        of Item."""
+        declared = declaration(problem.code)
+        severity = severity or declared.severity
+        urgency = urgency or declared.urgency or USUAL[severity]
+        texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
+        texts["titleForAll"] = declared.meaning
+        self.item(ORDER.index(urgency) + 1, severity, problem.code, source, **{**texts, **more})
 
     def unread(self, what: str) -> None:
         """Note what could not be read."""

@@ -21,13 +21,14 @@ from kdump.cluster.read_groups import merged, newest, read_groups
 from kdump.cluster.topic_coverage import coordinators_covered
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import not_known
 from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.problems.catalogue import CLIENTS, DEGRADED, OLD
+from kdump.problems.problem import Problem
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.offset_rewinds import Rewind
@@ -39,18 +40,6 @@ SHOWN = 3
 """Number of a group's partitions that are evidence."""
 NEW = 7 * 24 * 3600 * 1000
 """Age in ms up to which a change of offsets comes before other warnings: the default of offsets.retention.minutes."""
-SET_OFFSETS = (
-    "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh --bootstrap-server "
-    "HOST:PORT --group {} --reset-offsets … --dry-run first"
-)
-FIND_CONTINUED = (
-    "find out from the history where it continued: below the removed offset it reads records again, above it has "
-    "skipped some"
-)
-NEVER = (
-    "do not reset offsets while members of the group are running: they commit over it",
-    "do not reset to latest to make the lag go away: the records in between are then never processed",
-)
 
 
 def examine_groups(disks: Disks, on: Examination) -> None:
@@ -138,22 +127,19 @@ class GroupsExamination:
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
         resets = any("auto.offset.reset" in position.remark for position in bad)
-        title = f"{count_text(len(bad), 'committed offset')} that it cannot continue from"
-        self.on.item(
-            Priority.GROUPS if resets else Priority.WARNING,
-            "warning",
-            "group-offsets-unusable",
+        self.on.report(
+            Problem(
+                "group-offsets-unusable",
+                {"count": count_text(len(bad), "committed offset"), "GROUP": group},
+                case="resets" if resets else "",
+            ),
             self._source,
-            title,
+            urgency=CLIENTS if resets else DEGRADED,
             group=group,
-            impact="auto.offset.reset decides where it continues" if resets else "",
             evidence=_first(evidence),
             offset=_offset(bad[0]),
             commands=(command("groups", *self.paths, "--group", group),),
             commandForAll=command("groups", *self.paths, "--offsets"),
-            titleForAll="committed offsets that they cannot continue from",
-            actions=(SET_OFFSETS.format(group),),
-            never=NEVER,
         )
 
     def _went_back(self, group: str, moves: list[Rewind]) -> None:
@@ -161,26 +147,21 @@ class GroupsExamination:
         if not moves:
             return
         evidence = [f"{move.text} at {iso(move.time)}, by offset {move.record} of {OFFSETS_TOPIC}" for move in moves]
-        self.on.item(
-            self._priority([move.time for move in moves]),
-            "warning",
-            "group-offsets-went-back",
+        self.on.report(
+            Problem("group-offsets-went-back"),
             self._source,
-            "committed offsets went back, by a reset or by a commit",
+            urgency=self._urgency([move.time for move in moves]),
             group=group,
-            impact="the records in between were read, or will be read, again",
             evidence=_first(evidence),
             offset=moves[0].before,
             commands=(command("groups", *self.paths, "--group", group, "--history"),),
             commandForAll=command("groups", *self.paths, "--history"),
-            actions=("find out who did it: the history shows which record changed which offset, and when",),
-            never=NEVER,
         )
 
-    def _priority(self, times: list[int | None]) -> int:
-        """Return the priority of changes at these times: old ones come with the other warnings."""
+    def _urgency(self, times: list[int | None]) -> str:
+        """Return the urgency of changes at these times."""
         is_new = any(time is None or self.on.now - time < NEW for time in times)
-        return Priority.GROUPS if is_new else Priority.WARNING
+        return DEGRADED if is_new else OLD
 
     def _removed(self, group: str, removed: list[Removal]) -> None:
         """Report offsets that were removed of a group that still exists: all for which it has none now, and those that
@@ -188,32 +169,26 @@ class GroupsExamination:
         gone = [
             each
             for each in removed
-            if each.after is None or each.after < each.before or self._priority([each.time]) == Priority.GROUPS
+            if each.after is None or each.after < each.before or self._urgency([each.time]) == DEGRADED
         ]
         if not gone:
             return
         evidence = [
             f"{each.text}, removed at {iso(each.time)} by offset {each.record} of {OFFSETS_TOPIC}" for each in gone
         ]
-        self.on.item(
-            self._priority([removal.time for removal in gone]),
-            "warning",
-            "group-offsets-removed",
+        self.on.report(
+            Problem(
+                "group-offsets-removed",
+                {"count": count_text(len(gone), "committed offset was", "committed offsets were"), "GROUP": group},
+                {"committedAgain": all(each.after is not None for each in gone)},
+            ),
             self._source,
-            f"{count_text(len(gone), 'committed offset was', 'committed offsets were')} removed: expired or deleted",
+            urgency=self._urgency([removal.time for removal in gone]),
             group=group,
-            impact="auto.offset.reset decides where it continues there, or did so before it committed again",
             evidence=_first(evidence),
             offset=gone[0].before,
             commands=(command("groups", *self.paths, "--group", group, "--history"),),
             commandForAll=command("groups", *self.paths, "--history"),
-            titleForAll="committed offsets were removed: expired or deleted",
-            actions=(
-                "compare with offsets.retention.minutes: they expire if the group is empty, or not subscribed to the "
-                "topic, for that long",
-                SET_OFFSETS.format(group) if any(each.after is None for each in gone) else FIND_CONTINUED,
-            ),
-            never=NEVER,
         )
 
 

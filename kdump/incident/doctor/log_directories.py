@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shlex
 from typing import NamedTuple
 
 from kdump.cluster.running_brokers import RunningBroker, running_brokers
@@ -35,8 +36,8 @@ def find_log_directories(root: str = "") -> FoundLogDirectories:
     none, or if it is not clear which: those of several brokers."""
     brokers = running_brokers(root)
     if len(brokers) > 1:
-        ids = ", ".join(str(broker.process) for broker in brokers)
-        raise SourceError(f"{len(brokers)} brokers are running (processes {ids}): pass the log directories of one")
+        each = "; ".join(f"process {broker.process}: {_stated_directories(broker)}" for broker in brokers)
+        raise SourceError(f"{len(brokers)} brokers are running: pass the log directories of one ({each})")
     if brokers:
         return _of_broker(brokers[0])
     directories = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
@@ -66,6 +67,14 @@ def _closed(root: str, directories: list[str]) -> dict[str, str]:
             except OSError:
                 pass  # it does not exist
     return closed
+
+
+def _stated_directories(broker: RunningBroker) -> str:
+    """Return the log directories in a broker's properties, or why they are unknown."""
+    try:
+        return " ".join(map(shlex.quote, broker.properties().stated_log_dirs)) or "none stated"
+    except SourceError as error:
+        return str(error)
 
 
 def _of_broker(broker: RunningBroker) -> FoundLogDirectories:

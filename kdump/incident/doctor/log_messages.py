@@ -17,8 +17,8 @@ from kdump.incident.doctor.answer import STARTUP, Item, Priority, Question
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, TimeLimit, command
 from kdump.incident.explain.answer import Evidence, Explanation
-from kdump.incident.explain.broker_paths import partition_of
 from kdump.incident.explain.catalogue import by_name, family_of
+from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.grouping import read_entry
@@ -248,9 +248,9 @@ def _partitions(messages: Iterable[Explanation]) -> set[str]:
 def _priority(logged: Explanation) -> int:
     """Return how urgent a message is: first what a broker says about its startup and its storage."""
     if logged.level not in ERRORS:
-        return Priority.WARNING
+        return Priority.DEGRADED
     message = by_name().get(logged.message or "")
-    return Priority.LOG if logged.level == "FATAL" or (message is not None and message.plan) else Priority.DAMAGE
+    return Priority.STOPS if logged.level == "FATAL" or (message is not None and message.plan) else Priority.CLIENTS
 
 
 def _name(path: str) -> str:

@@ -7,34 +7,26 @@ from dataclasses import replace
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.count_text import count_text, first_of
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.errors import not_known
+from kdump.problems.catalogue import CLIENTS, DEGRADED
+from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import TransactionsQuery, transactions_of
 
-NEVER = (
-    "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
-    "do not switch consumers to read_uncommitted for good: they then also read aborted records",
-)
 SHOWN = 5
 """Maximum number of partitions of a transaction that are named."""
-ASK_FIRST = (
-    "make sure that it hangs: kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic {topic} asks the "
-    "coordinator"
-)
 
 
 class TransactionsExamination:
-    """Reads each partition from its newest producer snapshot on. `reported`: partitions with an item."""
+    """Reads each partition from its newest producer snapshot on."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks = disks
         self.on = on
         self.hanging = self.open = self.blocked = self.prepared = 0
-        self.reported: set[str] = set()
         self.places: list[PartitionInput] = []
         """The partitions, without those that a copy of a log directory repeats."""
 
@@ -92,27 +84,18 @@ class TransactionsExamination:
                 self.prepared += 1
                 source = coordinator.sources[last.name]
                 partitions = [f"{topic}-{number}" for topic, numbers in each.partitions.items() for number in numbers]
-                self.on.item(
-                    Priority.WARNING,
-                    "warning",
-                    "transaction-not-completed",
+                self.on.report(
+                    Problem(
+                        "transaction-not-completed",
+                        {"transaction": each.transactionalId, "state": each.state, "log": last.name},
+                    ),
                     source,
-                    f"the transaction of {each.transactionalId} is in {each.state}: its coordinator has not completed "
-                    "it",
-                    impact="its producer gets CONCURRENT_TRANSACTIONS until the coordinator has completed it; "
-                    "consumers of committed records wait where a marker is missing",
                     evidence=(
                         f"{last.name} at offset {last.offset}: producer {each.producerId}, epoch {each.producerEpoch}, "
                         f"since {iso(each.transactionLastUpdateTimestampMs)}, partitions {first_of(partitions, SHOWN)}",
                     ),
                     offset=last.offset,
                     commands=(command("transactions", source, "--coordinator"),),
-                    titleForAll="transactions are in Prepare: their coordinators have not completed them",
-                    actions=(
-                        f"start the broker that leads {last.name}: its coordinator then writes the markers again",
-                        "if it runs, bring the partitions online: each needs a leader and enough in-sync replicas",
-                    ),
-                    never=("do not abort it with kafka-transactions.sh: the coordinator has decided already",),
                 )
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
@@ -132,38 +115,25 @@ class TransactionsExamination:
         waits = row.abort is None
         """For its coordinator, whose broker does not run."""
         name = row.transactionalId or f"producer {row.producerId}"
-        if hangs:
-            title = f"a hanging transaction of {name}: no coordinator will end it"
-            every = "hanging transactions: no coordinator will end them"
-        elif waits:
-            title = f"the transaction of {name} is open: its coordinator ends it once that broker runs"
-            every = "open transactions, which their coordinators end once their brokers run"
-        else:
-            title = f"the transaction of {name} has been open for longer than the transaction timeout"
-            every = "transactions have been open for longer than the transaction timeout"
         begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
-        actions = ["wait until the broker of its coordinator runs and its timeout has expired"]
-        if row.abort is not None:
-            actions = [ASK_FIRST.format(topic=row.topic), f"abort it: {row.abort}"]
-            if row.abortBefore3 is not None:
-                actions.append(f"on brokers before 3.0: {row.abortBefore3}")
-        self.reported.add(place.partition.path)
-        self.on.item(
-            Priority.WARNING if waits else Priority.READ_COMMITTED,
-            "error" if hangs else "warning",
+        values = {"TOPIC": row.topic, "PARTITION": row.partition, "OFFSET": row.firstOffset}
+        problem = Problem(
             "transaction-hanging" if hangs else "transaction-open",
+            {"transaction": name, "offset": row.firstOffset, **values},
+            {"waits": waits, "overdue": True},
+            "waits" if waits else "",
+        )
+        self.on.report(
+            problem,
             row.source,
-            title,
+            severity="error" if hangs else "warning",
+            urgency=DEGRADED if waits else CLIENTS,
             topic=row.topic,
             partition=row.partition,
-            impact=f"read_committed consumers stop at offset {row.firstOffset}, and the log cleaner stops there, too",
             evidence=(begins, *row.remarks),
             file=row.file,
             position=row.position,
             offset=row.firstOffset,
             commands=(command("transactions", place.partition.path, "--open"),),
             commandForAll=command("transactions", place.partition.source, "--open"),
-            titleForAll=every,
-            actions=tuple(actions),
-            never=NEVER,
         )

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
+from kdump.problems.catalogue import DEGRADED, LOSES
+from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
 from kdump.state.effective_config import replication_limits
@@ -21,13 +22,14 @@ from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_registrations import PartitionRegistration
 
-NEVER_UNCLEAN = (
-    "do not elect an unclean leader before you have compared the replicas (kdump diff): records that only the last "
-    "leader has are then lost",
-)
-NEVER_LOWER = (
-    "do not lower min.insync.replicas to make producers work again: acknowledged records are then on fewer disks",
-)
+CODES = {
+    "offline": "partition-offline",
+    "under-min-isr": "partition-under-min-isr",
+    "under-replicated": "partition-under-replicated",
+    "recovering": "partition-unclean-leader",
+}
+"""The problem that each trouble of a partition is; of several, the first one."""
+HOUR = 3_600_000
 
 
 def examine_replicas(disks: Disks, on: Examination) -> None:
@@ -117,50 +119,27 @@ class ReplicasExamination:
         if info.eligibleLeaderReplicas:
             state += f", eligible {_ids(info.eligibleLeaderReplicas)}"
         lagging = _ids([node for node in info.replicas if node not in info.isr])
-        actions: tuple[str, ...]
-        never: tuple[str, ...]
-        if "offline" in problems:
-            candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
-            first = (f"start broker {_ids(candidates)} again: it has all committed records",) if candidates else ()
-            how = Priority.NO_LEADER, "error", "partition-offline"
-            title = "the partition has no leader: no client can read or write it"
-            actions = (*first, "if it cannot be started, copy its disk, and compare the replicas with kdump diff")
-            never = NEVER_UNCLEAN
-        elif "under-min-isr" in problems:
-            how = Priority.MIN_ISR, "error", "partition-under-min-isr"
-            title = f"fewer in-sync replicas than min.insync.replicas ({least}): producers with acks=all fail"
-            actions = (f"find out why broker {lagging} does not follow: is it up, is its disk full or damaged?",)
-            never = NEVER_LOWER
-        elif "under-replicated" in problems:
-            how = Priority.WARNING, "warning", "partition-under-replicated"
-            title = "not all replicas are in sync"
-            actions = (f"find out why broker {lagging} does not follow",)
-            never = ("do not stop a broker that is the only one in sync",)
-        elif "recovering" in problems:
-            how = Priority.WARNING, "warning", "partition-unclean-leader"
-            title = "the leader was elected uncleanly and has not recovered: records may have been lost"
-            actions = ("compare the replicas with kdump diff",)
-            never = ("do not delete another replica before you have compared it: it may have what this leader lacks",)
-            if len(info.replicas) == 1:
-                title = "the only replica leads again after an unclean shutdown: what was not on the disk is lost"
-                actions = ("nothing: if only the process ended, and not the machine, everything was on the disk",)
-                never = ()
-        else:  # a reassignment is no problem
+        candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
+        alone = len(info.replicas) == 1
+        code = next((CODES[each] for each in CODES if each in problems), None)
+        if code is None:  # a reassignment is no problem
             return
         if limits:
             state += f"; replication is limited by {', '.join(limits)}"
-            actions += ("raise the throttle; kafka-reassign-partitions.sh --verify removes that of a reassignment",)
-        self.on.item(
-            *how,
+        problem = Problem(
+            code,
+            {"candidates": _ids(candidates), "lagging": lagging, "least": least},
+            {"candidates": bool(candidates), "throttled": bool(limits), "onlyReplica": alone},
+            "alone" if alone and code == CODES["recovering"] else "",
+        )
+        self.on.report(
+            problem,
             self.source,
-            title,
             topic=topic,
             partition=number,
             evidence=(state,),
             commands=(command("cluster", self.source, "--topic", topic),),
             commandForAll=command("cluster", self.source, "--show", "partitions", "--problems"),
-            actions=actions,
-            never=never,
         )
 
     def _brokers(self, metadata: MetadataImage) -> None:
@@ -168,17 +147,11 @@ class ReplicasExamination:
             number for number, broker in metadata.brokers.items() if broker.fenced and number not in self.stopped
         )
         if fenced:
-            self.on.item(
-                Priority.WARNING,
-                "warning",
-                "broker-fenced",
+            self.on.report(
+                Problem("broker-fenced", {"brokers": _ids(fenced)}),
                 self.source,
-                f"fenced, and serving no clients: broker {_ids(fenced)}",
-                impact="it has stopped, or does not reach the controllers",
                 evidence=(f"{METADATA_LOG} up to offset {metadata.end_offset}",),
                 commands=(command("cluster", self.source, "--show", "brokers"),),
-                actions=("start it, or find out why it does not reach the controllers",),
-                never=("do not unregister or format it before you know that others have all its records",),
             )
 
 
@@ -192,32 +165,21 @@ def _state_topics(disks: Disks, on: Examination) -> None:
     for answer in every:
         if not isinstance(answer, PartitionRetention):
             continue
-        at, before, what = answer.stateLostAt, answer.stateLostBefore, state_in(answer.topic)
+        at, before = answer.stateLostAt, answer.stateLostBefore
         if at is None and before is None:
             continue
-        compact = "cleanup.policy=compact" + ("" if at is None else " before")
-        deletes = f"retention has deleted {what}" if at is None else f"retention deletes {what} from {iso(at)} on"
         evidence = [f"retention.ms={answer.settings['retention.ms'].value}"]
         evidence[0] += "" if at is None else f", oldest records from offset {answer.logStartOffset}"
         evidence += [] if before is None else [f"log start offset {before}: offsets 0..{before - 1} are gone"]
-        on.item(
-            Priority.GROUPS,
-            "error",
-            "state-topic-deleted",
+        values = {"policy": answer.cleanupPolicy, "state": state_in(answer.topic), "TOPIC": answer.topic}
+        on.report(
+            Problem("state-topic-deleted", values | {"time": iso(at)}, case="deleted" if at is None else ""),
             answer.source,
-            f"cleanup.policy={answer.cleanupPolicy}: {deletes}",
+            urgency=LOSES if at is not None and at < on.now + HOUR else DEGRADED,
             topic=answer.topic,
             partition=answer.partition,
-            impact=f"the {what} whose last record is older are lost",
             evidence=tuple(evidence),
             commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
-            titleForAll="retention deletes records that must stay",
-            actions=(
-                f"set {compact}: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
-                f"--entity-type topics --entity-name {answer.topic} --add-config cleanup.policy=compact",
-                "copy the partition's directory first",
-            ),
-            never=("do not delete the topic to have it created again",),
         )
 
 

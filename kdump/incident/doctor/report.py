@@ -1,5 +1,5 @@
-"""Output of `kdump doctor` for people: the disks, each question as soon as it is answered, and at the end the page:
-what was not examined, then what to do, in order."""
+"""Output of `kdump doctor` for people: the verdict, what was not read, what to do, in order, and at the end the disks
+and the questions. The first screen has the verdict, what not to do, and the first item with its first action."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kdump.incident.doctor.answer import (
     LOSES,
     NOTHING,
     SPACE,
+    STARTUP,
     STOPS,
     UNKNOWN,
     ExaminedDisk,
@@ -32,6 +33,10 @@ NAMED = 5
 """Maximum number of partitions of an entry that are named."""
 MAX_OF_KIND = 10
 """Maximum number of entries with the same code; further ones are counted. JSON has all items."""
+FIRST_LEFT = 3
+"""Maximum number of lines before the first item about what was not examined; the others are at the end."""
+MAX_ACTIONS = 4
+"""Maximum number of actions of an entry; the page of findings has the others."""
 LABEL = 9
 """Columns of the labels of an entry, with the space after them."""
 STYLES = {"error": "bad", "warning": "torn"}
@@ -57,7 +62,7 @@ class _Entry:
 
 
 class DoctorReport(Sink[DoctorAnswer]):
-    """Writes the disks and the questions at once, and the page at its end. `paths`: what is examined."""
+    """Writes everything at the end: the verdict comes first. `paths`: what is examined."""
 
     shows_unread = True
 
@@ -80,14 +85,12 @@ class DoctorReport(Sink[DoctorAnswer]):
             self._largest.append(answer)
         elif isinstance(answer, ExaminedDisk):
             self._disks.append(answer)
-            self._disk(answer)
         elif isinstance(answer, Question):
             self._questions.append(answer)
-            self._question(answer)
         else:
             self._page(answer)
 
-    # --- what comes first ---
+    # --- what was examined ---
 
     def _disk(self, disk: ExaminedDisk) -> None:
         of = f"node {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no node known"
@@ -103,8 +106,9 @@ class DoctorReport(Sink[DoctorAnswer]):
             of = f"A COPY of {disk.copyOf}, or that of this one: transactions and schema IDs are counted once; {of}"
         self.output.text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 
-    def _question(self, question: Question) -> None:
-        texts = question.byBroker or [question.answer or "not examined"]
+    def _question(self, question: Question, most: int | None = None) -> None:
+        """Write the answer. `most`: the parts of it that are written, if it has several."""
+        texts = (question.byBroker or [question.answer or "not examined"])[:most]
         if question.question == SPACE and self._largest:
             total = f"{size_text(sum(topic.bytes for topic in self._largest))} ({self._allocated()})"
             named = ", ".join(f"{topic.topic} {size_text(topic.bytes)}" for topic in self._largest)
@@ -117,7 +121,6 @@ class DoctorReport(Sink[DoctorAnswer]):
             for number, line in enumerate(lines):
                 self.output.line(self.output.paint(line, style) if style and number == 0 else line)
             label = " " * len(label)
-        self.output.tick()
 
     def _allocated(self) -> str:
         occupied = sum(topic.onDisk for topic in self._largest)
@@ -144,14 +147,39 @@ class DoctorReport(Sink[DoctorAnswer]):
             entry.names.append(name)
 
     def _page(self, page: Page) -> None:
-        self.output.line("")
-        self._not_examined(page)
+        self.output.page()
         entries = sorted(self._entries.values(), key=lambda each: each.first.priority)
+        left = self._not_examined(page)
+        if page.interrupted:
+            self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
+        if left:
+            head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
+            self.output.line(self.output.paint(*head))
+        for line in left[:FIRST_LEFT]:
+            self.output.text(f"  {line}")
+        if len(left) > FIRST_LEFT:
+            self.output.text(f"  {len(left) - FIRST_LEFT:,} more of that at the end")
         self.output.text(*self._verdict(page, len(entries)))
+        for question in self._questions:
+            if question.question == STARTUP:
+                self._question(question, FIRST_LEFT)
         for number, entry in enumerate(entries, 1):
             self._entry(number, entry)
+            if number == 1 and len(entries) > 1:
+                self.output.text(f"   {count_text(len(entries) - 1, 'more item')} below, then what was examined")
+        self.output.line("")
+        for disk in self._disks:
+            self._disk(disk)
+        for question in self._questions:
+            if question.question != STARTUP or len(question.byBroker) > FIRST_LEFT:
+                self._question(question)
+        if len(left) > FIRST_LEFT:
+            self.output.line("")
+            for line in left:
+                self.output.text(f"  {line}")
 
-    def _not_examined(self, page: Page) -> None:
+    def _not_examined(self, page: Page) -> list[str]:
+        """Return what was not examined."""
         lines = [f"not read: {text}" for text in page.unread]
         for question in self._questions:
             lines += [f"{question.question}: {text}" for text in question.notExamined]
@@ -165,14 +193,7 @@ class DoctorReport(Sink[DoctorAnswer]):
                     else ""
                 )
                 lines.append(f"{question.question}: {text}{headers}; kdump verify reads everything")
-        if page.interrupted:
-            self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
-        if lines:
-            head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
-            self.output.line(self.output.paint(*head))
-            for line in lines:
-                self.output.text(f"  {line}")
-            self.output.line("")
+        return lines
 
     def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
         to_do = count_text(entries, "thing to do", "things to do, in this order")
@@ -212,9 +233,17 @@ class DoctorReport(Sink[DoctorAnswer]):
         self.output.text(f"{head}:{about} {title} [{item.code}]", head, STYLES.get(item.severity, ""), indent=3)
         if title != item.title:
             self._labelled("first", f"{item.name}: {item.title}" if item.name else item.title)
+        of_first = "" if entry.count == 1 or not item.name else f"{item.name}: "
+        if number == 1:
+            self._never(number, item)
         if item.impact:
             self._labelled("impact", item.impact)
-        of_first = "" if entry.count == 1 or not item.name else f"{item.name}: "
+        for line in item.actions[:MAX_ACTIONS]:
+            is_clear = entry.has_same_actions or item.name in line
+            self._labelled("do", line if is_clear else of_first + line)
+        if len(item.actions) > MAX_ACTIONS:
+            others = count_text(len(item.actions) - MAX_ACTIONS, "more action")
+            self._labelled("do", f"{others}: docs/findings.md#{item.code}")
         for line in item.evidence:
             is_clear = entry.has_one_evidence or item.name in line
             self._labelled("evidence", line if is_clear else of_first + line)
@@ -223,9 +252,11 @@ class DoctorReport(Sink[DoctorAnswer]):
             commands = [item.commandForAll, *commands[:1]]
         for line in dict.fromkeys(commands):
             self._command(line)
-        for line in item.actions:
-            is_clear = entry.has_same_actions or item.name in line
-            self._labelled("do", line if is_clear else of_first + line)
+        if number > 1:
+            self._never(number, item)
+
+    def _never(self, number: int, item: Item) -> None:
+        """Write what not to do: for the first item, before what to do."""
         for line in item.never:
             if line not in self._nevers:
                 self._labelled("never", line)

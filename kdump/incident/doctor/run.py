@@ -11,7 +11,6 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
-from kdump.check.rules.kraft_snapshot import METADATA_RECORD_REFUSED
 from kdump.cluster.schema_registries import registries_in
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.incident.doctor.answer import (
@@ -46,12 +45,19 @@ from kdump.incident.doctor.log_messages import LogMessages
 from kdump.incident.doctor.read_committed_stops import TransactionsExamination
 from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
-from kdump.incident.doctor.startup import MissingPartition, StartupExamination
+from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles
+from kdump.problems.catalogue import all_problems
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
+SAME_CAUSE = {
+    "startup-missing": ("partition-missing",),
+    "startup-stops": ("metadata-record-refused",),
+    "startup-offline": ("metadata-record-refused",),
+}
+"""What items of the startup cover."""
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""
 
@@ -95,10 +101,9 @@ class Doctor:
         self._startup: StartupExamination | None = None
         self._pending: list[Question] = list(self.questions)
         self._unread: list[str] = []
-        self._hanging: set[str] = set()
-        self._missing: set[MissingPartition] = set()
-        self._stopped: set[tuple[str | None, int | None]] = set()
-        """Files and positions at which a startup ends."""
+        self._covered: dict[tuple[Any, ...], str] = {}
+        """Codes and places that items are about, each with its question: what another question finds there has the same
+        cause."""
         self._log = LogMessages(query.logs, query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
@@ -119,11 +124,11 @@ class Doctor:
         parts: dict[str, Callable[[Disks, Examination], None]] = {
             STARTUP: self._examine_startup,
             REPLICAS: examine_replicas,
-            TRANSACTIONS: self._examine_transactions,
+            TRANSACTIONS: lambda disks, on: TransactionsExamination(disks, on).run(),
             GROUPS: examine_groups,
             SCHEMAS: lambda disks, on: SchemasExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
-            DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging, self._missing).run(),
+            DAMAGE: lambda disks, on: DamageExamination(disks, on).run(),
             DIVERGENCE: examine_divergence,
             LOG: lambda disks, on: self._log.report(disks, on),
         }
@@ -191,25 +196,31 @@ class Doctor:
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, Item):
-            place = (answer.file, answer.position)
-            if answer.question == STARTUP:
-                self._stopped.add(place)
-            elif answer.code == METADATA_RECORD_REFUSED.code and place in self._stopped:
+            if self._has_cause(answer):
                 return
             if answer.question != LOG:
                 answer = self._log.joined(answer)
             self.found[answer.severity] += 1
         self._emit(answer)
 
+    def _has_cause(self, item: Item) -> bool:
+        """Return True if an item of an earlier question has the same cause: it has the same code, or one that covers
+        it, and the same place."""
+        places: list[tuple[Any, ...]] = [(item.source, item.topic, item.partition)]
+        if item.file is not None and item.position is not None:
+            places.append((item.file, item.position))
+        if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
+            return True
+        declared = all_problems().get(item.code)
+        covers = SAME_CAUSE.get(item.code, ()) if declared is None else declared.covers
+        for code in (item.code, *covers):
+            for place in places:
+                self._covered.setdefault((code, *place), item.question)
+        return False
+
     def _examine_startup(self, disks: Disks, on: Examination) -> None:
         self._startup = StartupExamination(disks, on, self.query.release)
-        self._missing = self._startup.missing
         self._startup.run()
-
-    def _examine_transactions(self, disks: Disks, on: Examination) -> None:
-        made = TransactionsExamination(disks, on)
-        self._hanging = made.reported
-        made.run()
 
 
 class DoctorResult(NamedTuple):

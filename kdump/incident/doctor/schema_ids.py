@@ -5,16 +5,18 @@ from __future__ import annotations
 from kdump.cluster.schema_registries import RegistryLog, read_registry, registries_in, versions_in_deleted_logs
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.run import Run
+from kdump.problems.problem import Problem
 from kdump.questions.registry.answer import SchemaUsage
 from kdump.questions.registry.usage import NONE, logs_with_records, usage
 from kdump.state.schema_registry import HARD_DELETED
 
 LAST_BYTES = 4 * 1024 * 1024
 """Number of bytes at the end of each partition whose records are read; `kdump registry --usage` reads all."""
+MAX_UNKNOWN = 5
+"""Maximum number of different IDs without a schema in a partition: bytes with more are no IDs."""
 SHOWN = 3
 """Number of partitions or IDs that are evidence."""
 
@@ -64,7 +66,9 @@ class SchemasExamination:
             ids = list(usage([log], schemas, lambda path, problem: None, run, LAST_BYTES))
             sure = [each for each in ids if each.doubt is None or each.state == HARD_DELETED]
             self._used |= {(each.id, each.guid) for each in sure}
-            unresolved += [each for each in sure if each.state in (NONE, HARD_DELETED)]
+            bad = [each for each in sure if each.state in (NONE, HARD_DELETED)]
+            if len(bad) <= MAX_UNKNOWN or len(bad) < len(sure):
+                unresolved += bad
         self._unresolved += len({(each.id, each.guid) for each in unresolved})
         if unresolved:
             self._without_schema(registry.log.path, unresolved)
@@ -85,18 +89,14 @@ class SchemasExamination:
                     )
         if not evidence:
             return
-        self.on.item(
-            Priority.WARNING,
-            "warning",
-            "schema-id-given-twice",
+        self.on.report(
+            Problem(
+                "schema-id-given-twice",
+                {"count": count_text(len(evidence), "schema ID was", "schema IDs were")},
+            ),
             source,
-            f"{count_text(len(evidence), 'schema ID was', 'schema IDs were')} given to a second schema",
-            impact="consumers read records with the other schema, or not at all",
             evidence=_first(evidence),
             commands=(self._command("--deleted"),),
-            actions=(
-                "find out whether two registries write to the topic, or whether one was restored from an old copy",
-            ),
         )
 
     def _without_schema(self, source: str, unresolved: list[SchemaUsage]) -> None:
@@ -107,22 +107,12 @@ class SchemasExamination:
             for used in unresolved
         ]
         count = count_text(len({(used.id, used.guid) for used in unresolved}), "schema ID")
-        self.on.item(
-            Priority.GROUPS,
-            "warning",
-            "schema-ids-unresolved",
+        self.on.report(
+            Problem("schema-ids-unresolved", {"count": count}),
             source,
-            f"{count} in records that the registry does not have",
-            impact="consumers cannot read these records",
             evidence=_first(evidence),
             offset=unresolved[0].firstOffset,
             commands=(self._command("--usage"), self._command("--deleted")),
-            actions=(
-                "look for the schemas: in what is deleted but still in the log, on the other brokers' disks, in the "
-                "registry of the cluster that the records come from",
-                "register them again with their IDs, in mode IMPORT",
-            ),
-            never=("do not register them without their IDs: the registry gives them new ones",),
         )
 
     def _command(self, *options: str) -> str:

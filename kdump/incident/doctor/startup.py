@@ -40,10 +40,6 @@ NEVER_MISSING = (
 )
 
 
-MissingPartition = tuple[str | None, str | None, int | None]
-"""Log directory, topic and partition."""
-
-
 class StartupExamination:
     """Predicts the next startup of each broker, of `release` or of the one that ran on the disk. `plans`: those of the
     brokers so far."""
@@ -55,7 +51,6 @@ class StartupExamination:
         self.plans: list[RestartPlan] = []
         self.losing: Counter[str] = Counter()
         """Number of partitions by what happens to them."""
-        self.missing: set[MissingPartition] = set()
         self._texts: list[str] = []
 
     @property
@@ -95,7 +90,7 @@ class StartupExamination:
             if len(clusters) > 1:
                 paths = [*clusters.values()]
                 self.on.item(
-                    Priority.WARNING,
+                    Priority.DEGRADED,
                     "warning",
                     "startup-clusters-differ",
                     paths[0],
@@ -171,7 +166,7 @@ class StartupExamination:
             return
         if plan.verdict == UNKNOWN:
             self.on.item(
-                Priority.WARNING,
+                Priority.DEGRADED,
                 "warning",
                 "startup-unknown",
                 broker.paths[0],
@@ -190,7 +185,7 @@ class StartupExamination:
             for warning in directory.warnings:
                 if not (is_held and warning.startswith("process ")):  # which is in the line of the disk
                     self.on.item(
-                        Priority.WARNING,
+                        Priority.DEGRADED,
                         "warning",
                         "startup-warning",
                         directory.path,
@@ -238,7 +233,7 @@ class StartupExamination:
         first, *changes = [*release_texts(plan)] or [""]
         if changes:
             self.on.item(
-                Priority.WARNING,
+                Priority.DEGRADED,
                 "warning",
                 "startup-other-release",
                 broker.paths[0],
@@ -265,7 +260,7 @@ class StartupExamination:
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
         source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
         self.on.item(
-            Priority.STOPS if is_known else Priority.WARNING,
+            Priority.STOPS if is_known else Priority.DEGRADED,
             "error" if is_known else "warning",
             "startup-stops" if exits else "startup-offline",
             source,
@@ -292,7 +287,6 @@ class StartupExamination:
         }
         if plan.missing:
             self.losing["missing"] += 1
-            self.missing.add((plan.source, plan.topic, plan.partition))
             title = (
                 "the directory is missing; a startup creates an empty log" if plan.steps else "the directory is missing"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
+from kdump.problems.problem import Problem
 from kdump.questions.partition_fields import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.questions.retention.configs import Setting
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
@@ -162,6 +163,7 @@ class RetentionBlocker(NamedTuple):
     ] = None
     producerId: Annotated[int | None, Doc("producer ID of the transaction")] = None
     transactionalId: Annotated[str | None, Doc("transactional ID, from __transaction_state")] = None
+    problem: Problem | None = None
 
 
 @answer("retention")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.problems.advice import NO_FACTS, NO_VALUES
+from kdump.problems.problem import Problem
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import MOVE, OFFLINE, SHARE, RetentionBlocker
 from kdump.questions.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
@@ -22,22 +24,6 @@ from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import COPY_LAG, TIMESTAMP_AFTER
 
 DELETION, COMPACTION = "deletion", "compaction"
-BYTES = "set retention.bytes, which does not depend on timestamps"
-TRIM = f"raise the log start offset to the next segment's base offset with kafka-delete-records.sh, or {BYTES}"
-# UnifiedLog.deleteLogStartOffsetBreachedSegments: only a segment that has a next one.
-TRIM_ACTIVE = (
-    "once the broker has rolled a new segment, raise the log start offset to that segment's base offset with "
-    f"kafka-delete-records.sh, or {BYTES}"
-)
-REFUSE = "; {config} makes the broker reject such timestamps"
-REPLACE = (
-    "run kdump verify for details. Stop the broker; if another one with an intact copy then leads, and this one is in "
-    "neither Isr nor Elr, move the directory away: after startup, the broker fetches the partition again"
-)
-RAISE = (
-    "raise max.decompressed.message.bytes above the size of this record, then restart the broker: it cleans the "
-    "partition again"
-)
 
 
 @dataclass
@@ -94,8 +80,7 @@ def find_blockers(case: RetentionCase) -> Iterator[RetentionBlocker]:
         yield from _damage(case, case.compaction)
         if not case.settings["log.cleaner.enable"]:
             kept = case.segments[:-1]
-            message = "log.cleaner.enable=false: nothing is compacted, and no segments of compacted topics are deleted"
-            yield _blocker(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
+            yield _blocker(case, answers.CLEANER, COMPACTION, kept)
 
 
 def _blocker(
@@ -103,12 +88,18 @@ def _blocker(
     kind: str,
     keeps: str,
     kept: list[ObservedSegment],
-    message: str,
+    values: Mapping[str, object] = NO_VALUES,
+    facts: Mapping[str, bool | None] = NO_FACTS,
+    title: str = "",
     *,
     at: ObservedSegment | None = None,
-    fix: str | None = None,
     is_against: bool = True,
 ) -> RetentionBlocker:
+    """Return a blocker. `values`, `facts`, and `title`, which is the case: of its Problem."""
+    own = {"TOPIC": case.topic, "PARTITION": case.partition, "DIR": case.path, "SEGMENT": case.path}
+    problem = Problem(
+        f"retention-{kind}", {**{key: own[key] for key in own if own[key] is not None}, **values}, facts, title
+    )
     return RetentionBlocker(
         source=case.source,
         topic=case.topic,
@@ -119,8 +110,9 @@ def _blocker(
         segments=len(kept),
         bytes=sum(segment.size for segment in kept),
         file=at.target.path if at is not None else case.path,
-        message=message,
-        fix=fix,
+        message=problem.title,
+        fix=". ".join(problem.actions) or None,
+        problem=problem,
     )
 
 
@@ -135,18 +127,21 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
         return
     first = next(n for n, found in enumerate(case.deletions) if found.blocked == "future")
     segment = case.segments[first]
-    message = "its timestamp is in the future, and retention.ms counts from it"
-    if segment.timestamp_from == FILE:
-        message = "no record has a timestamp, and the file's modification time, which counts instead, is in the future"
-    elif segment.timestamp_from == TIMES:
-        message = "its .timeindex ends with a timestamp in the future, which a broker uses after startup"
+    waiting = ""
     if len(kept) > 1:
-        waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
-        message += f"; {waiting} for it"
-    fix = (TRIM if first < len(case.segments) - 1 else TRIM_ACTIVE) + (
-        REFUSE.format(config=_limit_of_timestamps(case.release)) if segment.timestamp_from == BATCH else ""
+        others = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
+        waiting = f"; {others} for it"
+    is_of_batch = segment.timestamp_from == BATCH
+    made = _blocker(
+        case,
+        answers.FUTURE,
+        DELETION,
+        kept,
+        {"waiting": waiting, "limit": _limit_of_timestamps(case.release)},
+        {"lastSegment": first == len(case.segments) - 1, "ofRecords": is_of_batch},
+        {FILE: "file", TIMES: "timeIndex"}.get(segment.timestamp_from, ""),
+        at=segment,
     )
-    made = _blocker(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
     yield made._replace(
         position=segment.largest_at if segment.timestamp_from == BATCH else None,
@@ -164,29 +159,23 @@ def _watermark(case: RetentionCase) -> Iterator[RetentionBlocker]:
     mark, end = case.log.high_watermark, case.log.log_end
     kept = _blocked(case, "highWatermark")
     if kept:
-        message = (
-            f"the last checkpointed high watermark (written every 5 s) is {mark}, the log end offset is {end}: the "
-            "records in between were not on all in-sync replicas at that time"
-        )
-        yield _blocker(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
+        values = {"watermark": mark, "logEnd": end}
+        yield _blocker(case, answers.WATERMARK, DELETION, kept, values, at=kept[0])._replace(offset=mark)
 
 
 def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
     kept = _blocked(case, "tier")
     if kept:
-        message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
         lag = case.settings.copy_lag if COPY_LAG.applies(case.release) else ""
-        message += f", which they are only after {lag}" if lag else ""
-        message += (
-            f"; the broker's copies are limited by {case.throttle}" if case.throttle and not case.moves_to else ""
-        )
-        fix = "look for RemoteLogManager errors in the broker's log"
-        fix = f"wait for the lag, or lower it; if it is over, {fix}" if lag else fix
+        more = f", which they are only after {lag}" if lag else ""
+        more += f"; the broker's copies are limited by {case.throttle}" if case.throttle and not case.moves_to else ""
         stable = case.log.last_stable
-        if stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0):
-            message += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
-            fix = "end the open transaction at the last stable offset (kdump transactions --state open)"
-        yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
+        is_open = stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0)
+        if is_open:
+            more += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
+        values = {"remoteEnd": case.log.remote_end, "more": more}
+        facts = {"transactional": is_open, "copyLag": bool(lag)}
+        yield _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0])._replace(
             offset=case.log.remote_end
         )
 
@@ -197,14 +186,9 @@ def _move(case: RetentionCase) -> RetentionBlocker:
     kept = _blocked(case, MOVE)
     is_cleaned = case.compaction is not None and case.compaction.is_taken
     what = DELETION if kept or case.compaction is None else COMPACTION
-    message = (
-        f"it is moved to {case.moves_to}: until that is done, the broker neither deletes nor compacts its segments"
-    )
-    message += f"; the move is limited by {case.throttle}" if case.throttle else ""
-    fix = "let the move end (kafka-log-dirs.sh --describe shows how far it is), or cancel it: move it to this directory"
-    return _blocker(case, MOVE, what, kept, message, fix=fix, is_against=bool(kept) or is_cleaned)._replace(
-        file=case.moves_to
-    )
+    throttle = f"; the move is limited by {case.throttle}" if case.throttle else ""
+    values = {"target": case.moves_to, "throttle": throttle}
+    return _blocker(case, MOVE, what, kept, values, is_against=bool(kept) or is_cleaned)._replace(file=case.moves_to)
 
 
 def _offline(case: RetentionCase) -> RetentionBlocker:
@@ -213,12 +197,7 @@ def _offline(case: RetentionCase) -> RetentionBlocker:
     kept = _blocked(case, OFFLINE)
     is_cleaned = case.compaction is not None and case.compaction.is_taken
     what = DELETION if kept or case.compaction is None else COMPACTION
-    message = (
-        f"the broker runs without its log directory, {case.offline}: it took it offline after an I/O error, or was "
-        "not restarted since it got it; until its next startup, it neither deletes nor compacts anything here"
-    )
-    fix = "look for the first error about the directory in the broker's log, mend that, and restart the broker"
-    return _blocker(case, OFFLINE, what, kept, message, fix=fix, is_against=bool(kept) or is_cleaned)
+    return _blocker(case, OFFLINE, what, kept, {"directory": case.offline}, is_against=bool(kept) or is_cleaned)
 
 
 def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[RetentionBlocker]:
@@ -237,15 +216,8 @@ def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[Reten
     if newest == offset:
         return
     name = f"{case.topic_names.get(topic, topic)}-{partition}"
-    message = (
-        f"share group {group} has its only snapshot of {name} at offset {offset}: the coordinator keeps everything "
-        f"from there on, up to the newest snapshot, at {newest}"
-    )
-    fix = (
-        "let a consumer of the group acknowledge a record there, so that the coordinator writes a new snapshot, or "
-        "delete the offsets of a group that is not used (kafka-share-groups.sh --delete-offsets)"
-    )
-    made = _blocker(case, SHARE, DELETION, kept, message, fix=fix, is_against=bool(kept))
+    values = {"group": group, "name": name, "offset": offset, "newest": newest}
+    made = _blocker(case, SHARE, DELETION, kept, values, is_against=bool(kept))
     yield made._replace(offset=offset)
 
 
@@ -255,19 +227,19 @@ def _stable(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
     by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
     if by_watermark:
         mark = case.log.high_watermark
-        message = f"the cleaner stops at the high watermark, last checkpointed as {mark}"
-        yield _blocker(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
+        made = _blocker(case, answers.WATERMARK, COMPACTION, by_watermark, {"watermark": mark}, title="cleaner")
+        yield made._replace(offset=mark)
     kept = [segment for segment, each in pairs if STABLE in each.because]
     row = case.oldest
     if not kept or row is None:
         return
     is_hanging = row.state == HANGS
     is_old = (row.idle if row.idle is not None else row.age or 0) > case.timeout
-    message = f"the cleaner stops at the last stable offset {case.log.last_stable}, where this transaction starts"
-    if is_old and not is_hanging:
-        message += "; it has been open for longer than the transaction timeout allows"
+    old = "; it has been open for longer than the transaction timeout allows" if is_old and not is_hanging else ""
+    values = {"lastStable": case.log.last_stable, "old": old, "abort": row.abort}
     kind = answers.HANGING if is_hanging else answers.OPEN
-    made = _blocker(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
+    facts = {"abort": row.abort is not None}
+    made = _blocker(case, kind, COMPACTION, kept, values, facts, is_against=is_hanging or is_old)
     yield made._replace(
         file=row.file,
         position=row.position,
@@ -287,11 +259,9 @@ def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
     assert broken.damage is not None
     reached = [segment for segment, each in zip(case.segments, compaction.segments) if each.state in (CLEAN, DIRTY)]
     when = "when it cleans this log" + ("" if compaction.is_taken else ", which is not yet due")
-    message = (
-        f"the cleaner cannot read this ({broken.damage.reason}): {when}, it marks the partition uncleanable, and "
-        "neither compacts it nor deletes its segments until the broker restarts"
-    )
     is_against = compaction.is_taken and bool(case.settings["log.cleaner.enable"])
-    kind, fix = (answers.TOO_LARGE, RAISE) if broken.damage.is_too_large else (answers.DAMAGED, REPLACE)
-    made = _blocker(case, kind, COMPACTION, reached, message, at=broken, fix=fix, is_against=is_against)
+    kind = answers.TOO_LARGE if broken.damage.is_too_large else answers.DAMAGED
+    values = {"reason": broken.damage.reason, "when": when}
+    facts = {"metadataLog": False}
+    made = _blocker(case, kind, COMPACTION, reached, values, facts, at=broken, is_against=is_against)
     yield made._replace(position=broken.damage.position)

@@ -13,6 +13,7 @@ from kdump.format.streams_record import key_structure
 from kdump.io.directory_listing import length
 from kdump.io.run import ignore
 from kdump.log.internal_topics import CHANGELOG, state_in
+from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import (
     FREE,
@@ -38,7 +39,7 @@ NO_TIER = "the contents of remote storage are unknown: the partition of __remote
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
 UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
 NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
-IS_STRAY = "a startup found that the metadata does not assign it here; brokers never delete stray directories"
+IS_STRAY = Problem("retention-stray")
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
 
@@ -263,7 +264,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
         checkpointed=CheckpointedOffsets.of({}),
-        notes=(IS_STRAY if is_stray else IS_DELETED,),
+        notes=(IS_STRAY.title if is_stray else IS_DELETED,),
         unknown=[
             known.checkpoint_files.why(key, "", partition.state)
             for key in ("logStartOffset", "logEndOffset", *CHECKPOINT_OF, "lastStableOffset")
@@ -280,8 +281,8 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
             segments=len(files),
             bytes=size,
             file=partition.path,
-            message=IS_STRAY,
-            fix="kdump space says whether this may be the only copy: delete the directory only if it is not, or if no "
-            "one needs its records",
+            message=IS_STRAY.title,
+            fix=IS_STRAY.actions[0],
+            problem=IS_STRAY,
         )
     yield PartitionRetention(**none)
