@@ -96,7 +96,11 @@ def _mount(command: str, words: list[str]) -> None:
     if command == "bundle" or command not in COMMANDS:
         return
     if command not in TAKE_BUNDLES:
-        raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
+        from kdump.log.bundle_names import bundle_of
+
+        if any(map(bundle_of, words)):
+            raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
+        return
     from kdump.io.errors import SourceError
     from kdump.log.mounted_bundles import mount_bundles
     from kdump.questions.bundle.report import bundle_note
@@ -170,7 +174,7 @@ class Lazy(click.Group):
         from kdump.io import file_system
         from kdump.io.command_line_paths import note_existing_paths
         from kdump.io.unreadable_paths import begin
-        from kdump.log.bundle_names import bundle_of
+        from kdump.log.bundle_names import COMPRESSED, bundle_of
 
         if args[0] not in COMMANDS:
             args = [_command_for(args[0]), *args]
@@ -179,7 +183,7 @@ class Lazy(click.Group):
             _unmount()
         words = [word for arg in args[1:] for word in (arg, arg.partition("=")[2])]
         note_existing_paths(words)
-        if any(map(bundle_of, words)):
+        if any(bundle_of(word) or word.endswith(COMPRESSED) for word in words):
             _mount(args[0], words)
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)

@@ -25,7 +25,7 @@ class CheckSummary(NamedTuple):
     partitions: Annotated[int, Doc("partition directories")]
     files: Annotated[int, Doc("files read")]
     bytes: Annotated[int, Doc("size of these files", BYTES)]
-    batches: Annotated[int, Doc("batches, and messages of magic 0 and 1")]
+    batches: Annotated[int, Doc("batches of logs, and messages of magic 0 and 1; not those of metadata snapshots")]
     records: Annotated[int, Doc("records in valid batches")]
     damagedBatches: Annotated[
         int, Doc("batches that are not valid, or whose records do not decode: their records are not in records")

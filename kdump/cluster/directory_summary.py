@@ -21,6 +21,7 @@ from kdump.cluster.missing_partitions import (
 )
 from kdump.format.meta_properties import meta_properties
 from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.io.run import Limits
 from kdump.kafka.small_files import OffsetCheckpoints, properties
 from kdump.log import file_kinds
@@ -28,7 +29,7 @@ from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
+from kdump.state.partition_summary import PartitionSummary, partition_summary
 from kdump.state.unknown_offsets import NO_FILE
 
 if TYPE_CHECKING:  # most directories need no metadata
@@ -144,7 +145,7 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
         _absent(directory, disks, metadata),
-        sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
+        sum(length(path) or 0 for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
 

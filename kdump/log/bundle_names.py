@@ -8,6 +8,8 @@ import re
 MANIFEST = "kdump-bundle.json"
 CONTAINER = ".kdb"
 PACKED = ".tar"
+COMPRESSED = (f"{PACKED}.gz", ".tgz", f"{PACKED}.zst", PACKED)
+"""Ends of the names of files that may be compressed bundles."""
 MAX_NAME = 200
 """Maximum bytes of a container's name: file systems allow 255."""
 

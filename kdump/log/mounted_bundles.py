@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kdump.io import file_system
 from kdump.io.command_line_paths import without_slash
-from kdump.log.bundle_names import bundle_of
+from kdump.log.bundle_names import COMPRESSED, bundle_of
 
 if TYPE_CHECKING:  # slow to import
     from kdump.log.bundle_manifest import Manifest
@@ -23,8 +23,14 @@ def mount_bundles(paths: Iterable[str]) -> list[Bundle]:
     """Mount the bundles that these paths are, or are in, and return them. Raises SourceError for one that cannot be
     read."""
     bundles: list[Bundle] = []
-    for place in filter(None, map(bundle_of, paths)):
-        if file_system.tree_at(place) is None:
+    for path in paths:
+        place = bundle_of(path)
+        if place is None:
+            if path.endswith(COMPRESSED):
+                from kdump.log.packed_bundles import refuse_compressed
+
+                refuse_compressed(path)
+        elif file_system.tree_at(place) is None:
             from kdump.log.bundle_tree import open_bundle  # most runs read no bundle
 
             bundle = open_bundle(place, len(_mounted) + 1)

@@ -20,9 +20,9 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
-from kdump.log.bundle_names import MANIFEST, PACKED
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, candidate_in, near
+from kdump.log.packed_bundles import is_packed, not_mounted
 from kdump.log.region import (
     ATTRIBUTES_AT,
     JUNK,
@@ -94,10 +94,8 @@ def _recognized(window: Window, reading: Iterator[Region]) -> Iterator[Region]:
             return
     if window.source.error is None:
         problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        if bytes(window.peek(0, len(MANIFEST))) == MANIFEST.encode():
-            raise SourceError(
-                f"{window.source.name}: a packed bundle: give the path of a file whose name ends in {PACKED}"
-            )
+        if is_packed(window):
+            raise not_mounted(window.source)
         raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
 
 

@@ -6,7 +6,7 @@ Names and sizes come first, from the directory alone; headers are read on reques
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
@@ -62,7 +62,8 @@ class SegmentSummary:
 class PartitionSummary:
     """A partition directory. Sizes are lengths in bytes: `size` of the segments, `others_size` of their indexes and all
     other live files, `deleted` of .deleted files, `unfinished` of others that a startup deletes; `on_disk`: bytes that
-    all of them occupy, which differs for preallocated and sparse files. `swaps`: number of segments that are .swap
+    those with one name occupy, which differs for preallocated and sparse files, `linked` those with several, by device
+    and inode (`occupied`). `swaps`: number of segments that are .swap
     files. `checkpoints` has only offsets of a live directory
     that the checkpoints list."""
 
@@ -77,6 +78,7 @@ class PartitionSummary:
     unfinished: int = 0
     swaps: int = 0
     on_disk: int = 0
+    linked: dict[tuple[int, int], int] = field(default_factory=dict)
     checkpoints: Mapping[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
     checkpoint_files: CheckpointFiles = NO_FILES
@@ -96,6 +98,19 @@ class PartitionSummary:
     unread: list[str] = field(default_factory=list)
     """Why headers of segments could not be read."""
     _segments: list[SegmentSummary] | None = None
+
+    def add_file(self, path: str) -> int:
+        """Add the bytes that a file occupies, and return its length; 0 for a file that is gone."""
+        try:
+            status = file_system.stat(path)
+        except OSError:
+            return 0
+        allocated = getattr(status, "st_blocks", 0) * 512
+        if status.st_nlink == 1:
+            self.on_disk += allocated
+        else:
+            self.linked[status.st_dev, status.st_ino] = allocated
+        return status.st_size
 
     @property
     def segments(self) -> list[SegmentSummary]:
@@ -240,16 +255,14 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
     facts.first_offset = here.segments[0].offset if here.segments else None
     for segment in here.segments:
         assert segment.log is not None
-        length, occupied = sizes_of(segment.log.path)
-        facts.on_disk += occupied
+        length = facts.add_file(segment.log.path)
         facts.segment_sizes.append(length)
         facts.size += length
         facts.swaps += segment.log.path.endswith(".swap")
     indexes = (target for segment in here.segments for target in segment.indexes.values())
     left = {target.path for target in (*here.unfinished, *here.replaced)}
     for target in chain(indexes, here.beside()):
-        length, occupied = sizes_of(target.path)
-        facts.on_disk += occupied
+        length = facts.add_file(target.path)
         if target.path.endswith(".deleted"):
             facts.deleted += length
         elif target.path not in left:
@@ -274,13 +287,15 @@ def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     return found
 
 
-def sizes_of(path: str) -> tuple[int, int]:
-    """Return the file's length and the bytes that it occupies; 0 for a file that is gone."""
-    try:
-        status = file_system.stat(path)
-    except OSError:
-        return 0, 0
-    return status.st_size, getattr(status, "st_blocks", 0) * 512
+def occupied(partitions: Iterable[PartitionSummary], seen: set[tuple[int, int]] | None = None) -> int:
+    """Return the bytes that the files of partitions occupy: a file with several names (hard links) counts once, and not
+    if its device and inode are in `seen`, to which it is added."""
+    seen = set() if seen is None else seen
+    total = 0
+    for part in partitions:
+        total += part.on_disk + sum(size for file, size in part.linked.items() if file not in seen)
+        seen.update(part.linked)
+    return total
 
 
 def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:

@@ -160,23 +160,6 @@ def verified(shown: str, wanted: Callable[[Row], bool], value: Callable[[list[Ro
     return States("verify", shown, find)
 
 
-def of_all_logs(key: str) -> States:
-    """Return that `verify` states a fact about all partitions together."""
-
-    def find(everything: Everything) -> Iterator[Statement]:
-        found = everything["ls"]
-        of_kraft = any(row["topic"] == METADATA_TOPIC for row in found["partitionLog"])
-        if not of_kraft and all(row["metaPropertiesVersion"] == "0" for row in found["logDirectory"]):
-            yield from ((the_disk(row), row[key]) for row in everything["verify"]["summary"])
-
-    return States(
-        "verify",
-        f"summary.{key}",
-        find,
-        "with ZooKeeper: in KRaft, verify also counts the batches of metadata snapshots",
-    )
-
-
 # --- Subjects and conditions ------------------------------------------------------------------------------------------
 
 
@@ -524,10 +507,11 @@ FACTS: list[Fact] = [
           at("stats", "stats.batches", of="source", only_if=NAMED), at(REPORT, "stats.batches"))),
     Fact("batches of all partitions", "batches of all partitions, and messages of magic 0 and 1; damaged ones, too", "",
          "FileRecords.batches", "log.region_reader:regions",
-         (of_all_logs("batches"), at("stats", "stats.batches", of=the_disk, only_if=TOTAL))),
+         (at("verify", "summary.batches", of=the_disk), at("stats", "stats.batches", of=the_disk, only_if=TOTAL))),
     Fact("records of all partitions", "records in valid batches", "", "RecordBatch.countOrNull",
          "log.batch_validity:invalidity",
-         (decoded(of_all_logs("records")), at("stats", "stats.records", of=the_disk, only_if=TOTAL))),
+         (decoded(at("verify", "summary.records", of=the_disk)),
+          at("stats", "stats.records", of=the_disk, only_if=TOTAL))),
     Fact("valid batches", "batches of a segment that are valid", "", "FileRecords.batches",
          "log.batch_validity:invalidity",
          (undamaged(at("ls --segments", "logSegment.batches", of="file")),

@@ -47,7 +47,7 @@ def kraft_snapshot(
         return
     totals.count_file(window.source.size)
     part = SegmentContext(SegmentFiles("", 0, target), target, False, False, context.now, window.source.size)
-    batches = _Batches(part, window, totals)
+    batches = _Batches(part, window)
     try:
         yield from walk(partial(regions, window, limits=options.limits), [batches])
     except SourceError as error:
@@ -70,13 +70,13 @@ def kraft_snapshot(
 
 
 class _Batches(RegionObserver):
-    """Checks and counts the batches. `first` and `last`: types of the first and the last record, empty for data;
-    `position`: that of the last valid batch."""
+    """Checks the batches, which are not counted: they are no part of a log. `first` and `last`: types of the first and
+    the last record, empty for data; `position`: that of the last valid batch."""
 
     depth = Depth.BATCHES
 
-    def __init__(self, part: SegmentContext, window: Window, totals: CheckTotals) -> None:
-        self.part, self.window, self.totals = part, window, totals
+    def __init__(self, part: SegmentContext, window: Window) -> None:
+        self.part, self.window = part, window
         self.first: str | None = None
         self.last: str | None = None
         self.position = 0
@@ -88,14 +88,11 @@ class _Batches(RegionObserver):
             case = INCOMPLETE if region.kind == TORN else CORRUPT
             yield region_finding(self.part, region, self.window.source.size).in_case(case)
             return
-        self.totals.batches += 1
         if not is_valid(region):
             self.damaged = True
-            self.totals.add_damaged(region)
             yield from (finding.in_case(CORRUPT) for finding in batch_findings(self.part, region))
             return
         yield from count_findings(self.part.target, region)
-        self.totals.records += region.possible_records
         types = _control_types(region) if region.isControlBatch else ("",)
         if types:
             self.first = types[0] if self.first is None else self.first

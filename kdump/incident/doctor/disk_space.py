@@ -24,7 +24,7 @@ from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionQuery
 from kdump.questions.space.file_systems import file_system_of
 from kdump.questions.space.usage import root_usage
-from kdump.state.partition_summary import partition_summary
+from kdump.state.partition_summary import occupied, partition_summary
 
 TOPICS = 5
 """Number of topics that are named."""
@@ -68,6 +68,7 @@ class SpaceExamination:
         """Emit the largest topics; return the partitions with their sizes, the largest first."""
         by_topic: dict[tuple[str, str], Size] = {}
         sizes: list[tuple[int, PartitionDirectory]] = []
+        seen: set[tuple[int, int]] = set()
         try:
             for unit in self.disks.units:
                 place = unit.partition
@@ -75,7 +76,7 @@ class SpaceExamination:
                     continue
                 facts = partition_summary(place)
                 length = facts.size + facts.others_size + facts.deleted + facts.unfinished
-                size = Size(1, length, facts.on_disk)
+                size = Size(1, length, occupied([facts], seen))
                 key = (place.source, place.topic or place.name)
                 by_topic[key] = by_topic.get(key, Size()) + size
                 self.total += size

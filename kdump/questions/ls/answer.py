@@ -23,7 +23,7 @@ from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
 from kdump.format.codec_table import NAMES
 from kdump.log.header_totals import HeaderTotals
-from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
+from kdump.state.partition_summary import PartitionSummary, SegmentSummary, occupied, segment_damage
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 from kdump.text import path_text
 
@@ -56,7 +56,9 @@ class FileSizes(NamedTuple):
     unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
     swapSegments: Annotated[int, Doc(SWAPS)]
     onDisk: Annotated[
-        int, Doc("disk space of all files; less than their length if they are sparse", BYTES), Shown(only="size")
+        int,
+        Doc("disk space of all files, hard links counted once; less than their length if they are sparse", BYTES),
+        Shown(only="size"),
     ]
 
 
@@ -244,7 +246,7 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
         deletedSize=sum(partition.deleted for partition in every),
         unfinishedSize=sum(partition.unfinished for partition in every),
         swapSegments=sum(partition.swaps for partition in every),
-        onDisk=sum(partition.on_disk for partition in every),
+        onDisk=occupied(every),
     )
 
 

@@ -35,7 +35,7 @@ from kdump.questions.space.retained_topics import (
     room_for_cleanings,
 )
 from kdump.questions.space.steps import Given, steps
-from kdump.questions.space.usage import DirectoryUsage, read_usage
+from kdump.questions.space.usage import DirectoryUsage, SeenFiles, read_usage
 from kdump.state.metadata_image import MetadataImage
 
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceStep | SpaceKept | SpaceSummary
@@ -91,7 +91,8 @@ def space(
     now = round(time.time() * 1000) if now is None else now
     is_own_metadata = source in named
     state = state_of(broker)
-    usages = [read_usage(place, run) for place in broker.directories]
+    seen: SeenFiles = set()
+    usages = [read_usage(place, run, seen) for place in broker.directories]
     disks = disks_of(usages, state, need)
     is_running = state == RUNNING
     retained = retained_topics(broker, usages, metadata, given, now, is_selected, run, is_running=is_running)

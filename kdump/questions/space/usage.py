@@ -45,6 +45,8 @@ class Files(NamedTuple):
     linked: int = 0
 
 
+SeenFiles = set[tuple[int, int]]
+"""Device and inode of the files with several names (hard links) that have been counted."""
 NO_FILES = Files()
 NO_FACTS = LogFacts(0, 0, None, None, 0)
 
@@ -162,23 +164,26 @@ class DirectoryUsage:
         return [usage for usage in self.partitions if usage.place.state == state]
 
     def total(self) -> Files:
-        """Return the sums over everything in the log directory; a file with two names here counts twice as linked."""
+        """Return the sums over everything in the log directory; `linked` counts a file with several names once."""
         return total((self.root, *(part.all for part in self.partitions), *(other.files for other in self.others)))
 
 
-def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
-    """Return what occupies the log directory. Calls `run.begin` for each partition directory."""
-    usage = root_usage(directory, run)
+def read_usage(directory: LogDirectory, run: Run, seen: SeenFiles | None = None) -> DirectoryUsage:
+    """Return what occupies the log directory; nothing for a file in `seen`. Calls `run.begin` for each partition
+    directory."""
+    seen = set() if seen is None else seen
+    usage = root_usage(directory, run, seen)
     for place in directory.partitions:
-        usage.partitions.append(partition_usage(place, run))
+        usage.partitions.append(partition_usage(place, run, seen))
         run.begin(place)
     return usage
 
 
-def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
+def root_usage(directory: LogDirectory, run: Run, seen: SeenFiles | None = None) -> DirectoryUsage:
     """Return what occupies the log directory apart from its partitions."""
     usage = DirectoryUsage(directory)
-    for entry, files, _ in _entries(directory.path, run, without={place.path for place in directory.partitions}):
+    without = {place.path for place in directory.partitions}
+    for entry, files, _ in _entries(directory.path, run, set() if seen is None else seen, without):
         # The next write of a checkpoint replaces what is left of it.
         is_own = entry.name in directory.files or entry.name in OWN_NAMES
         if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
@@ -188,13 +193,13 @@ def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     return usage
 
 
-def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
+def partition_usage(place: PartitionDirectory, run: Run, seen: SeenFiles | None = None) -> PartitionUsage:
     """Return what occupies a partition directory."""
     usage = PartitionUsage(place)
     segments: dict[int, DiskSegment] = {}
     beside: list[tuple[int, bool, int]] = []
     parts = []
-    for entry, files, modified in _entries(place.path, run):
+    for entry, files, modified in _entries(place.path, run, set() if seen is None else seen):
         parts.append(files)
         suffix, live = os.path.splitext(entry.name)[1], is_live(entry.name)
         if not live and suffix in LEFT:
@@ -217,7 +222,7 @@ def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
 
 
 def _entries(
-    directory: str, run: Run, without: Collection[str] = ()
+    directory: str, run: Run, seen: SeenFiles, without: Collection[str] = ()
 ) -> Iterator[tuple[os.DirEntry[str], Files, int | None]]:
     """Yield what is in a directory, except for these paths, with the sums over the files at and below it, and the
     modification time of a file in epoch ms, None for a directory. What goes away meanwhile is left out; symbolic links
@@ -233,16 +238,16 @@ def _entries(
                     if not is_missing(error):
                         raise
                     continue
-                files = _of_status(status, is_directory=is_directory)
+                files = _of_status(status, seen, is_directory=is_directory)
                 if is_directory:
-                    files = total((files, *_below(entry.path, run)))
+                    files = total((files, *_below(entry.path, run, seen)))
                 yield entry, files, None if is_directory else status.st_mtime_ns // 1_000_000
     except OSError as error:
         if not is_missing(error):
             run.unreadable(SourceError(listing_error(error, directory)))
 
 
-def _below(directory: str, run: Run) -> Iterator[Files]:
+def _below(directory: str, run: Run, seen: SeenFiles) -> Iterator[Files]:
     for path, names, here in file_system.walk(
         directory, lambda error: run.unreadable(SourceError(listing_error(error, directory)))
     ):
@@ -254,11 +259,15 @@ def _below(directory: str, run: Run) -> Iterator[Files]:
                     run.unreadable(SourceError(listing_error(error, path)))
                     break
                 continue
-            yield _of_status(status, is_directory=name not in here)
+            yield _of_status(status, seen, is_directory=name not in here)
 
 
-def _of_status(status: os.stat_result, *, is_directory: bool) -> Files:
+def _of_status(status: os.stat_result, seen: SeenFiles, *, is_directory: bool) -> Files:
     blocks = getattr(status, "st_blocks", 0) * 512
     if is_directory:
         return Files(allocated=blocks)
+    if status.st_nlink != 1:  # 0 in a bundle
+        file = status.st_dev, status.st_ino
+        blocks = 0 if file in seen else blocks
+        seen.add(file)
     return Files(1, status.st_size, *((0, blocks) if status.st_nlink > 1 else (blocks, 0)))

@@ -239,8 +239,7 @@ class PartitionStatistics(NamedTuple):
     codecs: Annotated[
         list[CodecUse],
         Doc(
-            "batches by codec, each {…}; bytes of records without batch headers (messages of magic 0 and 1 with "
-            "theirs); for control batches only their number"
+            "batches by codec, each {…}; bytes of records without batch headers (messages of magic 0 and 1 with theirs)"
         ),
     ]
     ratio: Annotated[float | None, Doc("unpackedBytes / storedBytes of all compressed batches; null if none are")]

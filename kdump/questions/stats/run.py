@@ -270,7 +270,8 @@ class StatsReader(RegionObserver):
             self._header(place, base, last, count, attributes, header.producerId)
             stats.controlBatches += 1
             stats.controlRecords += count
-            self._codec(batch.compression, count, 0, 0)
+            payload = batch.size - batch.headerSize
+            self._codec(batch.compression, count, payload, payload if batch.compression == "none" else 0)
             return
         if (problem := undecoded_count_problem(batch)) is not None:
             batch.note(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import kdump
 from kdump.check.options import Options
 from kdump.io.run import PLAIN_RUN
 from kdump.log.bundle_names import MANIFEST
@@ -270,3 +272,18 @@ def test_a_bundle_with_another_name_is_recognized(tmp_path: Path) -> None:
     result = run("verify", path)
     assert result.exit_code == 2
     assert result.stderr == f"kdump: {path}: a packed bundle: give the path of a file whose name ends in .tar\n"
+
+
+@pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.tar"])
+def test_a_compressed_bundle_is_recognized(name: str, tmp_path: Path) -> None:
+    """By every command that takes bundles, and by the functions."""
+    streamed(tmp_path / "whole", CLEAN)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress((tmp_path / "whole").read_bytes()))
+    expected = "a compressed bundle: decompress it, then give the path of a file whose name ends in .tar"
+    for command in ("ls", "verify", "doctor", "restart-plan", "stats"):
+        result = run(command, path)
+        assert (result.exit_code, result.stdout) == (2, ""), command
+        assert f"{path}: {expected}" in result.stderr, command
+    with pytest.raises(kdump.SourceError, match="a compressed bundle"):
+        list(kdump.stats(str(path)))

@@ -501,6 +501,27 @@ def test_a_stray_directory_whose_fate_is_unknown_is_not_offered(
     assert [each["paths"] for each in steps_of(rows(root, status=1), "stray")] == [[str(stray)]]
 
 
+def test_a_file_with_several_names_occupies_its_space_once(tmp_path: Path) -> None:
+    """As du counts, in each command that states what a log directory occupies."""
+    disk = copy_disk(FIXTURES / "clean-2", tmp_path / "disk")
+    shutil.copytree(disk / "ledger-0", disk / "ledger-1", copy_function=os.link)
+    shutil.copytree(disk / "ledger-0", disk / "backup", copy_function=os.link)
+    files = [path.stat() for path in disk.rglob("*") if path.is_file()]
+    below = [path.stat() for path in disk.glob("*-*/*") if path.is_file()]
+
+    def occupied(found: list[os.stat_result]) -> int:
+        return sum({state.st_ino: state.st_blocks * 512 for state in found}.values())
+
+    (stated,) = [row for row in command.objects("space", disk) if row["type"] == "spaceDirectory"]
+    assert stated["allocated"] == occupied([*files, (disk / "backup").stat()])
+    assert stated["linkedBytes"] == occupied([state for state in files if state.st_nlink > 1]) > 0
+    (stated,) = [row for row in command.objects("ls", disk) if row["type"] == "logDirectory"]
+    assert stated["onDisk"] == occupied(below)
+    lines = command.run("doctor", disk, "--json").stdout.splitlines()
+    largest = [row for row in map(json.loads, lines) if row["type"] == "doctorLargest"]
+    assert sum(row["onDisk"] for row in largest) == stated["onDisk"]
+
+
 def test_a_bundle_answers_as_its_disk(tmp_path: Path) -> None:
     root = random_disk(tmp_path / "disk", seeded("bundle"))
     assert command.run("bundle", root, "--out", tmp_path / "b").exit_code == 0
