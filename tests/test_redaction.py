@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kdump.incident.report.html.names_on_disk import NamesInText
 from kdump.render.redaction import DIGITS
 from tests.command import objects, run
 from tests.conftest import FIXTURES
@@ -169,6 +170,28 @@ def test_no_name_leaves_the_report(tmp_path: Path) -> None:
         assert name not in shown
     assert "t-" in shown
     assert "txn-" in shown
+
+
+def test_a_name_that_is_nowhere_else_leaves_no_report(tmp_path: Path) -> None:
+    """That of a partition whose directory is missing is in the headline; a damaged line of a file in a message."""
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk"))
+    shutil.rmtree(disk / "payments-0")
+    for name, line in (("replication-offset-checkpoint", "acme-orders zero 7"), ("cleaner-offset-checkpoint", "acme")):
+        (disk / name).write_text((disk / name).read_text() + line + "\n")
+    (disk / "acme.d").mkdir()
+    done = run("report", disk, "--out", tmp_path / "plain.html")
+    assert "payments-0" in done.stdout
+    done = run("report", disk, "--out", tmp_path / "page.html", "--redact-names")
+    for text in (done.stdout, (tmp_path / "page.html").read_text()):
+        assert not {name for name in ("payments", "acme", "orders") if name in text}
+    assert "1 partition missing (t-" in done.stdout
+
+
+def test_names_in_texts() -> None:
+    replaced = NamesInText({"orders": "t-1", "my group": "g-2", "a.b-c": "t-3"}).replaced
+    assert replaced("orders-0: my group, a.b-c-12/x of orders. disorders, a.b") == (
+        "t-1-0: g-2, t-3-12/x of t-1. disorders, a.b"
+    )
 
 
 def test_times_in_a_zone(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import hmac
 import os
 import re
 from functools import lru_cache
 
+from kdump.format.meta_properties import DIRECTORY_ID
 from kdump.format.metadata_names import SECURITY_PROTOCOL
 from kdump.log.file_kinds import is_of_broker
 from kdump.log.internal_topics import INTERNAL_TOPICS, SCHEMAS_TOPIC
@@ -25,6 +27,25 @@ KEPT_NAMES = ("", ".", "..", "lost+found")
 SUFFIXES = (".deleted", ".swap", ".cleaned")
 """Suffixes that a broker appends to a file, and that say what becomes of it."""
 LISTENER_CONFIG = re.compile(r"(?<=^listener\.name\.)[^.]+")
+NUMBERS = frozenset(
+    [
+        "version",
+        "node.id",
+        "broker.id",
+        "data_version",
+        "leaderId",
+        "leaderEpoch",
+        "votedId",
+        "appliedOffset",
+        "brokerEpoch",
+    ]
+)
+IDS = frozenset(("directory.id", "topic_id", "votedDirectoryId"))
+CLUSTER_IDS = frozenset(("cluster.id", "clusterId"))
+VOTERS, VOTER_ID = "currentVoters", "voterId"
+PROPERTIES = NUMBERS | IDS | CLUSTER_IDS | {VOTERS, VOTER_ID}
+"""What Kafka's small files have, by the kinds of the values."""
+NUMBER = re.compile(r"-?[0-9]{1,19}")
 REASONS = frozenset(map(os.strerror, errno.errorcode))
 
 
@@ -87,6 +108,16 @@ class Pseudonyms:
         suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
         return self.of("name", name) + suffix
 
+    def property(self, name: str, value: str) -> tuple[str, str]:
+        """Return a property of a small file: what is neither Kafka's name nor of its kind of value is replaced."""
+        is_kept = (
+            (name in NUMBERS and NUMBER.fullmatch(value) is not None)
+            or (name in IDS and DIRECTORY_ID.fullmatch(value) is not None)
+            or (name in CLUSTER_IDS and is_random(value))
+        )
+        kept_name = name if name in PROPERTIES else self.of("name", name)
+        return kept_name, value if is_kept else self.of("cluster" if name in CLUSTER_IDS else "name", value)
+
     def path(self, path: str) -> str:
         """Return the replacement of a path, name by name."""
         return "/".join(map(self.file, path.split("/")))
@@ -95,3 +126,11 @@ class Pseudonyms:
         """Return the text of an error, without what may be a path."""
         reason = text.rpartition(": ")[2].partition(", because ")[0]
         return reason if reason in REASONS else "it could not be read; the reason is not in the bundle"
+
+
+def is_random(value: str) -> bool:
+    """Return True if an ID is a random Uuid (version 4), which is that of a cluster unless somebody has named it."""
+    if not DIRECTORY_ID.fullmatch(value):
+        return False
+    data = base64.urlsafe_b64decode(value[:22] + "==")
+    return data[6] >> 4 == 4 and data[8] >> 6 == 2

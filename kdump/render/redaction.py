@@ -33,6 +33,9 @@ class Redaction:
         """Return the path, its names replaced if names are."""
         return path_text(self.names.path(path) if self.names is not None else path)
 
+    def property(self, name: str, value: str) -> tuple[str, str]:
+        return self.names.property(name, value) if self.names is not None else (name, value)
+
     def topic(self, name: str) -> str:
         return self.names.topic(name) if self.names is not None else name
 

@@ -91,7 +91,12 @@ def _config_size(name: str, value: str) -> int:
 
 
 def quota(replay: ReplayState, values: dict[str, Any]) -> None:
-    entity: QuotaEntityKey = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
+    entity: QuotaEntityKey = tuple(
+        sorted(
+            ((part["entityType"], part["entityName"]) for part in values["entity"]),
+            key=lambda part: (part[0], part[1] or ""),  # None is the default of the type
+        )
+    )
     key, quotas = values["key"], replay.metadata.quotas
     if values["remove"]:
         if key in quotas.get(entity, ()):

@@ -181,6 +181,9 @@ TIMES = b"".join(number.to_bytes(8, "big") for number in (1, 3, 2))
 TOKEN = text("User:ann") + text("User:bob") + b"\x02" + text("User:eve") + TIMES + text("id-1") + b"\0"
 
 
+QUOTA = text("request_percentage") + struct.pack(">d", 1.0) + b"\0\0"
+
+
 def quota(name: str | None, value: float, remove: bool = False) -> bytes:
     entity = b"\x02" + text("user") + text(name) + b"\0"
     return framed(14, entity + text("request_percentage") + struct.pack(">d", value) + bytes([remove]) + b"\0")
@@ -205,6 +208,8 @@ def test_quotas(tmp_path: Path) -> None:
         (("user", None),): {"request_percentage": 20.0},
     }
     assert replayed(tmp_path, quota("ann", 50.0), quota("ann", 0.0, remove=True)).quotas == {}
+    twice = framed(14, b"\x03" + (text("user") + text("ann") + b"\0") + (text("user") + text(None) + b"\0") + QUOTA)
+    assert replayed(tmp_path, twice).quotas == {(("user", None), ("user", "ann")): {"request_percentage": 1.0}}
 
 
 def test_scram_credentials_keep_no_secret(tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def run(options: ReportOptions, output: Output) -> int:
         counts = facts.totals.findings
         severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
         word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
-        parts = [word + (f": {severities}" if severities else ""), *newer(facts.newer), *incomplete(facts.totals)]
+        details = map(made.labels.clean, (*newer(facts.newer), *incomplete(facts.totals)))
+        parts = [word + (f": {severities}" if severities else ""), *details]
         output.line("; ".join(parts))
         charts = ""
         if options.charts is not None:

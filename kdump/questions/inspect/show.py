@@ -72,6 +72,8 @@ class RedactedView(JsonView):
                 answer[name] = self.redaction.path(answer[name])
         if isinstance(answer.get("topic"), str):
             answer["topic"] = self.redaction.topic(answer["topic"])
+        if isinstance(answer.get("name"), str) and isinstance(answer.get("value"), str):
+            answer["name"], answer["value"] = self.redaction.property(answer["name"], answer["value"])
         super()._write(answer)
 
 

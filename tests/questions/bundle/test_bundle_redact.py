@@ -4,9 +4,11 @@ disk, but for the names."""
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
+import shutil
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -376,6 +378,39 @@ def test_no_name_of_a_file_or_in_one(depth: str, tmp_path: Path) -> None:
     manifest = json.loads((out / MANIFEST).read_text())
     assert manifest["redacted"] == names.fingerprint
     assert KEY not in contents(out)
+
+
+def fully_named_disk(root: Path) -> Path:
+    """Return the disk with a name in each file and directory, and in each text of each record of Kafka's own topics."""
+    disk = named_disk(root)
+    for topic in INTERNAL_TOPICS:
+        log = segment(disk, f"{topic}-0", as_batches(records_of(topic)))
+        if topic == "__cluster_metadata":
+            for name in (f"{5:020}-{1:010}.checkpoint", "../bootstrap.checkpoint"):
+                shutil.copy(log, log.parent / name)
+    return disk
+
+
+def test_no_name_is_in_a_report(tmp_path: Path) -> None:
+    """Nor in its charts, in what the command prints, or in the report of a single file or directory."""
+    disk = fully_named_disk(tmp_path)
+    key = write_file(tmp_path / "key", KEY)
+    names = ("--redact", "--redact-names", "--hash-key", key)
+    for number, path in enumerate((disk, disk / "t-0", disk / f"{NAME}-0" / f"{0:020}.log")):
+        page, charts = tmp_path / f"{number}.html", tmp_path / f"charts-{number}"
+        done = run("report", path, "--out", page, *names, "--charts", charts, "--chart-format", "svg")
+        texts = [done.stdout, page.read_text(), *(each.read_text() for each in charts.iterdir())]
+        assert CANARY not in "".join(map(html.unescape, texts)).lower()
+        assert number or Pseudonyms(KEY).topic(NAME) in texts[1]
+
+
+@pytest.mark.parametrize("records", [(), ("--records",)])
+def test_no_name_is_in_what_inspect_prints(records: tuple[str, ...], tmp_path: Path) -> None:
+    disk = fully_named_disk(tmp_path)
+    paths = sorted(path for path in disk.rglob("*") if path.is_file())
+    done = run("inspect", *paths, "--json", "--redact", "--redact-names", *records)
+    assert len(done.stdout.splitlines()) > 1000
+    assert CANARY not in done.stdout.lower()
 
 
 @pytest.mark.usefixtures("host")

@@ -10,6 +10,7 @@ from datetime import timedelta, timezone, tzinfo
 
 from kdump.format.iso_time import EPOCH
 from kdump.incident.report.facts import PartitionFacts, PostMortem
+from kdump.incident.report.html.names_on_disk import NamesInText, names_on_disk
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.questions.stats.answer import split_key
 from kdump.questions.stats.totals import Stats
@@ -36,7 +37,7 @@ class PageLabels:
 
     def __init__(self, made: PostMortem, redaction: Redaction | None = None, zone: tzinfo = timezone.utc) -> None:
         self.redaction, self.zone = redaction, zone
-        self._replaced = _replacements(made, redaction)
+        self._replaced, self._names = _replacements(made, redaction)
         self._pattern = _any_of(self._replaced)
         counts = Counter(_name(facts) for facts in made.partitions)
         self.names = {}
@@ -54,7 +55,7 @@ class PageLabels:
         """Escape text from the disk for the page, its names replaced."""
         if self._pattern is not None:
             text = self._pattern.sub(lambda match: self._replaced[match[0]], text)
-        return clean(text)
+        return clean(text if self._names is None else self._names.replaced(text))
 
     def file_name(self, path: str) -> str:
         """Return the last part of a path."""
@@ -111,29 +112,25 @@ def _name(facts: PartitionFacts) -> str:
     return f"{facts.topic}-{facts.partition} ({facts.state})" if is_named else facts.name
 
 
-def _replacements(made: PostMortem, redaction: Redaction | None) -> dict[str, str]:
-    """Return what is to be replaced in any text, with its replacement."""
+def _replacements(made: PostMortem, redaction: Redaction | None) -> tuple[dict[str, str], NamesInText | None]:
+    """Return the paths that are to be replaced in any text, with their replacements, and what replaces names."""
     names = redaction.names if redaction is not None else None
     if names is None:
-        return {}
-    replacements: dict[str, str] = {}
-    everything = [*made.partitions, *made.others]
-    for facts in everything:
+        return {}, None
+    found = names_on_disk(made.paths, names)
+    paths: dict[str, str] = {}
+    for facts in (*made.partitions, *made.others):
         if facts.topic is not None and facts.topic not in INTERNAL_TOPICS:
-            replacements[facts.topic] = names.topic(facts.topic)
+            found[facts.topic] = names.topic(facts.topic)
         for row in facts.transactions:
             if row.transactionalId:
-                replacements[row.transactionalId] = names.transactional_id(row.transactionalId)
-    for path in (
-        *made.paths,
-        *(identified.path for identified in made.directories),
-        *(facts.path for facts in everything),
-    ):
+                found[row.transactionalId] = names.transactional_id(row.transactionalId)
+    for path in (*made.paths, *(identified.path for identified in made.directories)):
         directory = os.path.dirname(path) if path != "-" else ""
-        for text in (path, directory, os.path.abspath(path)):
-            if text and text != "-":
-                replacements.setdefault(text, names.path(text))
-    return replacements
+        for text in (path, directory, os.path.abspath(path), os.path.dirname(os.path.abspath(path))):
+            if text and text not in ("-", "/"):
+                paths.setdefault(text, names.path(text))
+    return paths, NamesInText(found)
 
 
 def _any_of(texts: dict[str, str]) -> re.Pattern[str] | None:

@@ -80,10 +80,12 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
     return {
         "word": word,
         "tone": STYLES[style],
-        "details": "; ".join(filter(None, [", ".join(severities) + where, *newer(made.newer), *incomplete(totals)])),
+        "details": names.clean(
+            "; ".join(filter(None, [", ".join(severities) + where, *newer(made.newer), *incomplete(totals)]))
+        ),
         "first": [each for each in section.explained if each.finding.severity != INFO][:SHORT],
         "more": sum(each.finding.severity != INFO for each in section.explained[SHORT:]),
-        "incomplete": incomplete(totals),
+        "incomplete": [names.clean(text) for text in incomplete(totals)],
         "held": list(_held(made, names)),
         "tiles": list(_tiles(made, names)),
         "when": names.time(made.began),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timezone, tzinfo
 from importlib import import_module
 from typing import Any
@@ -39,6 +39,8 @@ class ReportFiles:
     size: int
     charts: list[str]
     facts: PostMortem
+    labels: PageLabels = field(repr=False)
+    """How the page names what is in `facts`."""
 
 
 @takes_bundles
@@ -99,7 +101,7 @@ def report(
         written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
     with page_file.writing() as file:
         file.write(html)
-    return ReportFiles(out, len(html), written, made)
+    return ReportFiles(out, len(html), written, made, names)
 
 
 def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:

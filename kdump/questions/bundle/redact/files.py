@@ -3,9 +3,7 @@ remains. Binary files are kept if they are what their names say."""
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -28,27 +26,10 @@ from kdump.log.file_kinds import (
     TIME_INDEX,
     FileKind,
 )
-from kdump.log.pseudonyms import Pseudonyms
+from kdump.log.pseudonyms import CLUSTER_IDS, IDS, NUMBER, NUMBERS, VOTER_ID, VOTERS, Pseudonyms, is_random
 
 LETTERS = 0x2020202020202020
 """The smallest INT64 that may be eight characters: times and IDs are below."""
-NUMBERS = frozenset(
-    [
-        "version",
-        "node.id",
-        "broker.id",
-        "data_version",
-        "leaderId",
-        "leaderEpoch",
-        "votedId",
-        "appliedOffset",
-        "brokerEpoch",
-    ]
-)
-IDS = frozenset(("directory.id", "topic_id", "votedDirectoryId"))
-CLUSTER_IDS = frozenset(("cluster.id", "clusterId"))
-VOTERS, VOTER_ID = "currentVoters", "voterId"
-NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class NotClear(Exception):
@@ -135,18 +116,10 @@ def _value(name: str, value: Any, names: Pseudonyms) -> Any:
             return value
     elif isinstance(value, str):
         if name in CLUSTER_IDS:
-            return value if not value or _is_random(value) else names.of("cluster", value)
+            return value if not value or is_random(value) else names.of("cluster", value)
         if DIRECTORY_ID.fullmatch(value):
             return value
     raise NotClear
-
-
-def _is_random(value: str) -> bool:
-    """Return True if an ID is a random Uuid (version 4), which is that of a cluster unless somebody has named it."""
-    if not DIRECTORY_ID.fullmatch(value):
-        return False
-    data = base64.urlsafe_b64decode(value[:22] + "==")
-    return data[6] >> 4 == 4 and data[8] >> 6 == 2
 
 
 def _index(kind: FileKind, data: bytes, segment_size: int) -> bytes:
