@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -244,7 +244,7 @@ def _difference(
         topic=topic,
         partition=partition,
         kind=kind,
-        severity=_severity(kind, is_truncated),
+        severity=_severity(kind, is_repaired=is_truncated and not lost),
         firstOffset=first,
         lastOffset=last,
         brokers=[each.broker for each in replicas],
@@ -257,13 +257,14 @@ def _difference(
     )
 
 
-def _severity(kind: str, is_truncated: bool) -> str:
-    """Return `error` for what no broker repairs: divergence within one leader epoch, where the records that consumers
-    read depend on which replica leads, and damage. `warning` for what a follower repairs by truncation, or what may be
-    legitimate: divergence after an unclean election, and missing offsets. `info` for compaction."""
+def _severity(kind: str, *, is_repaired: bool) -> str:
+    """Return `error` for records that are lost, by truncation or because a replica lacks them, and for what no broker
+    repairs: damage, and divergence within one leader epoch, where the records that consumers read depend on which
+    replica leads. `warning` for what a follower repairs without a loss (`is_repaired`), and for missing offsets, which
+    the log cleaner may have removed. `info` for compaction."""
     if kind == COMPACTED:
         return INFO
-    return WARNING if kind == MISSING or is_truncated else ERROR
+    return WARNING if kind == MISSING or is_repaired else ERROR
 
 
 def _explained(
@@ -310,11 +311,17 @@ KEPT = """
 
 
 def update_differences(
-    spark: SparkSession, store: Store, done: ScanResult, *, several: bool, one_task: bool = False
+    spark: SparkSession,
+    store: Store,
+    done: ScanResult,
+    judge: Callable[[Iterator[ReplicaDifference]], Iterator[ReplicaDifference]],
+    *,
+    several: bool,
+    one_task: bool = False,
 ) -> dict[str, Any]:
     """Write the table for a scan. Returns the fields of the summary that are about replicas: the worst differences, and
-    how many there are. `several`: whether there is more than one source; `one_task`: whether to read the table in one
-    task. Raises StoreError."""
+    how many there are. `judge` yields the differences as their records show them; `several`: whether there is more than
+    one source; `one_task`: whether to read the table in one task. Raises StoreError."""
     name, since = REPLICA_DIFFERENCES.name, None
     if done.before is not None and name in done.before.versions:
         since = done.before.run
@@ -322,7 +329,7 @@ def update_differences(
         spark.sql(CHANGED.format(since=since)).createOrReplaceTempView("changed")
     differences: Iterator[ReplicaDifference] = iter(())
     if several:
-        differences = replica_differences(spark, only_changed=since is not None, one_task=one_task)
+        differences = judge(replica_differences(spark, only_changed=since is not None, one_task=one_task))
     counts = Counter[bool]()
     worst: list[ReplicaDifference] = []
 

@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 
 from kdump.answer import Object, answer_keys, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
+from kdump.check.options import Options
 from kdump.check.rules.bytes import UNREADABLE_BYTES
+from kdump.io.fault_tolerant import careful_source
+from kdump.questions.diff.run import LITTLE
 from kdump.spark.cluster_metadata import CLUSTERS, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, coordinator_logs, divided, read_coordinators
 from kdump.spark.delta_tables import batches_of
@@ -25,7 +28,7 @@ from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, 
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
 from kdump.spark.result_views import kept_views, view_clusters, view_tables
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
-from kdump.spark.scan_answer import DiskCopy, FleetSummary, ScannedBroker, ScannedUnits
+from kdump.spark.scan_answer import DiskCopy, FleetSummary, ReplicaDifference, ScannedBroker, ScannedUnits
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import COUNTS, FINDINGS, RESULTS, SCANS, UNITS
@@ -82,7 +85,9 @@ def summarize(
         names |= {UNITS.name} | ({"records"} if options.records else set())
         view_tables(spark, store, done.versions, names, one_task=small)
         view_clusters(spark, store, one_task=small)
-        differences = update_differences(spark, store, done, several=several, one_task=small)
+        differences = update_differences(
+            spark, store, done, partial(_with_lost_records, tasks, options, done), several=several, one_task=small
+        )
         left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
         derive_partitions(spark, store, done, one_task=small)
         with kept_views(spark, VIEWS, keep=small):
@@ -112,6 +117,15 @@ def summarize(
             "seconds": round(time.monotonic() - began, 3),
         }
     return answer_object(FleetSummary(**values))
+
+
+def _with_lost_records(
+    tasks: TaskRunner, options: ScanOptions, done: ScanResult, differences: Iterator[ReplicaDifference]
+) -> Iterator[ReplicaDifference]:
+    from kdump.spark.missing_records import with_lost_records  # few scans find any
+
+    check = Options(limits=options.limits, now=int(time.time() * 1000), only=LITTLE, open_source=careful_source)
+    return with_lost_records(differences, {source.path: source for source in done.sources.sources}, tasks, check)
 
 
 def _is_small(done: ScanResult, sums: UnitSums) -> bool:

@@ -365,9 +365,10 @@ REPLICA_DIFFERENCES = _table(
         SparkColumn(
             "severity",
             STRING,
-            "error: valid batches of one leader epoch differ, or a batch is damaged; no follower repairs this."
-            " warning: a follower that starts truncates its data of the earlier epoch, or a replica lacks offsets."
-            " info: compacted",
+            "error: records are lost, because a follower that starts truncates those of the earlier epoch, or because"
+            " a replica lacks them and the log cleaner did not remove them; valid batches of one leader epoch differ,"
+            " or a batch is damaged, which no follower repairs. warning: a follower truncates nothing that has"
+            " records, or a replica lacks offsets and the keys are not in its bundle. info: compacted",
         ),
         SparkColumn("firstOffset", BIGINT, "base offset of the first batch that not all replicas have", "offset"),
         SparkColumn("lastOffset", BIGINT, "last offset of the last such batch in a row", "offset"),

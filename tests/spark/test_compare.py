@@ -170,7 +170,7 @@ def test_large_tables_are_compared_in_one_query(
 
 def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) -> None:
     (difference,) = found["after an unclean election"]
-    assert (difference.severity, difference.leaderEpochs, difference.lastOffsets) == ("warning", [0, 2], [49, 49])
+    assert (difference.severity, difference.leaderEpochs, difference.lastOffsets) == ("error", [0, 2], [49, 49])
     assert (difference.records, difference.lost) == ([20, 20], 20)
     assert "leader epoch 2 in broker b, 0 in broker a" in difference.explanation
     assert "from offset 30 on, broker a has data" in difference.explanation

@@ -41,10 +41,10 @@ def test_its_python_runs(spark: Any, tmp_path: Path, capsys: Any) -> None:
     assert "baseOffset" in capsys.readouterr().out
 
 
-def kdump(*arguments: str) -> str:
+def kdump(*arguments: str, status: int = 0) -> str:
     result = CliRunner().invoke(cli, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == status, result.output
     return result.output
 
 
@@ -55,7 +55,7 @@ def test_its_scan_and_its_sql(spark: Any, tmp_path: Path) -> None:
     assert match is not None
     out = str(tmp_path / "fleet")
     here = re.sub(r"(^| )(clean|diverged)-", rf"\1{FIXTURES}/\2-", match[1])
-    said = kdump("scan", *here.replace("--out fleet", f"--out {out}").split())
+    said = kdump("scan", *here.replace("--out fleet", f"--out {out}").split(), status=1)
     said = CHANGED.sub("last changed 2026-11-21T08:00:12Z", said)
     said = said.replace(f"{FIXTURES}/", "").replace(out, "fleet")
     made = SHOWN.sub(lambda shown: f"{shown[1]}\n```text\n{said}```\n\n{shown[2]}", text)

@@ -32,6 +32,7 @@ from kdump.spark.summary import SMALL_ROWS
 from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.units import WRITTEN
+from tests.cleaner_model import Log, Stored, StoredBatch
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same
@@ -87,14 +88,14 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert not result.stderr, result.stderr
     said = json.loads(result.stdout)
     verified = same.cli_objects("verify", "--json", *map(str, paths))[-1]
-    assert result.exit_code == 0
+    assert result.exit_code == 1  # of the ledger, a follower will truncate 20 records
     assert json.loads((tmp_path / "fleet" / "summary.json").read_text()) == said
     for name in ("partitions", "batches", "records", "damagedBatches", "damagedRecords", "findings"):
         assert said[name] == verified[name], name
     (ledger,) = said["replicas"]
     assert (ledger["topic"], ledger["partition"], ledger["kind"]) == ("ledger", 0, "diverged")
     assert (ledger["firstOffset"], ledger["brokers"], ledger["leaderEpochs"]) == (50, ["1", "2"], [0, 2])
-    assert ledger["severity"] == "warning"
+    assert ledger["severity"] == "error"
     (left,) = said["openTransactions"]
     assert (left["topic"], left["firstOffset"], left["transactionalId"], left["state"]) == (
         "payments",
@@ -236,7 +237,7 @@ def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> 
     paths = [FIXTURES / "diverged-1", FIXTURES / "diverged-2"]
     there = f"file://{tmp_path}/out"  # Spark can read from there
     result = kdump("scan", *paths, "--out", there, "--broker", f"{paths[0]}=7")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     rows = kdump("query", there, "select count(*) as n from batches", "--json").stdout
     assert json.loads(rows) == {"n": len(same.cli_batches(*paths))}
     text = result.stdout
@@ -549,3 +550,22 @@ def test_without_java_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.
         assert "Java 17" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("lost", [(), (2,)])
+def test_records_that_a_cleaned_replica_lost(lost: tuple[int, ...], spark: Any, tmp_path: Path) -> None:
+    """Only their keys show that the log cleaner did not remove them."""
+    records = [Stored(0, b"k", b"1"), Stored(1, b"l", b"1"), Stored(2, b"m", b"1"), Stored(3, b"k", b"2")]
+    for node, removed in ((1, {0, *lost}), (2, set[int]())):
+        disk = tmp_path / str(node)
+        kept = [StoredBatch(each.offset, each.offset, () if each.offset in removed else (each,)) for each in records]
+        Log([(0, kept)]).write(disk / "c-0")
+        (disk / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node}\n")
+    result = kdump("scan", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "fleet", "--json")
+    summary = json.loads(result.stdout)
+    assert summary["compactedReplicas"] == 1
+    assert result.exit_code == bool(lost), result.stderr
+    found = [(row["kind"], row["severity"], row["firstOffset"], row["lastOffset"]) for row in summary["replicas"]]
+    assert found == [("missing", "error", offset, offset) for offset in lost]
+    for row in summary["replicas"]:
+        assert (row["brokers"], row["leaderEpochs"], row["records"], row["lost"]) == (["1", "2"], [None, 0], [0, 1], 1)
