@@ -31,7 +31,7 @@ CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 @dataclass(frozen=True)
 class Problem:
-    """A defect in a region; `code` is its kind (check.catalogue).
+    """A defect in a region; `code` is its kind (problems.catalogue).
 
     `position` is a byte of the file or, if `space` names a codec, of the batch's decompressed payload.
     """
@@ -83,7 +83,7 @@ class Region:
 
     torn: an incomplete batch at the end, with its header, if that is complete, in `claimed`. junk: bytes that belong to
     no batch, up to the next valid batch or the end; `claimed` is the header that they begin with, if any. padding:
-    zeros, as from preallocation or a crash. `code`: the finding code (check.catalogue) for the region.
+    zeros, as from preallocation or a crash. `code`: the finding code (problems.catalogue) for the region.
     """
 
     kind: str

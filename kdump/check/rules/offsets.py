@@ -11,6 +11,7 @@ from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, within
+from kdump.log.region import DefaultRecordBatch, Region
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 
 OFFSET_NOT_MONOTONIC = Code("offset-not-monotonic")
@@ -21,6 +22,8 @@ SEGMENT_OVERLAP = Code("segment-overlap")
 
 MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
+TWICE, ONLY_GAP = 1, 2
+"""How one flipped bit in the base offset of the last batch shows: other batches have its offsets; or it makes a gap."""
 
 
 def missing_text(last: int, base: int) -> str:
@@ -31,9 +34,22 @@ def missing_text(last: int, base: int) -> str:
 
 class OffsetRule(Observer):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
-    them."""
+    them.
 
-    saved_fields = {"last": NUMBER, "gaps": FINDINGS}
+    No checksum covers a base offset. A batch that is out of place is held until the next one decides: if that continues
+    where the held one would end in its place, nothing is missing, and the base offset is damaged. Of the last batch of
+    the log, one flipped bit has to explain offsets that other batches have, or the only gap, as in salvage.
+    """
+
+    saved_fields = {
+        "last": NUMBER,
+        "gaps": FINDINGS,
+        "held": FINDINGS,
+        "damaged": FINDINGS,
+        "follows": NUMBER,
+        "if_last": NUMBER,
+        "lowest": NUMBER,
+    }
 
     def __init__(self, compaction: CompactionWatcher, *, separate: bool = False) -> None:
         self.compaction = compaction
@@ -43,32 +59,88 @@ class OffsetRule(Observer):
         self.first_of_part = True
         self.named_wrong = False
         self.gaps: list[Finding] = []
+        self.held: list[Finding] = []
+        """The findings about a batch that is out of place, as its base offset is."""
+        self.damaged: list[Finding] = []
+        """The finding about it if its base offset is damaged; empty if no batch is held."""
+        self.follows: int | None = None
+        """The base offset of the next batch in that case."""
+        self.if_last: int | None = None
+        """TWICE if the base offset is damaged if no batch follows; ONLY_GAP if there must not be a gap, either."""
+        self.lowest: int | None = None
+        """The base offset of the first batch."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         if self.separate:
-            self.last = None
+            self.last = self.if_last = self.follows = None
         self.first_of_part = True
         self.named_wrong = False
         return NONE
 
     def unread(self) -> None:
-        self.last = None
+        self.last = self.if_last = self.follows = None
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        self.if_last = None
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         if not seen.is_valid and not batch.crcValid:  # with the checksum, only its length or magic is wrong
+            self.if_last = None
             return NONE
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if batch.lastOffset < base or base < 0:
             return NONE
-        last, self.last = self.last, batch.lastOffset
+        return list(self._next(seen, base))
+
+    def _next(self, seen: BatchContext, base: int) -> Iterator[Finding]:
+        batch, name = seen.batch, seen.part.target.name_offset
         first, self.first_of_part = self.first_of_part, False
-        if last is None or base == last + 1:
-            return self._compare_name(seen, base) if seen.part.target.name_offset is not None else NONE
-        return list(self._compare(seen, base, last, first))
+        if self.damaged:
+            is_damaged = base == self.follows
+            yield from self._resolve(is_damaged=is_damaged)
+            self.last = base - 1 if is_damaged else self.last
+        last, self.last = self.last, batch.lastOffset
+        self.lowest = base if self.lowest is None else self.lowest
+        expected = name if last is None and first else None if last is None else last + 1
+        if expected is None or base == expected:
+            yield from self._compare_name(seen, base) if name is not None else NONE
+            return
+        found = list(self._compare(seen, base, last, first) if last is not None else self._compare_name(seen, base))
+        overlaps = any(finding.code == SEGMENT_OVERLAP.code for finding in found)
+        if overlaps or seen.damage is not None or not isinstance(batch, DefaultRecordBatch):
+            yield from self._report(found)
+            return
+        span = batch.lastOffset - base + 1
+        self.held, self.follows = found, expected + span
+        self.damaged = [_damaged_offset(seen, base, expected)]
+        is_bit = last is not None and seen.part.last and (base ^ expected).bit_count() == 1
+        is_doubled = is_bit and self.lowest is not None and self.lowest <= base < expected
+        is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
+        self.if_last = TWICE if is_doubled else ONLY_GAP if is_alone else None
+
+    def _resolve(self, *, is_damaged: bool) -> Iterator[Finding]:
+        """Report the held batch."""
+        held, self.held = self.held, []
+        damaged, self.damaged = self.damaged, []
+        self.follows = self.if_last = None
+        if is_damaged:
+            self.named_wrong = False
+            yield from damaged
+        else:
+            yield from self._report(held)
+
+    def _report(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in found:
+            if finding.code == OFFSET_GAP.code:
+                self.gaps.append(finding)
+            else:
+                yield finding
+        if len(self.gaps) >= MAX_GAPS:
+            yield from self._report_gaps()
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        if self.last is None or self.first_of_part:
+        if self.last is None or self.first_of_part or self.damaged:
             return first
         name = part.target.name_offset
         if name is not None and not self.named_wrong:
@@ -100,7 +172,7 @@ class OffsetRule(Observer):
             if seen.damage is not None:
                 message += f": there is damage at byte {seen.damage}"
                 severity, case = INFO, "damage"
-            gap = OFFSET_GAP.finding(
+            yield OFFSET_GAP.finding(
                 target,
                 message=message,
                 position=batch.position,
@@ -110,9 +182,6 @@ class OffsetRule(Observer):
                 severity=severity,
                 case=case,
             )
-            self.gaps.append(gap)
-            if len(self.gaps) >= MAX_GAPS:
-                yield from self._report_gaps()
 
     def _compare_name(self, seen: BatchContext, base: int) -> Iterable[Finding]:
         name = seen.part.target.name_offset
@@ -145,4 +214,20 @@ class OffsetRule(Observer):
         self.gaps.clear()
 
     def end(self) -> Iterable[Finding]:
-        return self._report_gaps()
+        has_gaps = bool(self.gaps) or bool(self.compaction.compacted)
+        yield from self._resolve(is_damaged=self.if_last == TWICE or (self.if_last == ONLY_GAP and not has_gaps))
+        yield from self._report_gaps()
+
+
+def _damaged_offset(seen: BatchContext, base: int, expected: int) -> Finding:
+    batch = seen.batch
+    return OFFSET_NOT_MONOTONIC.finding(
+        seen.part.target,
+        message=f"base offset {base}, but the batches around it show {expected}: no offset is missing",
+        position=batch.position,
+        size=batch.size,
+        offset=base,
+        expected=expected,
+        actual=base,
+        case="baseOffsetDamaged",
+    )

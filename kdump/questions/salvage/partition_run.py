@@ -350,10 +350,11 @@ class PartitionRun:
 
     def _correct_last(self, head: SalvageCandidate) -> None:
         """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
-        other offsets are missing; if some are, nothing decides, and the gap counts as a loss."""
+        other offsets are missing; if some are, or if the gap may be that of a transaction marker, nothing decides, and
+        the gap counts as a loss."""
         expected, reader = self.next, head.reader
         is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
-        if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
+        if expected is None or not is_last or head.base <= expected + 1 or not is_one_bit(head.base ^ expected):
             return
         if expected < (reader.place.name or 0) or self._is_lost(expected, head.base - 1):
             return  # not an offset of this segment; or something else had the missing offsets
