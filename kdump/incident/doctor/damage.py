@@ -19,6 +19,7 @@ from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.intact_copies import IntactCopies
 from kdump.io.directory_listing import length
 from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
@@ -57,6 +58,7 @@ class DamageExamination:
         self.disks = disks
         self.on = on
         self.totals = CheckTotals()
+        self._intact = IntactCopies(disks, disks.options)
         self.found: Counter[str] = Counter()
         self._remote_logs: dict[int, RemoteLog] = {}
         """By node."""
@@ -182,6 +184,11 @@ class DamageExamination:
         if code.family in ("bytes", "records") and first.size and first.file.endswith(".log"):
             commands.insert(0, command("inspect", first.file, "--hex", "--position", str(first.position)))
         more: dict[str, Any] = {}
+        if code.family in ("bytes", "records") and first.severity == ERROR:
+            is_elsewhere, paths = self._intact.of(first, unit)
+            evidence += [f"{path} has these offsets intact" for path in paths[:SHOWN]]
+            if is_elsewhere is not None:
+                first = first._replace(facts={**first.facts, "intactElsewhere": is_elsewhere})
         if first.code == STRAY and unit.partition is not None and unit.partition.state == "stray":
             more = self._stray(unit.partition)
         self.on.report(

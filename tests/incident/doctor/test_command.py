@@ -827,3 +827,22 @@ def test_the_clusters_are_told_apart(disk: Path, tmp_path: Path) -> None:
     _, _, lag = question_in(one, "groups")["answer"].partition("; ")
     assert question_in(both, "groups")["answer"].count(lag) == 2
     assert question_in(both, "replicas")["answer"].endswith(question_in(one, "replicas")["answer"])
+
+
+def test_whether_another_broker_has_what_is_damaged_decides(tmp_path: Path) -> None:
+    """The copy of the other broker is read there: intact, it is fetched; damaged, too, what is here is saved."""
+    roots = [shutil.copytree(FIXTURES / name, tmp_path / name) for name in ("diverged-1", "diverged-2")]
+    logs = [root / "ledger-0" / f"{0:020}.log" for root in roots]
+    logs[1].write_bytes(_damaged(logs[1]))
+    (found,) = (each for each in items_in(answers(*roots, *NOW)) if each["code"] == "crc-mismatch")
+    assert [action.split(".")[0] for action in found["actions"]] == ["Stop the broker"]
+    assert f"{roots[0] / 'ledger-0'} has these offsets intact" in found["evidence"]
+    logs[0].write_bytes(_damaged(logs[0]))
+    both = [each for each in items_in(answers(*roots, *NOW)) if each["code"] == "crc-mismatch"]
+    assert [each["actions"][0].startswith("If another replica") for each in both] == [True, True]
+
+
+def _damaged(path: Path) -> bytes:
+    data = bytearray(path.read_bytes())
+    data[300:304] = b"\xff\x00\xff\x00"
+    return bytes(data)
