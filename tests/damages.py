@@ -828,9 +828,7 @@ for topic, name, what, change in (
     ("lz4", "snapshot-cut", "the last 20 bytes are gone", cut(20)),
     ("zstd", "snapshot-empty", "an empty file", lambda _: b""),
 ):
-    code = "newer-release" if name.endswith("version") else "snapshot-invalid"
-    severity = "warning" if name.endswith("version") else "error"
-    edited(name, code, "clean-1", f"orders-{topic}-0/{300:020}.snapshot", what, change, severity=severity)
+    edited(name, "snapshot-invalid", "clean-1", f"orders-{topic}-0/{300:020}.snapshot", what, change)
 edited("snapshot-bit-recovery", "snapshot-invalid", "crash-1", f"orders-gzip-0/{300:020}.snapshot",
        "a bit flips, after an unclean shutdown", lambda data: flip(data, 8 * 30))
 edited("snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
@@ -841,8 +839,7 @@ edited("snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:0
 RECOVERY, REPLICATION = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
 START, CLEANER = "log-start-offset-checkpoint", "cleaner-offset-checkpoint"
 for file, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START, "start"), (CLEANER, "cleaner")):
-    edited(f"{name}-version", "newer-release", "clean-1", file, "version 7", lambda data: b"7" + data[1:],
-           severity="warning")
+    edited(f"{name}-version", "checkpoint-invalid", "clean-1", file, "version 7", lambda data: b"7" + data[1:])
     edited(f"{name}-count", "checkpoint-invalid", "clean-1", file, "the count is one more than the entries",
            lambda data: b"0\n%d\n" % (int(data.split()[1]) + 1) + data.split(b"\n", 2)[2], position=2)
 for file, name, old, new in (
@@ -856,8 +853,7 @@ for file, name, old, new in (
 edited("recovery-not-utf-8", "checkpoint-invalid", "clean-1", RECOVERY, "a topic's name that is not UTF-8",
        line(b"trimmed 0 50\n", b"trimm\xe9d 0 50\n"), position=find(b"trimmed 0 50\n"))
 EPOCH_FILE = "orders-none-0/leader-epoch-checkpoint"
-edited("epoch-version", "newer-release", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n",
-       severity="warning")
+edited("epoch-version", "checkpoint-invalid", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n")
 edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "the count is 2, with 1 entry",
        lambda _: b"0\n2\n0 0\n", position=2)
 edited("epoch-negative", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a negative start offset",
@@ -906,9 +902,7 @@ for name, what, change in (
         line(b"LwBeI2NwS1e94oOXZaaFig", b"AwBeI2NwS1e94oOXZaaFig"),
     ),
 ):
-    severity = "warning" if name.endswith("version") else "error"
-    code = "newer-release" if name.endswith("version") else "partition-metadata-invalid"
-    edited(name, code, "clean-1", PARTITION, what, change, severity=severity)
+    edited(name, "partition-metadata-invalid", "clean-1", PARTITION, what, change)
 META = "meta.properties"
 for name, what, change in (
     ("meta-version", "version 9", line(b"version=1", b"version=9")),
@@ -919,14 +913,12 @@ for name, what, change in (
         line(b"NC0LDPpABlNgsHloSKd7mg", b"AC0LDPpABlNgsHloSKd7mg"),
     ),
 ):
-    severity = "warning" if name.endswith("version") else "error"
-    code = "newer-release" if name.endswith("version") else "meta-properties-invalid"
-    edited(name, code, "clean-1", META, what, change, severity=severity)
+    edited(name, "meta-properties-invalid", "clean-1", META, what, change)
 QUORUM = f"{METADATA}/quorum-state"
 for disk in ("clean-0", "clean-1"):
     edited(f"quorum-garbage-{disk}", "quorum-state-invalid", disk, QUORUM, "not JSON", lambda _: b"garbage")
-edited("quorum-version", "newer-release", "clean-0", QUORUM, "data_version 9",
-       line(b'"data_version":0', b'"data_version":9'), severity="warning")
+edited("quorum-version", "quorum-state-invalid", "clean-0", QUORUM, "data_version 9",
+       line(b'"data_version":0', b'"data_version":9'))
 edited("quorum-empty", "quorum-state-invalid", "clean-0", QUORUM, "an empty file", lambda _: b"")
 
 SNAPSHOT = f"{METADATA}/{327:020}-0000000001.checkpoint"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
@@ -21,14 +20,12 @@ from kdump.format.kafka_release import KRAFT, LINES, NEWEST, ZOOKEEPER, AppliedR
 from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
 from kdump.io import file_system
-from kdump.io.errors import SourceError
+from kdump.kafka.file_versions import VersionEvidence, file_version
 from kdump.kafka.small_files import READERS, newer_version, properties
-from kdump.log.file_kinds import OFFSET_CHECKPOINT
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
-from kdump.log.paths import Target, target
+from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
-from kdump.state.partition_summary import open_window
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"
@@ -37,8 +34,6 @@ START_CHECKPOINT, BEFORE_START_CHECKPOINT = "log-start-offset-checkpoint", "0.10
 """A checkpoint that every broker writes since 0.11 (KIP-107), and the release before."""
 MAX_NAMED = 3
 """Maximum number of reasons that are named."""
-LONGEST_NUMBER = 16
-"""Bytes of a checkpoint in which its version is looked for."""
 MAX_LOOKED_AT = 100
 """Maximum number of partition directories in which partition.metadata is looked for."""
 
@@ -99,6 +94,8 @@ class DiskRelease(NamedTuple):
     newer: tuple[str, ...] = ()
     """What only a release after the newest known one writes; empty if nothing is. `release` is then the newest known
     one, and `since` and `until` are NEWER."""
+    is_registered: bool = False
+    """Whether the node registered with a release that is known."""
     oldest: str = ""
     """The newest release that may have run, if it may have been older than those that are known: 2.8, or 0.10."""
 
@@ -159,14 +156,17 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     if mode == ZOOKEEPER:
         text = "meta.properties is that of a broker with ZooKeeper"
         facts.append(ReleaseFact(text, None, LAST_WITH_ZOOKEEPER))
+    is_registered = False
     if metadata is not None:
         nodes = {parse_int(meta.get("node.id") or meta.get("broker.id")) for meta in metas}
         facts += _metadata_facts(metadata, nodes)
-    facts += _versions(places)
+        is_registered = any(fact.since == fact.until <= LAST for fact in _registrations(metadata, nodes) if fact.until)
+    facts += _versions(places, agrees=any(map(_is_newer, facts)), is_registered=is_registered)
     facts += _small_files(places, metas, mode)
-    newer = tuple(dict.fromkeys(fact.text for fact in facts if fact.since is not None and fact.since > LAST))
+    newer = tuple(dict.fromkeys(fact.text for fact in facts if _is_newer(fact)))
     if newer:
-        return DiskRelease(NEWEST._replace(mode=mode), NEWER, NEWER, ", ".join(newer[:MAX_NAMED]), "", True, newer)
+        reason = ", ".join(newer[:MAX_NAMED])
+        return DiskRelease(NEWEST._replace(mode=mode), NEWER, NEWER, reason, "", True, newer, is_registered)
     since, until, used, refuted = FIRST, LAST, [], []
     for fact in facts:
         low, high = max(since, fact.since or FIRST), min(until, fact.until or LAST)
@@ -182,7 +182,11 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     if refuted:
         doubt += ("; " if doubt else "") + f"but {', and '.join(refuted)}"
     reason = ", ".join(fact.text for fact in used)
-    return DiskRelease(release, since, until, reason, doubt, bool(used), oldest=oldest)
+    return DiskRelease(release, since, until, reason, doubt, bool(used), (), is_registered, oldest)
+
+
+def _is_newer(fact: ReleaseFact) -> bool:
+    return fact.since is not None and fact.since > LAST
 
 
 def _metadata_facts(metadata: MetadataImage, nodes: set[int | None]) -> list[ReleaseFact]:
@@ -212,12 +216,12 @@ def applied_release(
     disk = disk_release(paths, metadata)
     if requested is not None:
         release = completed(requested, disk)
-        return AppliedRelease(release, release, release, newer=disk.newer)
+        return AppliedRelease(release, release, release, "", disk.newer, disk.is_registered)
     if not disk.is_stated:
         return AppliedRelease()
     mode = disk.release.mode
     since, until = (KafkaRelease(*line, None, mode) for line in (disk.since, disk.until))
-    return AppliedRelease(disk.release, since, until, disk.doubt, disk.newer)
+    return AppliedRelease(disk.release, since, until, disk.doubt, disk.newer, disk.is_registered)
 
 
 def _mode(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], metadata: MetadataImage | None) -> str:
@@ -279,8 +283,10 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
         yield ReleaseFact(formatted_level_text(name, level), since, None)
 
 
-def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
-    """Yield the versions of files at the root of log directories, and of quorum-state, that no known release writes."""
+def _versions(places: Sequence[LogDirectory], *, agrees: bool, is_registered: bool) -> Iterator[ReleaseFact]:
+    """Yield the versions of files at the root of log directories, and of quorum-state, that no known release writes,
+    and that are not damage (see VersionEvidence)."""
+    stated = []
     for place in places:
         quorum = os.path.join(place.path, METADATA_LOG, "quorum-state")
         files = dict(place.files)
@@ -289,23 +295,12 @@ def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
         for name, file in files.items():
             if file.kind is None or file.kind not in READERS:
                 continue
-            if reason := newer_version(file.kind, _version(file), f"{name} version"):
-                yield ReleaseFact(reason, NEWER, None)
-
-
-def _version(file: Target) -> int | None:
-    """Return the version that a small file states; None if it cannot be read."""
-    if file.kind is not OFFSET_CHECKPOINT:
-        values = properties(file)
-        return parse_int(values.get("version", values.get("data_version")))
-    try:
-        window = open_window(file)
-    except SourceError:
-        return None
-    with closing(window.source), suppress(SourceError):
-        lines = bytes(window.view(0, LONGEST_NUMBER)).decode("ascii", "replace").splitlines()
-        return parse_int(lines[0]) if lines else None
-    return None
+            if reason := newer_version(file.kind, file_version(file), f"{name} version"):
+                stated.append((file.path, reason))
+    evidence = VersionEvidence(agrees or len(stated) > 1, is_registered)
+    for path, reason in stated:
+        if evidence.is_newer(path):
+            yield ReleaseFact(reason, NEWER, None)
 
 
 def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], mode: str) -> list[ReleaseFact]:

@@ -109,13 +109,15 @@ def newer_release_text(release: KafkaRelease) -> str:
 class AppliedRelease(NamedTuple):
     """The release whose rules are applied to a disk: one between `since` and `until` (inclusive) may be the true one.
     `doubt` says so in words; empty if nothing states a release, or exactly one. `newer` is what only a newer release
-    than the newest known one writes; empty if nothing on the disk is."""
+    than the newest known one writes; empty if nothing on the disk is. `is_registered`: the node registered with a
+    release that is known."""
 
     release: KafkaRelease = NEWEST
     since: KafkaRelease = KafkaRelease(2, 8)
     until: KafkaRelease = NEWEST
     doubt: str = ""
     newer: tuple[str, ...] = ()
+    is_registered: bool = False
 
 
 NEWEST_APPLIES = AppliedRelease()

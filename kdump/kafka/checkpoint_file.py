@@ -211,9 +211,15 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
     return None if accepted.lines is None else [EpochEntry(**entry.values) for entry in accepted.entries]
 
 
-def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = NEWEST) -> str | None:
+def topic_id(
+    path: str,
+    newer: list[str] | None = None,
+    release: KafkaRelease = NEWEST,
+    is_newer: Callable[[str], bool] = lambda path: True,
+) -> str | None:
     """Read the topic ID in partition.metadata; None if the file does not exist. A version that only a release newer
-    than the newest known one writes is added to `newer`: the known ones read on. Raises BadLine, SourceError."""
+    than the newest known one writes is added to `newer`, if the file `is_newer`: the known ones read on. Raises
+    BadLine, SourceError."""
     file, plus = os.path.abspath(path), "+ " if (3, 7) <= release.line < (4, 2) else ""
     with named(path):
         data = _data(path)
@@ -237,7 +243,8 @@ def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = 
                 exception = f"Unrecognized version of partition metadata file {plus}({file}): {value}"
                 raise BadLine(line.position, _short(text), f"IOException: {exception}")
             if line is lines[0] and newer is not None:
-                newer += filter(None, [newer_version("PartitionMetadataFile", value, "partition.metadata version")])
+                text = newer_version("PartitionMetadataFile", value, "partition.metadata version")
+                newer += [text] if text and is_newer(path) else []
         if len(lines) < 2:
             raise BadLine(None, "it ends after its version", "NullPointerException", is_number=True)
         stated: str = lines[1].values["value"]

@@ -99,10 +99,15 @@ class SnapshotFiles:
             window.source.close()
         return dict(sorted(found.items(), key=itemgetter(1)))
 
+    @property
+    def newest(self) -> Target | None:
+        """The newest snapshot."""
+        return self.files[max(self.files)] if self.files else None
+
     def newer(self) -> str:
         """Return that the newest snapshot has a version that only a release newer than the newest known one writes;
         empty if it has another one. The release that ran last has written it. Raises SourceError."""
-        target = self.files[max(self.files)] if self.files else None
+        target = self.newest
         if target is None:
             return ""
         window = self.open(target)

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from kdump.check.finding import Finding, codes_in
 from kdump.check.options import Options
 from kdump.check.rules import checkpoints, identity_files, newer_release, producer_snapshots
-from kdump.check.rules.identity_files import content
+from kdump.check.rules.identity_files import content, version_evidence
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
 from kdump.log.entries import NEWER, Entry, Item, entries
+from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
 
@@ -26,6 +28,13 @@ CODES = {
     **codes_in(vars(producer_snapshots)),
 }
 """The codes that reading such a file may note by name (log/entries.py)."""
+NOTHING_NEWER = "nothing else on the disk is of a newer one"
+CODE_OF_DAMAGE: dict[FileKind | None, str] = {
+    file_kinds.OFFSET_CHECKPOINT: checkpoints.CHECKPOINT_INVALID.code,
+    file_kinds.EPOCH_CHECKPOINT: checkpoints.CHECKPOINT_INVALID.code,
+    file_kinds.PRODUCER_SNAPSHOT: producer_snapshots.SNAPSHOT_INVALID.code,
+}
+"""The code for a version of a file that no release writes, where reading notes that of a newer release."""
 
 
 def items(target: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
@@ -47,15 +56,18 @@ def read(target: Target, options: Options, totals: CheckTotals, *, count: bool =
 
 
 def file_findings(
-    target: Target, options: Options, totals: CheckTotals, release: KafkaRelease = NEWEST
+    target: Target, options: Options, totals: CheckTotals, applied: AppliedRelease = NEWEST_APPLIES
 ) -> Iterator[Finding]:
-    """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as `release` reads it."""
+    """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as a release reads it."""
     properties: dict[str, str] = {}
     is_valid, is_newer = True, False
     try:
         for item in read(target, options, totals):
             if isinstance(item, Problem):
                 is_valid = False
+                if item.code == NEWER and not version_evidence(applied).is_newer(target.path):
+                    reason = f"{item.reason.partition(',')[0]}, which no known release writes; {NOTHING_NEWER}"
+                    item = replace(item, code=CODE_OF_DAMAGE.get(target.kind, item.code), reason=reason)
                 is_newer |= item.code == NEWER
                 yield file_finding(target, item)
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
@@ -66,7 +78,7 @@ def file_findings(
         totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
     if is_valid:
-        yield from content(target, properties, release)
+        yield from content(target, properties, applied)
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:

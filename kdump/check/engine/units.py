@@ -176,7 +176,7 @@ class CheckUnit:
             if file.kind is file_kinds.KRAFT_SNAPSHOT:
                 yield from kraft_snapshot(file, self.known, options, totals)
             elif "checkpoints" in options.chosen:
-                yield from file_findings(file, options, totals, self.known.release.release)
+                yield from file_findings(file, options, totals, self.known.release)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
@@ -221,7 +221,7 @@ class CheckUnit:
         elif kind is file_kinds.TXN_INDEX:
             yield from invalid_entries(target, items(target, options, totals))
         else:
-            yield from file_findings(target, options, totals, self.known.release.release)
+            yield from file_findings(target, options, totals, self.known.release)
 
     def _index(self, index: Target, totals: CheckTotals) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
@@ -360,10 +360,10 @@ class PartitionDirectoryCheck:
                 if target.path in valid:
                     self.totals.count_file(valid[target.path])
                 else:
-                    yield from file_findings(target, self.options, self.totals, self.known.release.release)
+                    yield from file_findings(target, self.options, self.totals, self.known.release)
         if "checkpoints" in chosen:
             for target in partition.texts:
-                yield from file_findings(target, self.options, self.totals, self.known.release.release)
+                yield from file_findings(target, self.options, self.totals, self.known.release)
             yield from self._topic_id(log)
             yield from self._checkpoints(log)
         for target in partition.kraft_snapshots:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rules.newer_release import newer_release
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease, KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import at_most, newest
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
+from kdump.kafka.file_versions import VersionEvidence
 from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
@@ -39,27 +40,40 @@ QUORUM_STATE_INVALID = Code("quorum-state-invalid")
 UUID = re.compile(r"[\w-]{22}$")
 
 
-def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWEST) -> Iterator[Finding]:
-    """Yield findings for contents of a file, given as names and values, that are invalid for `release`."""
+def version_evidence(applied: AppliedRelease) -> VersionEvidence:
+    """Return what speaks for or against a version that no known release writes in a small file."""
+    return VersionEvidence(bool(applied.newer), applied.is_registered)
+
+
+def _newer(target: Target, version: int | None, applied: AppliedRelease) -> str:
+    """Return that a newer release wrote the file, by its version; empty if it did not."""
+    newer = newer_version(target.kind, version) if target.kind is not None else ""
+    return newer if newer and version_evidence(applied).is_newer(target.path) else ""
+
+
+def content(target: Target, values: dict[str, str], applied: AppliedRelease = NEWEST_APPLIES) -> Iterator[Finding]:
+    """Yield findings for contents of a file, given as names and values, that are invalid for a release."""
+    release = applied.release
     if target.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         number = parse_int(version)
-        if newer := newer_version(target.kind, number):
+        if newer := _newer(target, number, applied):
             yield newer_release(target, newer)
         elif version != "0":
-            severity = None if number is None else WARNING
-            yield _found(PARTITION_METADATA_INVALID, target, "version", version, "0", severity=severity)
+            severity = WARNING if number == 0 else None
+            case = "readAs0" if number is not None and number >= 0 else ""
+            yield _found(PARTITION_METADATA_INVALID, target, "version", version, "0", severity=severity, case=case)
         if topic_id is None or topic_id == ZERO_UUID or not UUID.match(topic_id):
             yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID other than zero")
     elif target.kind is file_kinds.META_PROPERTIES:
-        yield from _meta_properties(target, values, release)
-    elif target.kind is file_kinds.CLEAN_SHUTDOWN:
-        if newer := newer_version(target.kind, parse_int(values.get("version"))):
+        yield from _meta_properties(target, values, applied)
+    elif target.kind is file_kinds.CLEAN_SHUTDOWN:  # no broker looks at its version
+        if newer := _newer(target, parse_int(values.get("version")), applied):
             yield newer_release(target, newer)
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         versions = [str(each) for each in at_most(release.line).files["FileQuorumStateStore"].each]
-        if newer := newer_version(target.kind, parse_int(version)):
+        if newer := _newer(target, parse_int(version), applied):
             yield newer_release(target, newer)
         elif version not in versions:
             yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(versions))
@@ -67,10 +81,10 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
             yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
 
-def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelease) -> Iterator[Finding]:
-    text = values.get("version")
+def _meta_properties(target: Target, values: dict[str, str], applied: AppliedRelease) -> Iterator[Finding]:
+    text, release = values.get("version"), applied.release
     version = parse_int("0" if text is None else text.strip(TRIMMED))
-    if newer := newer_version(file_kinds.META_PROPERTIES, version):
+    if newer := _newer(target, version, applied):
         yield newer_release(target, newer)
         return
     versions = newest().files["MetaProperties"].each

@@ -29,6 +29,7 @@ from kdump.io import file_system
 from kdump.io.directory_listing import real_path
 from kdump.io.errors import Unread
 from kdump.io.run import Limits, Run, ignore
+from kdump.kafka.file_versions import VersionEvidence
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
@@ -135,7 +136,10 @@ def predict_startup(
     is_broker = may_be_broker(places, nodes, metadata, disks.server, has_failed=has_failed)
     is_broker = is_broker or release.mode == ZOOKEEPER
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
-    manager = LogManager(plan.directories, options, strays, metadata, is_selected, rights, release, on_seen=on_seen)
+    evidence = VersionEvidence(bool(disk.newer), disk.is_registered)
+    manager = LogManager(
+        plan.directories, options, strays, metadata, is_selected, rights, release, evidence, on_seen=on_seen
+    )
 
     def add(log: PartitionPlan) -> None:
         plan.partitions.append(log)

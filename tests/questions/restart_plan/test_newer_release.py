@@ -3,8 +3,11 @@ older release is chosen because of it. Disks are made here."""
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,9 @@ from kdump.format.known_releases import features, newest
 from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.questions.restart_plan.run import USE_NEWER
 from tests import command
+from tests.conftest import FIXTURES, few
 from tests.craft import batch, record, write_file
+from tests.damages import copy_disk
 from tests.state.test_cluster import feature
 from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
 
@@ -277,6 +282,9 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
         (disk / "a-0" / f"{0:020}.{index}").touch()
     (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
     path = write_file(disk / name, content if isinstance(content, bytes) else content.encode())
+    other = disk / "__cluster_metadata-0" / path.name
+    if path.suffix in ("", ".metadata") and other.exists() and other != path:  # the newer release wrote both
+        other.write_bytes(other.read_bytes().replace(b"0", b"1", 1))
     findings = [each for each in command.objects("verify", disk) if each.get("file") == str(path)]
     assert [(each["code"], each["severity"]) for each in findings] == [("newer-release", "warning")]
     assert said in findings[0]["message"]
@@ -301,6 +309,70 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     if "partition.metadata" in name or name.endswith(".snapshot"):
         # A broker of a known release starts with both: it does not look at the one, and deletes the other.
         assert plan(disk, NEWEST.number).verdict == "clean"
+
+
+def flipped_versions() -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield files, their content up to the version, and what one flipped bit makes of a version of a release."""
+    texts = {
+        "__cluster_metadata-0/quorum-state": b'"data_version":',
+        "meta.properties": b"version=",
+        "replication-offset-checkpoint": b"",
+        "recovery-point-offset-checkpoint": b"",
+        "log-start-offset-checkpoint": b"",
+        "cleaner-offset-checkpoint": b"",
+        "orders-none-0/leader-epoch-checkpoint": b"",
+        "orders-none-0/partition.metadata": b"version: ",
+        "__cluster_metadata-0/leader-epoch-checkpoint": b"",
+    }
+    for name, before in texts.items():
+        known = b"01" if "meta." in name or "quorum" in name else b"0"
+        for version in {number ^ 1 << bit for number in known for bit in range(4)}.difference(known):
+            if chr(version).isdigit():
+                yield name, before, bytes([version])
+    for version in (1 << bit for bit in range(1, 16)):
+        yield "SNAPSHOT", b"", (version ^ 1).to_bytes(2, "big")
+
+
+STARTS = ("partition.metadata", "SNAPSHOT")
+"""Files whose version stops no broker: it reads the one, and replaces the other."""
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "version"),
+    few(flipped_versions(), 12),
+    ids=str,
+)
+def test_a_flipped_bit_of_a_version_is_damage(tmp_path: Path, name: str, before: bytes, version: bytes) -> None:
+    """The other files of its kind have known versions, and the broker registered with a release that is known."""
+    disk = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")
+    path = max((disk / "payments-0").glob("*.snapshot")) if name == "SNAPSHOT" else disk / name
+    data = path.read_bytes()
+    start = data.index(before) + len(before)
+    path.write_bytes(data[:start] + version + data[start + len(version) :])
+    findings = command.objects("verify", disk, status=1)
+    assert [each["severity"] for each in findings if each.get("file") == str(path)] == ["error"]
+    for question in ("verify", "restart-plan", "doctor"):
+        assert "that kdump knows" not in command.run(question, disk).stdout, question
+    assert (plan(disk).verdict == "clean") is name.endswith(STARTS)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("1", "newer-release"), ("2", "checkpoint-invalid"), ("8", "checkpoint-invalid")]
+)
+def test_a_version_that_follows_the_known_ones(tmp_path: Path, version: str, code: str) -> None:
+    """Of a file alone, nothing else shows the release; but releases number versions one by one."""
+    path = write_file(tmp_path / "a-0" / "leader-epoch-checkpoint", f"{version}\n1\n0 0\n".encode())
+    assert [each["code"] for each in objects_of(path)] == [code]
+    write_file(tmp_path / "b-0" / "leader-epoch-checkpoint", b"0\n1\n0 0\n")
+    assert [each["code"] for each in objects_of(path)] == ["checkpoint-invalid"]
+    write_file(tmp_path / "c-0" / "leader-epoch-checkpoint", f"{version}\n1\n0 0\n".encode())
+    assert [each["code"] for each in objects_of(path)] == ["newer-release"]
+
+
+def objects_of(path: Path) -> list[dict[str, Any]]:
+    result = command.run("verify", path, "--json")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    return [row for row in rows if row["type"] == "finding"]
 
 
 def test_a_transaction_index_of_a_newer_version(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from kdump.kafka import checkpoint_file
 from kdump.kafka.errors import InvalidOffset, Overflow
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.file_records import base_offset
+from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogEnd, LogSegment, Recovered, first_unflushed, recover, segment_at
@@ -172,6 +173,7 @@ class LoadParameters:
     remote: bool = False
     expires: bool = True
     release: KafkaRelease = NEWEST
+    evidence: VersionEvidence = NO_EVIDENCE
     run: Run = PLAIN_RUN
 
 
@@ -232,7 +234,9 @@ class _LogLoader:
         for offset, snapshot in list(self.snapshots.files.items()):
             if snapshot is not None and snapshot.path not in left:
                 del self.snapshots.files[offset]
-        plan.newer += filter(None, [self.snapshots.newer()])
+        newest, newer = self.snapshots.newest, self.snapshots.newer()
+        if newest is not None and newer and how.evidence.is_newer(newest.path):
+            plan.newer.append(newer)
         before = {offset: target for offset, target in self.snapshots.files.items() if target is not None}
         self._open_segments()
         for name in swaps:

@@ -33,6 +33,7 @@ from kdump.io.work_progress import WorkProgress
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
+from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
@@ -157,6 +158,7 @@ class LogManager:
     is_selected: Callable[[str], bool]
     rights: Rights
     release: KafkaRelease = NEWEST
+    evidence: VersionEvidence = NO_EVIDENCE
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
@@ -295,7 +297,9 @@ class LogManager:
 
     def _parameters(self, work: WorkProgress, *, clean: bool) -> LoadParameters:
         run = Run(self.options.limits, more=work.more)
-        return LoadParameters(self.options.open, self.rights, clean, release=self.release, run=run)
+        return LoadParameters(
+            self.options.open, self.rights, clean, release=self.release, evidence=self.evidence, run=run
+        )
 
     def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
@@ -347,6 +351,8 @@ class LogManager:
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
         except KafkaError as error:
+            if isinstance(error, BadLine) and error.newer and not self.evidence.is_newer(error.file):
+                error.newer = ""
             plan.stops.append(startup_failure(error, self.release))
         except SourceError as error:
             plan.unread.append(str(error))
@@ -371,7 +377,7 @@ class LogManager:
         denial = self.rights.java_error(topic_id_at)
         if denial is not None and not file_system.isdir(topic_id_at):
             raise StartupFailed(storage_stop(denied(topic_id_at, "read", denial, self.rights), self.release))
-        topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release)
+        topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release, self.evidence.is_newer)
         if plan.state == "delete":
             plan.steps.append(
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")

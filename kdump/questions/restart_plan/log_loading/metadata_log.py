@@ -51,7 +51,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     SourceError, OSError."""
     segments = load(plan, how, seen)
     plan.lastEpoch = plan.epochsAfter[-1].epoch if plan.epochsAfter else 0
-    topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer, how.release)
+    topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer, how.release, how.evidence.is_newer)
     newest = _snapshots(plan, seen, how.release)
     if newest is not None:
         _truncate_to_snapshot(plan, newest, segments)
