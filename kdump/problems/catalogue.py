@@ -148,7 +148,7 @@ def declaration(code: str) -> Declaration:
     """Return the declaration of a problem. Raises KeyError for an unknown code."""
     file = _files()[code]
     fields = _parsed(file, code)[code]
-    actions = tuple(map(_action, _filled_list(fields.get("actions", ()))))
+    actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
     covers = tuple(fields.get("covers", ()))
     never = tuple(_filled_list(fields.get("never") or _parsed(file, "").get("never", ())))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
@@ -192,13 +192,17 @@ def _parsed(file: str, name: str) -> dict[str, Any]:
     return parsed
 
 
-def _action(text: str) -> Action:
+def action(text: str) -> Action:
+    """Return an action of a file, which begins with its condition, if it has one."""
     condition = _CONDITION.match(text)
-    if condition is None:
-        return Action(text)
-    facts = (each.removeprefix("not ") for each in condition[1].split(" and "))
-    wanted = (not each.startswith("not ") for each in condition[1].split(" and "))
-    return Action(text[condition.end() :], tuple(zip(facts, wanted)))
+    return Action(text) if condition is None else Action(text[condition.end() :], conditions(condition[1]))
+
+
+@cache
+def conditions(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the facts of a condition, each with the value that it must have."""
+    facts = text.split(" and ") if text else []
+    return tuple((fact.removeprefix("not "), not fact.startswith("not ")) for fact in facts)
 
 
 def _phrase(name: str) -> str:

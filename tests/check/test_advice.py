@@ -24,10 +24,11 @@ from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
+from kdump.incident.explain.catalogue import messages
 from kdump.log.paths import Target
 from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER
-from kdump.problems.catalogue import Action, fact_clauses
+from kdump.problems.catalogue import Action, conditions, fact_clauses
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, ROOT, sample
@@ -178,7 +179,10 @@ def test_a_condition_is_a_fact_or_a_case_of_the_problem(code: str, action: Actio
 
 def test_every_fact_decides_an_action() -> None:
     declared = tomllib.loads((ROOT / "kdump" / "problems" / "facts.toml").read_text())
-    assert {fact for _, action in ACTIONS for fact, _ in action.when} == set(declared)
+    of_findings = {fact for _, action in ACTIONS for fact, _ in action.when}
+    of_messages = {fact for message in messages() for action in message.actions for fact, _ in action.when}
+    choosing = {fact for message in messages() for fact, _ in conditions(message.when)}
+    assert of_findings | of_messages | choosing == set(declared)
 
 
 def test_every_phrase_is_used() -> None:

@@ -17,8 +17,8 @@ from kdump.incident.doctor.answer import STARTUP, Item, Priority, Question
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, TimeLimit, command
 from kdump.incident.explain.answer import Evidence, Explanation
+from kdump.incident.explain.broker_paths import partition_of
 from kdump.incident.explain.catalogue import by_name, family_of
-from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.grouping import read_entry

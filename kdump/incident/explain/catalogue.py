@@ -10,8 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from kdump.incident.explain.broker_paths import normalized
+from kdump.incident.explain.facts import holds, of_message
+from kdump.incident.explain.io_errors import io_error, key_of
 from kdump.incident.explain.message import CAUSE, LAST, Message, Pattern
-from kdump.problems.catalogue import filled
+from kdump.problems.catalogue import action, filled
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,17 +78,22 @@ def by_family() -> dict[str, tuple[Message, ...]]:
     directory = resources.files(__package__) / "messages"
     return {
         family: tuple(
-            Message(name=name, **{field: _value(value) for field, value in fields.items()})
+            _message(name, {field: _value(value) for field, value in fields.items()})
             for name, fields in tomllib.loads((directory / f"{family}.toml").read_text("utf-8")).items()
         )
         for family in FAMILIES
     }
 
 
+def _message(name: str, fields: dict[str, Any]) -> Message:
+    actions = tuple(map(action, fields.pop("actions", ()) or (fields.pop("action"),)))
+    return Message(name=name, actions=actions, action=". ".join(one.conditional for one in actions), **fields)
+
+
 def _value(value: Any) -> Any:
     """Return a field of a message: prose is wrapped in the file."""
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(map(_value, value))
     if not isinstance(value, str):
         return value
     return filled(value).replace("{newest}", LAST)
@@ -105,6 +113,29 @@ def family_of(message: Message) -> str:
 def by_name() -> dict[str, Message]:
     """Return the messages by name."""
     return {message.name: message for message in messages()}
+
+
+@cache
+def by_error() -> dict[str, list[Message]]:
+    """Return the messages that explain a reason of the operating system: those with a condition first."""
+    by_reason: dict[str, list[Message]] = {}
+    for message in sorted(messages(), key=lambda message: not message.when):
+        for reason in message.errors:
+            by_reason.setdefault(key_of(reason), []).append(message)
+    return by_reason
+
+
+def error_match(text: str, outer: str = "", parts: dict[str, str] | None = None) -> Match | None:
+    """Return the message that explains the error of the operating system in a line, by its reason, its files and
+    operation; None if it has none that is known. `outer`: the line around it, with its parts."""
+    error = io_error(text, by_error())
+    if error is None:
+        return None
+    own = normalized({**(parts or {}), **error.parts})
+    error = error._replace(file=own.get("file", "") if error.file else "")
+    facts = of_message(own, error, f"{outer} {text}")
+    message = next((each for each in by_error()[key_of(error.reason)] if holds(each.when, facts)), None)
+    return None if message is None else Match(message, normalized(error.parts))
 
 
 @cache
@@ -158,9 +189,13 @@ def alternatives(text: str) -> list[Match]:
             before = best.get(message.name)
             if before is None or before[0] < pattern.weight:
                 parts = pattern.match(candidate)
-                if parts is not None:
-                    best[message.name] = pattern.weight, Match(message, {**context, **parts})
+                if parts is not None and _applies(message, {**context, **parts}):
+                    best[message.name] = pattern.weight, Match(message, normalized({**context, **parts}))
     return [match for _, match in sorted(best.values(), key=lambda each: -each[0])]
+
+
+def _applies(message: Message, parts: dict[str, str]) -> bool:
+    return not message.when or holds(message.when, of_message(normalized(parts))) is True
 
 
 BEGINNING = 4
@@ -188,6 +223,9 @@ def _match(text: str) -> Match | None:
     fitting = alternatives(text)
     if fitting:
         return fitting[0]
+    error = error_match(text)
+    if error is not None:
+        return error
     stripped, context = without_context(text)
     exception = _EXCEPTION.match(stripped)
     if exception is not None:
@@ -204,13 +242,14 @@ def search(text: str) -> Match | None:
     """Return the message with the longest wording that occurs anywhere in the text: for text that was pasted without
     its beginning."""
     best: tuple[int, Match] | None = None
+    _, context = without_context(text)
     for message in messages():
         for pattern in message.patterns:
             if best is not None and len(pattern.needle) <= best[0]:
                 continue
             parts = pattern.search(text)
-            if parts is not None:
-                best = len(pattern.needle), Match(message, dict(parts))
+            if parts is not None and _applies(message, {**context, **parts}):
+                best = len(pattern.needle), Match(message, normalized(parts))
     if best is not None:
         return best[1]
     by_words = _by_words(text)

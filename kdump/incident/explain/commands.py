@@ -6,8 +6,9 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from kdump.log.file_kinds import by_name
-from kdump.log.log_directory import AT_ROOT
+from kdump.incident.explain.broker_paths import directory_of, partition_of
+from kdump.incident.explain.message import NUMBERS
+from kdump.io import file_system
 from kdump.log.paths import PARTITION
 from kdump.problems.advice import PLACEHOLDER
 
@@ -19,8 +20,8 @@ _IN_ACTIONS = {
 }
 """The placeholders of problems/catalogue.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
-_WINDOWS = re.compile(r"[A-Za-z]:\\")
-IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
+LOG_TIME = "logTime"
+"""The time of a message in its log, as a part of commands."""
 UNKNOWN = {
     "disk": "LOGDIR",
     "path": "LOGDIR/TOPIC-PARTITION",
@@ -29,33 +30,9 @@ UNKNOWN = {
     "directory": "LOGDIR",
     "producerId": "PRODUCER-ID",
     "partitionNumber": "PARTITION",
+    LOG_TIME: "TIME",
 }
 """What stands in a command for a part that the message does not have; for others, their name in capitals."""
-
-
-def partition_of(parts: dict[str, str]) -> str | None:
-    """Return the partition that a message is about, as topic-partition: named, or the directory of a file. Log
-    directories may have such names, too (disk-1): so a path counts only if it ends there, or with a file that Kafka has
-    in partitions."""
-    if "partition" in parts:
-        return parts["partition"]
-    if "topic" in parts and "number" in parts:
-        return f"{parts['topic']}-{parts['number']}"
-    for name in ("file", "otherFile"):
-        path = parts.get(name, "")
-        *above, last = (path.replace("\\", "/") if _WINDOWS.match(path) else path).rstrip("/").split("/")
-        if PARTITION.match(last) and parts.get(name) != parts.get("directory") and len(above) > 1:
-            return _topic_partition(last)
-        kind = by_name(last)[0]
-        if above and PARTITION.match(above[-1]) and (last in IN_PARTITIONS or kind not in (None, *AT_ROOT)):
-            return _topic_partition(above[-1])
-    return None
-
-
-def _topic_partition(name: str) -> str:
-    match = PARTITION.match(name)
-    assert match is not None
-    return f"{match['topic']}-{match['partition']}"
 
 
 def fill(
@@ -67,7 +44,26 @@ def fill(
 ) -> list[str]:
     """Return the commands with values in place of names in braces, quoted for a shell. `on_disk`: paths of the
     partition and the file on the disk that was given, by name. `disks`: the log directories of the broker, which a
-    command gets if it is not known which of them the message is about."""
+    command gets if it is not known which of them the message is about. A command is left out if it needs a number or
+    time that the message does not have, or a path that is not on the disks."""
+    values = _values(parts, disk, on_disk)
+    complete = (
+        command
+        for command in commands
+        if all(values.get(name) for name in _PLACE.findall(command) if name in NUMBERS or name == LOG_TIME)
+    )
+    filled = dict.fromkeys(_filled(command, values, disks) for command in complete)
+    roots = tuple(f"{root.rstrip('/')}/" for root in (*disks, disk or "") if root)
+    return [command for command in filled if not roots or _is_there(command, roots)]
+
+
+def _is_there(command: str, roots: tuple[str, ...]) -> bool:
+    """Return whether the paths of a command that are on these disks exist."""
+    return all(file_system.exists(word) for word in shlex.split(command) if word.startswith(roots))
+
+
+def _values(parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> dict[str, str]:
+    """Return what stands in commands for each name: parts of the message, and what follows from them."""
     values = dict(parts)
     partition = partition_of(parts)
     if partition is not None:
@@ -76,39 +72,31 @@ def fill(
         if name is not None:
             values.setdefault("topic", partition.rpartition("-")[0])
             values["partitionNumber"] = name["partition"]
-    if partition is not None:
-        values["path"] = f"LOGDIR/{partition}"
-    directory = disk or parts.get("directory") or _log_directory(parts.get("file", ""), partition)
+    directory = disk or parts.get("directory") or directory_of(parts.get("file", ""), partition)
     if directory:
         values["disk"] = directory
         if partition is not None:
             values["path"] = f"{directory.rstrip('/')}/{partition}"
-    values.update(on_disk)
-    if directory and "path" not in values and partition is None:
-        values["path"] = f"{directory.rstrip('/')}/TOPIC-PARTITION"
+        else:
+            values["path"] = directory if disk else f"{directory.rstrip('/')}/TOPIC-PARTITION"
+    elif partition is not None:
+        values["path"] = f"LOGDIR/{partition}"
+    return {**values, **on_disk}
 
+
+def _filled(text: str, values: dict[str, str], disks: Sequence[str] = ()) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if values.get(name):
             return shlex.quote(values[name])
-        if name == "disk" and disks and match.string[match.end() : match.end() + 1] in ("", " "):
+        if name == "disk" and disks and text[match.end() : match.end() + 1] in ("", " "):
             return shlex.join(disks)
         return UNKNOWN.get(name, name.upper())
 
-    return list(dict.fromkeys(_PLACE.sub(value, command) for command in commands))
+    return _PLACE.sub(value, text)
 
 
 def fill_action(action: str, parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> str:
     """Return an action with the placeholders of problems/catalogue.py filled in that a message states."""
     named = PLACEHOLDER.sub(lambda match: _IN_ACTIONS.get(match[0], match[0]), action)
-    return fill((named,), parts, disk, on_disk)[0] if named != action else action
-
-
-def _log_directory(path: str, partition: str | None) -> str:
-    """Return the log directory of a file in a message; empty if it does not show."""
-    if "/" not in path:
-        return ""
-    if partition is not None:
-        before, separator, _ = path.partition(f"/{partition}")
-        return before if separator else ""
-    return path.rpartition("/")[0]
+    return _filled(named, _values(parts, disk, on_disk)) if named != action else action

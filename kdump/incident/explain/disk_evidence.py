@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units, units_of
@@ -23,11 +24,11 @@ from kdump.cluster.directory_summary import LogDirectoryStates, single_partition
 from kdump.cluster.disks import Disks
 from kdump.format.count_text import count_text
 from kdump.incident.explain.answer import BATCH, DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
+from kdump.incident.explain.broker_paths import partition_of
 from kdump.incident.explain.catalogue import family_of, find
-from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.message import Message
-from kdump.incident.explain.state_evidence import DiskState
+from kdump.incident.explain.state_evidence import DiskState, node_of
 from kdump.io import file_system
 from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
@@ -235,6 +236,27 @@ class DiskEvidence:
         about = explanation.about
         return self.places.directory(about.get("directory") or about.get("file") or "")
 
+    def facts(self, explanation: Explanation, message: Message) -> dict[str, bool]:
+        """Return the facts that the disk shows, of those on which the actions of a message depend."""
+        facts: dict[str, bool] = {}
+        wanted = {fact for action in message.actions for fact, _ in action.when}
+        files = [
+            self.places.file(explanation.about[name]) for name in ("file", "otherFile") if name in explanation.about
+        ]
+        there = [file[1] for file in files if file is not None]
+        if there and "fileOnDisk" in wanted:
+            facts["fileOnDisk"] = there[0]
+        if len(there) > 1 and "targetOnDisk" in wanted:
+            facts["targetOnDisk"] = all(there)
+        if "metadataDamaged" in wanted:
+            place = self.places.partition(METADATA_LOG)
+            checked = None if place is None else self._check(place.path, place)
+            if checked is not None and not checked.totals.unread:
+                facts["metadataDamaged"] = any(severity == ERROR for severity, _ in checked.counts)
+        if "nodesDiffer" in wanted and len(self.places.directories) > 1:
+            facts["nodesDiffer"] = len(set(map(node_of, self.places.directories))) > 1
+        return facts
+
     def findings(self, code: Declaration) -> Iterator[Evidence]:
         """Yield where the disk has findings with this code. Reads all of it, as verify --only FAMILY does."""
         only = frozenset((code.family,)) if code.family != "bytes" else frozenset(("bytes",))
@@ -292,6 +314,8 @@ class DiskEvidence:
         for other in self.places.partitions[name]:
             if other.path != place.path:
                 yield Evidence(PARTITION, other.path, None, None, f"{name}: also in {other.path}")
+        if message is not None and message.snapshots:
+            yield from _without_snapshot(place)
         limits = self.options.limits
         log = self.places.file(about.get("file", ""))
         if "position" in about and log is not None and log[1]:
@@ -510,6 +534,16 @@ class DiskEvidence:
                     break
             self._large = size > SMALL
         return self._large
+
+
+def _without_snapshot(place: PartitionDirectory) -> Iterator[Evidence]:
+    """Yield the segments after the first that have no producer snapshot at their base offset."""
+    taken = {snapshot.name_offset for snapshot in place.snapshots}
+    for before, segment in pairwise(segment.offset for segment in place.segments if segment.log is not None):
+        if segment not in taken:
+            line = f"no {segment:020}.snapshot: segment {before} is not copied, nor any after it"
+            yield Evidence(PARTITION, place.path, None, segment, line)
+            return
 
 
 def _partition_startup(plan: PartitionPlan) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ import os
 import re
 
 from kdump.cluster.disks import Disks
-from kdump.incident.explain.commands import partition_of
+from kdump.incident.explain.broker_paths import names_of, partition_of
 from kdump.io import file_system
 from kdump.io.directory_listing import parent, real_path
 from kdump.io.errors import SourceError
@@ -41,7 +41,7 @@ class DiskPlaces:
     def partition(self, name: str, directory: str = "") -> PartitionDirectory | None:
         """Return the partition topic-partition: of several directories, the one that a path in the message names, else
         the live one."""
-        last = {part for part in directory.split("/") if part}
+        last = {name for name in names_of(directory) if name}
 
         def order(place: PartitionDirectory) -> tuple[bool, bool, bool, str]:
             own, above = os.path.basename(os.path.abspath(place.path)), os.path.abspath(parent(place.path))
@@ -53,18 +53,19 @@ class DiskPlaces:
         """Return the log directory that a path in a message names, or is in: the only one, or one with that name."""
         if len(self.directories) == 1:
             return self.directories[0]
-        parts = set(path.split("/"))
+        parts = set(names_of(path))
         return next((each for each in self.directories if os.path.basename(os.path.abspath(each.path)) in parts), None)
 
     def file(self, path: str) -> tuple[str, bool] | None:
         """Return where the file of a message is on this disk, and whether it is there; None for a path of something
         else. A file that the broker has renamed since counts as missing."""
-        parts = path.rstrip("/").split("/")
+        parts = names_of(path)
         for number in range(len(parts) - 1, -1, -1):
             named = _NAMED.fullmatch(parts[number])
             place = None if named is None else self.partition(named["name"], path)
             if place is not None:
-                here = os.path.join(place.path, *parts[number + 1 :])
+                below = parts[number + 1 :]
+                here = os.path.join(place.path, *below) if below else os.path.join(parent(place.path), parts[number])
                 return here, file_system.exists(here)
             if named is not None and partition_of({"file": path}) == named["name"]:
                 directory = self.directory(path)  # a partition that is not on this disk

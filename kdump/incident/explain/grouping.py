@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from kdump.incident.explain.answer import Explanation, MessagePart
-from kdump.incident.explain.catalogue import Match, by_name, matches, search, without_context
-from kdump.incident.explain.commands import partition_of
-from kdump.incident.explain.log_entries import LEVELS, SEVERE, Entry
+from kdump.incident.explain.broker_paths import normalized, partition_of
+from kdump.incident.explain.catalogue import Match, by_name, error_match, matches, search, without_context
+from kdump.incident.explain.log_entries import LEVELS, SEVERE, SUPPRESSED, Entry
 from kdump.incident.explain.message import CAUSE, Message
 
 MAX_GROUPS = 2000
@@ -42,11 +42,26 @@ def read_entry(entry: Entry, *, anywhere: bool = False) -> Reading | None:
     if not matched and anywhere:
         pasted = search(entry.text)
         matched = [] if pasted is None else [pasted]
-    for cause in entry.causes:
+    causes = [cause for cause in entry.causes if not cause.startswith(SUPPRESSED)] or entry.causes
+    for cause in causes:
         matched += matches(cause)
+    error = _innermost_error([entry.text, *causes], {**context, **_parts(matched)})
+    if error is not None:
+        matched = [*(match for match in matched if not match.message.errors), error]
     if not matched:
         return None
     return _reading(matched, context)
+
+
+def _innermost_error(lines: list[str], parts: dict[str, str]) -> Match | None:
+    """Return the message for the operating system's error of the innermost exception that has one."""
+    errors = (error_match(line, lines[0], parts) for line in reversed(lines))
+    return next((error for error in errors if error is not None), None)
+
+
+def _parts(matched: list[Match]) -> dict[str, str]:
+    """Return the parts of all messages of an entry; of those that several have, those of the first."""
+    return {name: value for match in reversed(matched) for name, value in match.parts.items()}
 
 
 def _reading(matched: list[Match], context: dict[str, str]) -> Reading:
@@ -60,10 +75,7 @@ def _reading(matched: list[Match], context: dict[str, str]) -> Reading:
     carriers = dict.fromkeys(match.message.name for match in matched if match.message is not root.message)
     if inner is not None:
         carriers.pop(inner.message.name, None)
-    parts = dict(root.parts)
-    for match in (*matched, Match(root.message, context)):
-        for name, value in match.parts.items():
-            parts.setdefault(name, value)
+    parts = normalized({**context, **_parts(matched), **root.parts})
     parts.pop(CAUSE, None)
     if "partition" not in parts:
         partition = partition_of(parts)

@@ -19,6 +19,8 @@ LONGEST_LINE = 16_384
 MOST_CAUSES = 20
 """Lines of an exception that are kept of an entry: those with a class and a message, not the stack frames."""
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+SUPPRESSED = "Suppressed: "
+"""Before an exception that is not a cause: of what else was tried."""
 SEVERE = frozenset(LEVELS[:3])
 _SAME = {"WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "ERROR", "NOTICE": "INFO", "FAIL": "ERROR"}
 _RDKAFKA = {"0": "FATAL", "1": "FATAL", "2": "FATAL", "3": "ERROR", "4": "WARN", "5": "INFO", "6": "INFO", "7": "DEBUG"}
@@ -218,6 +220,8 @@ class LogReader:
         self.needles = (*_NEEDLES, *literals)
         self.lines = 0
         self._open: Entry | None = None
+        self._suppressed = ""
+        """What is before the suppressed exceptions of the open entry: tabs."""
 
     def entries(self, blocks: Iterable[bytes]) -> Iterator[Entry]:
         """Yield the entries in order."""
@@ -272,7 +276,7 @@ class LogReader:
                     continue
                 entry = Entry(line, "ERROR", causes=causes)  # an exception without a line that logged it
             entry.number = number
-            self._open = entry
+            self._open, self._suppressed = entry, ""
         if self._open is not None:
             _, done = self._continue(data, position)
             if done:
@@ -307,6 +311,12 @@ class LogReader:
                 position = end + 1
                 continue
             if _CAUSE.match(line):
+                indentation = line[: len(line) - len(line.lstrip())]
+                if line.lstrip().startswith(SUPPRESSED):
+                    self._suppressed = indentation
+                elif self._suppressed and indentation.startswith(self._suppressed):
+                    position = end + 1
+                    continue  # the cause of a suppressed exception
                 if len(self._open.causes) < MOST_CAUSES:
                     self._open.causes += [part.strip() for part in split_trace(line)]
                 position = end + 1

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from kdump.answer import Doc, answer
 from kdump.format.kafka_release import NEWEST
+from kdump.problems.catalogue import Action
 
 LAST = ".".join(map(str, NEWEST.line))
 SUPPORTED = f"2.8 to {LAST}"
@@ -47,6 +48,7 @@ PARTS: dict[str, re.Pattern[str]] = {
     "storedCrc": _NUMBER,
     "computedCrc": _NUMBER,
     "number": _NUMBER,
+    "timestamp": _NUMBER,
     "nodeId": _NUMBER,
     "otherNodeId": _NUMBER,
     "clusterId": ANY,
@@ -63,6 +65,8 @@ PARTS: dict[str, re.Pattern[str]] = {
     "empty": re.compile(r"\{\}"),
 }
 """The named parts of messages, and the expressions that they match; {empty} is a set of Java without elements."""
+NUMBERS = frozenset(name for name, expression in PARTS.items() if expression is _NUMBER)
+"""The parts that are numbers."""
 CAUSE = "cause"
 _PART = re.compile(r"\{(\w*)\}")
 
@@ -84,11 +88,17 @@ class Message:
     cause: Annotated[str, Doc("why Kafka logs it")]
     impact: Annotated[str, Doc("what it costs brokers and clients")]
     commands: Annotated[tuple[str, ...], Doc("commands to run; parts of the message stand in braces")] = ()
-    action: Annotated[str, Doc("what to do")]
+    action: Annotated[str, Doc("what to do; a condition that --disk decides is at the beginning of a sentence")]
     never: Annotated[str, Doc("what never to do; empty if nothing is tempting")] = ""
     codes: Annotated[tuple[str, ...], Doc("findings of verify that belong to it")] = ()
     incident: Annotated[str, Doc("runbook in docs/incidents, without .md; empty if there is none")] = ""
     plan: Annotated[bool, Doc("whether --disk also predicts the next startup of its partition or directory")] = False
+    errors: tuple[str, ...] = ()
+    """The reasons of the operating system that it explains, also without a text of Kafka around them."""
+    when: str = ""
+    """The facts (facts.toml) that choose it among the messages with these errors or texts."""
+    actions: tuple[Action, ...] = ()
+    """The sentences of `action`, with their conditions."""
     general: bool = False
     """Whether it only reports that something failed: what it is about is in the exception with it."""
     decides: bool = False
@@ -97,6 +107,8 @@ class Message:
     """Whether Kafka logs it at level INFO, too."""
     prepared: bool = False
     """Whether --disk shows the transactions that their coordinators have not completed."""
+    snapshots: bool = False
+    """Whether --disk shows which segments have no producer snapshot at their base offset."""
     after: int = 0
     """Milliseconds for which it has to be repeated before it means anything."""
 

@@ -7,16 +7,19 @@ from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 
 from kdump.check.options import Options
+from kdump.format.iso_time import iso
 from kdump.incident.explain.answer import Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.catalogue import by_name, find, messages
-from kdump.incident.explain.commands import fill, fill_action
+from kdump.incident.explain.commands import LOG_TIME, fill, fill_action
 from kdump.incident.explain.disk_evidence import DiskEvidence
+from kdump.incident.explain.facts import of_message
 from kdump.incident.explain.grouping import Groups
 from kdump.incident.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source
 from kdump.log.mounted_bundles import mount_bundles
+from kdump.problems.advice import chosen_text
 from kdump.problems.catalogue import findings
 
 BLOCK = 1 << 20
@@ -192,8 +195,12 @@ def look_up(explanation: Explanation, disk: DiskEvidence | None) -> dict[str, st
     if message is not None:
         directory = None if disk is None else disk.directory_of(explanation)
         disks = [] if disk is None else [log_directory.path for log_directory in disk.places.directories]
-        explanation.commands = fill(message.commands, explanation.about, directory, on_disk, disks)
-        explanation.action = fill_action(message.action, explanation.about, directory, on_disk)
+        time = int(explanation.about.get("timestamp", -1)) if explanation.first is None else explanation.first
+        parts = {**explanation.about, **({} if time < 0 else {LOG_TIME: iso(time)})}
+        explanation.commands = fill(message.commands, parts, directory, on_disk, disks)
+        facts = of_message(explanation.about) | ({} if disk is None else disk.facts(explanation, message))
+        action = ". ".join(filter(None, (chosen_text(one, facts) for one in message.actions)))
+        explanation.action = fill_action(action, explanation.about, directory, on_disk)
     return on_disk
 
 

@@ -31,6 +31,13 @@ MOST_PARTITIONS = 20
 ID_KEYS = ("cluster.id", "node.id", "broker.id", "directory.id", "version")
 
 
+def node_of(directory: LogDirectory) -> tuple[str | None, str | None]:
+    """Return the node and the cluster that a log directory is of, by its meta.properties."""
+    file = directory.files.get(META)
+    identity = {} if file is None else properties(file)
+    return identity.get("node.id", identity.get("broker.id")), identity.get("cluster.id")
+
+
 class DiskState:
     """State of the cluster in the files of `places`. `disks`: the log directories among them."""
 

@@ -16,6 +16,7 @@ from kdump.incident.explain.commands import UNKNOWN, fill
 from kdump.incident.explain.log_entries import parse_head
 from kdump.incident.explain.message import ANY, PARTS, Message
 from kdump.incident.explain.run import explain_text
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.problems.catalogue import findings
 from tests.each_case import each_case
 from tests.incident.explain.explaining import DOCS, PUBLIC_LINES, real_lines
@@ -31,27 +32,21 @@ SAMPLES = {
     "otherTopicId": "AN96DRb6S3GeSIQS03itlw",
     "empty": "{}",
 }
-OF_SYSTEM = (
-    "no-space-left",
-    "too-many-open-files",
-    "memory-map-failed",
-    "file-in-use-on-windows",
-    "file-system-without-locks",
-    "input-output-error",
-    "access-denied",
-    "out-of-memory",
-)
-"""Messages that the operating system or the Java virtual machine has."""
 
 
-def sample(text: str) -> str:
+def samples(message: Message) -> dict[str, str]:
+    return {**SAMPLES, "partition": METADATA_LOG} if message.when == "metadataLog" else SAMPLES
+
+
+def sample(text: str, message: Message) -> str:
     """Return a text of this wording."""
     numbers = iter(range(11, 99))
+    values = samples(message)
 
     def value(match: re.Match[str]) -> str:
         name = match[1]
-        if name in SAMPLES:
-            return SAMPLES[name]
+        if name in values:
+            return values[name]
         return "something" if PARTS.get(name, ANY) is ANY else str(next(numbers))
 
     return re.sub(r"\{(\w*)\}", value, text)
@@ -68,7 +63,7 @@ def test_there_are_enough() -> None:
 def test_a_message(message: Message) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", message.name)
     assert message.name not in findings(), "a name is either a finding's or a message's"
-    assert message.texts or message.exceptions
+    assert message.texts or message.exceptions or message.errors
     assert message.source
     assert message.releases
     for text in (message.meaning, message.cause, message.impact, message.action):
@@ -86,7 +81,7 @@ def test_names_exceptions_and_wordings_are_unique() -> None:
     for all_of_them in (
         [message.name for message in messages()],
         [name for message in messages() for name in message.exceptions],
-        [text for message in messages() for text in message.texts],
+        [(text, message.when) for message in messages() for text in message.texts],
     ):
         assert len(set(all_of_them)) == len(all_of_them), {each for each in all_of_them if all_of_them.count(each) > 1}
 
@@ -94,9 +89,10 @@ def test_names_exceptions_and_wordings_are_unique() -> None:
 @each_case("message", messages(), ids=lambda message: message.name)
 def test_each_wording_is_found(message: Message) -> None:
     for text in message.texts:
-        found = alternatives(sample(text))
+        context = f"[LogLoader partition={samples(message)['partition']}, dir=/data] " if message.when else ""
+        found = alternatives(context + sample(text, message))
         assert [each.message for each in found[:1]] == [message], (text, [each.message.name for each in found])
-        named = {name: SAMPLES[name] for name in re.findall(r"\{(\w+)\}", text) if name in SAMPLES}
+        named = {name: samples(message)[name] for name in re.findall(r"\{(\w+)\}", text) if name in SAMPLES}
         assert named.items() <= found[0].parts.items(), text
     for name in message.exceptions:
         assert find(name) is message
@@ -128,7 +124,8 @@ def test_messages_are_from_real_lines_or_cite_sources() -> None:
     assert len(seen) >= 60
     cited = {line.split("\t")[0] for line in SOURCES.read_text().splitlines()}
     exceptions = {message.name for message in messages() if message.exceptions}
-    assert {message.name for message in messages()} - seen - cited - exceptions - set(OF_SYSTEM) == set()
+    of_system = {message.name for message in messages() if message.errors}
+    assert {message.name for message in messages()} - seen - cited - exceptions - of_system == set()
 
 
 def test_cited_wordings_are_those_of_the_catalogue() -> None:
@@ -189,7 +186,7 @@ def test_the_exception_decides(message: Message) -> None:
     """An error of the operating system is the cause, whatever the sentence in front of it is."""
     for text in message.texts:
         if "{cause}" not in text:
-            line = f"[2026-11-24 08:22:38,922] ERROR {sample(text)} (kafka.A)"
+            line = f"[2026-11-24 08:22:38,922] ERROR {sample(text, message)} (kafka.A)"
             found, _ = explain_text(f"{line}\njava.io.IOException: No space left on device\n\tat a.B.c(B.java:1)")
             assert isinstance(found, Explanation)
             assert found.message == "no-space-left", text
