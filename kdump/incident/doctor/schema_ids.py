@@ -15,8 +15,6 @@ from kdump.state.schema_registry import HARD_DELETED
 
 LAST_BYTES = 4 * 1024 * 1024
 """Number of bytes at the end of each partition whose records are read; `kdump registry --usage` reads all."""
-MAX_UNKNOWN = 5
-"""Maximum number of different IDs without a schema in a partition: bytes with more are no IDs."""
 SHOWN = 3
 """Number of partitions or IDs that are evidence."""
 
@@ -66,9 +64,7 @@ class SchemasExamination:
             ids = list(usage([log], schemas, lambda path, problem: None, run, LAST_BYTES))
             sure = [each for each in ids if each.doubt is None or each.state == HARD_DELETED]
             self._used |= {(each.id, each.guid) for each in sure}
-            bad = [each for each in sure if each.state in (NONE, HARD_DELETED)]
-            if len(bad) <= MAX_UNKNOWN or len(bad) < len(sure):
-                unresolved += bad
+            unresolved += [each for each in sure if each.state in (NONE, HARD_DELETED)]
         self._unresolved += len({(each.id, each.guid) for each in unresolved})
         if unresolved:
             self._without_schema(registry.log.path, unresolved)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.decode.known_schemas import PREFIX, KnownSchemas, SchemaMark, marks_of, own_format_of
+from kdump.format.count_text import count_text
 from kdump.format.streams_record import TIMES
 from kdump.io.directory_listing import length
 from kdump.io.run import PLAIN_RUN, Run
@@ -28,6 +29,9 @@ MAX_IDS = 1000
 LONG = struct.Struct(">q")
 NONE = "none"
 MAX_SUBJECTS = 10
+MAX_UNKNOWN = 5
+"""Maximum number of different IDs of a partition that are believed although the registry has none of them."""
+UNLIKELY = "the registry has none of the partition's IDs: the first bytes may be another format's"
 
 
 class _Count:
@@ -97,12 +101,40 @@ def _partition_usage(
                     continue  # any bytes after a 1 would be one
                 if len(counts) >= MAX_IDS:
                     full.add(mark.part)
-                    note(log.path, f"{mark.part}s with more than {MAX_IDS} different first bytes: not all are listed")
                     continue
                 counts[mark] = count = _Count(record.offset or 0, record.timestamp)
             count.add(record.offset or 0, record.timestamp, (record.key if mark.part == "key" else record.value) or b"")
+    versions = {mark: schemas.find(mark) for mark in counts}
+    by_chance, unlikely = _other_bytes(counts, versions, bool(schemas.registry.subjects))
+    for part in sorted(full - by_chance):
+        note(log.path, f"{part}s with more than {MAX_IDS} different first bytes: not all are listed")
+    for part in sorted(by_chance):
+        most = "more than " if part in full else ""
+        different = count_text(sum(mark.part == part for mark in counts), "different number")
+        note(
+            log.path, f"{part}s with {most}{different} after a zero byte, most of them once and none an ID: not listed"
+        )
     for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
-        yield _answer(log, mark, count, schemas.find(mark), schemas.mirrored_from(log.topic))
+        if mark.part not in by_chance or mark.where != PREFIX:
+            mirrored, is_unlikely = schemas.mirrored_from(log.topic), mark.part in unlikely and mark.where == PREFIX
+            yield _answer(log, mark, count, versions[mark], mirrored, is_unlikely)
+
+
+def _other_bytes(
+    counts: Mapping[SchemaMark, _Count], versions: Mapping[SchemaMark, list[SchemaVersion]], has_registry: bool
+) -> tuple[set[str], set[str]]:
+    """Return of which parts, keys or values, the first bytes are no IDs: none of many has a schema, and most are in one
+    record; and of which they may be none, because the registry has schemas, and none of many is one of them."""
+    by_chance, unlikely = set(), set()
+    for part in ("key", "value"):
+        mine = [mark for mark in counts if mark.part == part and mark.where == PREFIX]
+        if len(mine) <= MAX_UNKNOWN or any(versions[mark] for mark in mine):
+            continue
+        if sum(counts[mark].records for mark in mine) < 2 * len(mine):
+            by_chance.add(part)
+        elif has_registry:
+            unlikely.add(part)
+    return by_chance, unlikely
 
 
 def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
@@ -120,7 +152,12 @@ def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
 
 
 def _answer(
-    log: CoordinatorLog, mark: SchemaMark, count: _Count, versions: list[SchemaVersion], mirrored: str
+    log: CoordinatorLog,
+    mark: SchemaMark,
+    count: _Count,
+    versions: list[SchemaVersion],
+    mirrored: str,
+    is_unlikely: bool,
 ) -> SchemaUsage:
     states = {each.state for each in versions}
     state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
@@ -140,7 +177,7 @@ def _answer(
         lastOffset=count.last,
         firstTimestamp=count.first_time,
         lastTimestamp=count.last_time,
-        doubt=_doubt(log.topic, mark, count, versions, mirrored),
+        doubt=_doubt(log.topic, mark, count, versions, mirrored) or (UNLIKELY if is_unlikely else None),
         source=log.path,
     )
 

@@ -17,9 +17,10 @@ import pytest
 
 from bench.segments import registry as versions
 from kdump.all_answers import TYPES
+from kdump.format.count_text import count_text
 from kdump.render.stdout import Output
 from tests import command
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, seeded
 from tests.craft import batch, record, write_file
 from tests.each_case import each_case
 from tests.registry_disk import (
@@ -42,6 +43,7 @@ from tests.test_memory import LIMIT, MEASURE, STEADY
 
 DISK = FIXTURES / "registry-1"
 run = partial(command.run, "registry")
+run_doctor = partial(command.run, "doctor")
 
 
 def objects(*arguments: Any, status: int = 0) -> list[dict[str, Any]]:
@@ -130,6 +132,36 @@ def test_usage() -> None:
     assert (found["orders", 3]["firstOffset"], found["orders", 3]["lastOffset"]) == (4, 6)
     assert {each["topic"] for each in objects(DISK, "--usage", "--topic", "orders")} == {"orders"}
     assert [each["records"] for each in objects(DISK, "--usage", "--id", "77")] == [1]
+
+
+@each_case("seed", range(6))
+def test_binary_values_that_begin_with_a_zero_byte_are_no_ids(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever share of a topic's values begins so: one in a record each, or frames with their length. IDs of records
+    are found all the same, also those that the registry does not have; and doctor counts what the rows state."""
+    root, random = tmp_path_factory.mktemp("disk"), seeded(f"binary values {seed}")
+    hashes = [bytes(int(random.random() < 0.4)) + random.randbytes(32) for _ in range(200)]
+    frames = [framed(random.randrange(20, 60), bytes(30)) for _ in range(400)]
+    lacking = random.randrange(6)
+    ids = [random.choice([1, 3, 4, *range(70, 70 + lacking)]) for _ in range(300)]
+    topics: dict[str, list[Step | None]] = {
+        "_schemas-0": SCHEMAS,
+        "hashes-0": [Step(b"k", value) for value in hashes],
+        "frames-0": [Step(b"k", value) for value in frames],
+        "orders-0": [Step(b"k", framed(number, b"x")) for number in ids],
+    }
+    write(root, topics)
+    rows = [each for each in objects(root, "--usage") if each["topic"] != "frames" or each["doubt"] is None]
+    assert {each["topic"] for each in rows} == {"orders"}
+    assert {each["id"] for each in rows if each["state"] == "none"} == set(ids) & set(range(70, 76))
+    assert "hashes-0: values with " in run(root, "--usage").stderr
+    sure = [each for each in rows if each["doubt"] is None]
+    without = sum(each["state"] == "none" for each in sure)
+    page = run_doctor(root).stdout
+    assert (
+        f"{count_text(len(sure), 'schema ID')} in the last 4 MiB of each partition, {without} without a schema" in page
+    )
 
 
 @each_case("columns", [80, 100, 160])
