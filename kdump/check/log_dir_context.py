@@ -87,6 +87,7 @@ class LogDirContext:
         return replace(
             context,
             compacted=context.compacted or ("compact" in policy if policy is not None else None),
+            delete_retention=parse_int(effective(self.metadata, topic, "delete.retention.ms", node_id)),
             max_message_bytes=context.max_message_bytes or max_bytes,
             index_interval=interval,
             index_size=size_config(self.metadata, topic, "segment.index.bytes", node_id, LARGEST_INDEX),

@@ -45,6 +45,8 @@ class PartitionContext:
     """Whether the log directory was shut down cleanly."""
     compacted: bool | None = None
     deletes: bool | None = None
+    delete_retention: int | None = None
+    """delete.retention.ms of a compacted topic, in ms."""
     max_message_bytes: int | None = None
     index_interval: int = INTERVAL
     """index.interval.bytes and, below, segment.index.bytes: the topic's, or Kafka's defaults if they are unknown."""

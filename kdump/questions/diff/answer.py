@@ -78,7 +78,7 @@ class CopyDifference(NamedTuple):
     leftPosition: Annotated[int | None, Doc("start of that batch, or of the damage", FILE_BYTE)]
     rightFile: Annotated[PathText | None, Doc("the same in the other copy")]
     rightPosition: Annotated[int | None, Doc("the same in the other copy", FILE_BYTE)]
-    reason: Annotated[str, Doc("what is damaged, or the sign of compaction")]
+    reason: Annotated[str, Doc("what is damaged, the sign of compaction, or why the cleaner did not remove it")]
     samples: Annotated[
         list[SampleRecord],
         Doc(

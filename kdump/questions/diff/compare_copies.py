@@ -16,7 +16,8 @@ from kdump.log.region import Batch
 from kdump.questions.diff.copy_damage import header_bytes
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.difference_collector import DifferenceCollector
-from kdump.questions.diff.differences import LEADER_EPOCH, Comparison
+from kdump.questions.diff.differences import CLEANED, LEADER_EPOCH, Comparison
+from kdump.questions.diff.lost_records import LostRecords, lost_records
 from kdump.questions.find_copies import Copy
 
 
@@ -26,17 +27,30 @@ def compare(
     options: Options,
     hash_key: HashKey | None = None,
 ) -> Comparison:
-    """Compare two copies, reading each once, in lockstep. Calls `options.more` with the number of bytes read.
-    `hash_key`: compare the hashes of records."""
-    return _Pair(*(CopyReader(each, options, hash_key) for each in (left, right))).run()
+    """Compare two copies, reading each once, in lockstep; if the log cleaner may have removed records, again to find
+    those that it did not (lost_records). Calls `options.more` with the number of bytes read. `hash_key`: compare the
+    hashes of records."""
+    compared = _Pair(CopyReader(left, options, hash_key), CopyReader(right, options, hash_key)).run()
+    cleaned = [difference.first for difference in compared.differences if difference.kind == CLEANED]
+    if not cleaned:
+        return compared
+    lost = lost_records(left, right, options, min(cleaned))
+    if lost is None:
+        compared.doubt_cleaned()
+    elif any(lost):
+        readers = CopyReader(left, options, hash_key), CopyReader(right, options, hash_key)
+        for reader, earlier in zip(readers, (compared.left, compared.right)):
+            reader.sign = earlier.sign
+        return _Pair(*readers, lost).run()
+    return compared
 
 
 class _Pair:
     """Reads both copies in lockstep. Differences are added to `found`."""
 
-    def __init__(self, left: CopyReader, right: CopyReader) -> None:
+    def __init__(self, left: CopyReader, right: CopyReader, lost: LostRecords = ({}, {})) -> None:
         self.sides = (left, right)
-        self.found = DifferenceCollector(self.sides)
+        self.found = DifferenceCollector(self.sides, lost)
         self.unlike: tuple[object, object] | None = None
 
     def run(self) -> Comparison:

@@ -29,6 +29,7 @@ from kdump.questions.diff.differences import (
     DivergentTail,
     Sample,
 )
+from kdump.questions.diff.lost_records import LostRecords
 
 MAX_RUNS = 100
 """Maximum number of runs of differences that are kept; more are only counted."""
@@ -39,10 +40,12 @@ SHOWN = 512
 
 class DifferenceCollector:
     """The differences found in one comparison. `diverged_at`: offset at which the histories diverge, None until they
-    do. `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it."""
+    do. `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it. `lost`: the
+    records that a side lacks although the log cleaner did not remove them."""
 
-    def __init__(self, sides: tuple[CopyReader, CopyReader]) -> None:
+    def __init__(self, sides: tuple[CopyReader, CopyReader], lost: LostRecords = ({}, {})) -> None:
         self.sides = sides
+        self.lost = lost
         self.runs: list[DifferingRange] = []
         self.more = 0
         self.sums: dict[tuple[str, int | None], DifferingRange] = {}
@@ -144,6 +147,14 @@ class DifferenceCollector:
                 return
             difference = self._part(DAMAGE, number, offset, last=last, records=records)
             self._at_damage(difference, number, hole)
+            return
+        reason = self.lost[number].get(offset)
+        if reason is not None:
+            difference = self._part(MISSING, number, offset, last=last, records=records)
+            difference.reason = difference.reason or reason
+            if self.diverged_at is None:
+                self.diverged_at = offset
+                self.add_tail(1 - number, records, timestamp)
             return
         difference = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
         if self.absent[number] is None:

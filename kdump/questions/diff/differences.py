@@ -120,6 +120,14 @@ class Comparison:
         differences = (difference for difference in self.differences if difference.kind in kinds)
         return min(differences, key=lambda difference: difference.first, default=None)
 
+    def doubt_cleaned(self) -> None:
+        """Note that it is unknown whether the log cleaner removed what one copy lacks: the keys are not in a bundle."""
+        for difference in self.differences:
+            if difference.kind == CLEANED:
+                difference.kind = NOT_IN_BUNDLE
+        if self.relation != DIVERGENT:
+            self.relation = self.shorter = None
+
     def add_epochs(self, first: int, end: int) -> None:
         """Add that the copies have other leader epochs from `first` on, if they do not diverge before."""
         if self.first is None or first < self.first.first:

@@ -267,7 +267,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         names = ", ".join(difference.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
-            MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
+            MISSING: f"  {where}: {lacks} is missing {count}: {difference.reason or 'there is no sign of compaction'}",
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {difference.reason}",
             EPOCHS: f"  {where}: {one} and {other} have other leader epochs, so a follower truncates its records",
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {difference.reason}",
@@ -281,6 +281,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         line = texts.get(
             difference.kind, f"  {where}: both are damaged there in different ways: no comparison is possible"
         )
+        if difference.kind == NOT_IN_BUNDLE and lacks:
+            line = f"  {where}: {lacks} is missing {count}; whether later ones have their keys is not in the bundle"
         if difference.kind == DAMAGE and not difference.records:
             line = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {difference.reason}"
         if difference.kind == DAMAGE and not lacks:
