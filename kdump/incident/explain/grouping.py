@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from kdump.incident.explain.answer import Explanation, MessagePart
 from kdump.incident.explain.broker_paths import normalized, partition_of
-from kdump.incident.explain.catalogue import Match, by_name, error_match, matches, search, without_context
+from kdump.incident.explain.catalogue import Match, by_name, error_match, family_of, matches, search, without_context
 from kdump.incident.explain.log_entries import LEVELS, SEVERE, SUPPRESSED, Entry
 from kdump.incident.explain.message import CAUSE, Message
+from kdump.log.internal_topics import METADATA_LOG
 
 MAX_GROUPS = 2000
 """Maximum number of explanations. Further entries are added to one explanation for each message."""
@@ -151,17 +152,48 @@ class Groups:
 
     def explanations(self) -> list[Explanation]:
         """Return all in the order in which to look at them: errors before warnings; after them what only reports that
-        something else failed; then by line, because the first error usually causes the others. The unknown ones come
-        at the end. Drops what passed within the time that is usual (Message.after)."""
+        something else failed; then by line, because the first error usually causes the others. A warning that is
+        earlier in the log comes before an error about the same thing. The unknown ones come at the end. Drops what
+        passed within the time that is usual (Message.after)."""
         for key, group in () if self.is_pasted else list(self._known.items()):
             after = by_name()[key[0]].after
             if group.first is not None and group.last is not None and group.last - group.first < after:
                 self.known -= self._known.pop(key).count
-        return [*sorted(self._known.values(), key=self._order), *sorted(self._unknown.values(), key=self._order)]
+        known = sorted(self._known.values(), key=self._order)
+        return [*_causes_first(known), *sorted(self._unknown.values(), key=self._order)]
 
     def _order(self, group: Explanation) -> tuple[int, bool, int]:
         level = LEVELS.index(group.level) if group.level in LEVELS else 1
         return max(level, 1), group.message in self._general, group.line  # FATAL is as urgent as ERROR
+
+
+def _causes_first(ordered: list[Explanation]) -> list[Explanation]:
+    """Return explanations in their order, but for warnings: those that are earlier in the log come before the first
+    error about the same thing."""
+    warnings: dict[str, list[Explanation]] = {}
+    for each in ordered:
+        if each.level == "WARN":
+            for subject in _subjects(each):
+                warnings.setdefault(subject, []).append(each)
+    placed: dict[int, Explanation] = {}
+    for each in ordered:
+        if each.level in LEVELS[: LEVELS.index("WARN")]:
+            causes = (cause for subject in _subjects(each) for cause in warnings.pop(subject, ()))
+            for cause in sorted(causes, key=lambda cause: cause.line):
+                if cause.line < each.line:
+                    placed.setdefault(id(cause), cause)
+        placed.setdefault(id(each), each)
+    return list(placed.values())
+
+
+def _subjects(explanation: Explanation) -> set[str]:
+    """Return what an explanation is about: its partition, log directory or file; of KRaft's, the metadata log."""
+    about = explanation.about
+    subjects = {about[name] for name in ("partition", "directory", "file") if name in about}
+    message = by_name().get(explanation.message or "")
+    if message is not None and family_of(message) == "kraft":
+        subjects.add(METADATA_LOG)
+    return subjects
 
 
 def _subject(parts: dict[str, str]) -> str:

@@ -185,6 +185,27 @@ def test_the_cause_comes_before_what_follows_from_it() -> None:
     assert set(names[1:4]) == {"broker-shutting-down", "startup-failed", "startup-configuration-rejected"}
 
 
+def test_a_warning_is_before_the_error_that_follows_from_it(tmp_path: Path) -> None:
+    index = "/d/a-0/00000000000000000000.index"
+    lines = [
+        "ERROR Too many open files (k.C)",
+        f"WARN Failed atomic move of {index} to {index}.deleted retrying with a non-atomic move (k.C)",
+        "WARN Found invalid messages in log segment /d/b-0/00000000000000000000.log at byte offset 3. (k.C)",
+        "ERROR Error while deleting segments for b-0 in dir /e (k.C)\njava.io.IOException: Input/output error",
+        "ERROR Error while deleting segments for a-0 in dir /d (k.C)\njava.io.IOException: Input/output error",
+    ]
+    log = tmp_path / "server.log"
+    log.write_text("".join(f"[2026-11-24 08:00:0{number},000] {line}\n" for number, line in enumerate(lines)))
+    *found, _ = explain_log(str(log))
+    assert [(each.message, each.line) for each in found if isinstance(each, Explanation)] == [
+        ("too-many-open-files", 1),
+        ("recovery-found-invalid-batch", 3),
+        ("input-output-error", 4),
+        ("file-not-found", 2),
+        ("input-output-error", 6),
+    ]
+
+
 @each_case("compress", [gzip.compress, bytes])
 def test_compressed_logs(compress: type[bytes], tmp_path: Path) -> None:
     path = write_file(tmp_path / "server.log.gz", compress(RECORD_SIZE.encode()))
