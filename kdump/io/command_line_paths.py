@@ -4,10 +4,11 @@ runs is retention at work, and one that was never there is a typo."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kdump.io import file_system
 from kdump.io.errors import SourceError, SourceNotFound, reason, went_away
+from kdump.io.link_boundary import NO_ROOTS, begin
 
 _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""
@@ -20,10 +21,11 @@ def note_existing_paths(words: Iterable[str]) -> None:
     set_existing_paths(frozenset(word for word in local if file_system.exists(word)))
 
 
-def set_existing_paths(paths: frozenset[str]) -> None:
-    """Set the paths that existed when the run began, in a worker process."""
+def set_existing_paths(paths: frozenset[str], roots: Mapping[str, str] = NO_ROOTS) -> None:
+    """Set the paths that existed when the run began. `roots`: as link_boundary.begin has them, in a worker process."""
     global _present
     _present = paths
+    begin(paths, roots)
 
 
 def existing_paths() -> frozenset[str]:

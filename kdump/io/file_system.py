@@ -10,7 +10,10 @@ import os
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from errno import EPERM
 from typing import Any, Protocol
+
+from kdump.io.link_boundary import refusal, refuse
 
 
 class Entry(Protocol):
@@ -114,8 +117,12 @@ def readlink(path: str) -> str:
 
 
 def scandir(path: str) -> AbstractContextManager[Iterator[Any]]:
+    """Raises OSError, also for a link that leads out of the log directories."""
     tree = tree_at(path)
-    return os.scandir(path) if tree is None else nullcontext(tree[0].entries(tree[1], path))
+    if tree is not None:
+        return nullcontext(tree[0].entries(tree[1], path))
+    refuse(path)
+    return os.scandir(path)
 
 
 def listdir(path: str) -> list[str]:
@@ -127,7 +134,15 @@ def walk(
     top: str, onerror: Callable[[OSError], object] | None = None, *, followlinks: bool = False
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     if tree_at(top) is None:
-        yield from os.walk(top, onerror=onerror, followlinks=followlinks)
+        for directory, below, files in os.walk(top, onerror=onerror, followlinks=followlinks):
+            yield directory, below, files
+            for name in list(below) if followlinks else ():
+                path = os.path.join(directory, name)
+                reason = refusal(path)
+                if reason is not None:
+                    below.remove(name)
+                    if onerror is not None:
+                        onerror(OSError(EPERM, reason, path))
         return
     try:
         with scandir(top) as listing:

@@ -17,6 +17,7 @@ from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, SourceNotFound, is_missing, reason
 from kdump.io.file_system import tree_at
+from kdump.io.link_boundary import refuse
 from kdump.io.low_impact_reads import after_read, before_read
 from kdump.io.page_cache import PageCache, readahead
 from kdump.io.unreadable_paths import note
@@ -346,6 +347,7 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
         source: Source = in_tree[0].open(in_tree[1], path)
         return source
     try:
+        refuse(path)
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         message = f"{path}: {reason(error, path) if isinstance(error, OSError) else error}"

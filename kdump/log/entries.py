@@ -12,6 +12,7 @@ from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.layout import Layout
+from kdump.format.numbers import INT_MAX
 from kdump.format.producer_snapshot import (
     CRC_START,
     PRODUCER_ENTRY,
@@ -183,6 +184,10 @@ def _fixed(
         zeros += whole - used
         position += whole
         if len(data) == whole and data:
+            if padded and not used:  # a sparse file may have a TiB of them
+                hole = max(0, window.source.next_data(position) - position) // size * size
+                zeros += hole
+                position += hole
             continue
         left = data[whole:]
         if zeros:
@@ -225,6 +230,11 @@ def _snapshot(window: Window) -> Iterator[Item]:
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
+    if (window.source.size or 0) > INT_MAX:
+        reason = f"{window.source.size} bytes; a broker reads the file into memory, which has room for {INT_MAX}"
+        yield Region(JUNK, len(data), (window.source.size or 0) - len(data), reason)
+        yield Problem("snapshot-invalid", name, "producerEntries", SNAPSHOT_HEADER.positions["producerEntries"], reason)
+        return
     newer = newer_snapshot(header.version)
     if header.version not in VERSIONS:
         reason = f"version {header.version} is unknown; decoded as version 1"

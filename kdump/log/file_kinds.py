@@ -93,6 +93,8 @@ def named(name: str) -> FileKind:
 
 BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
 """Kinds of files that contain record batches."""
+AT_ROOT = {META_PROPERTIES, OFFSET_CHECKPOINT}
+"""Kinds of files that a broker creates in each of its log directories."""
 LOCK = ".lock"
 """Empty file that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 REMOTE_CACHE = "remote-log-index-cache"

@@ -13,9 +13,10 @@ from functools import cached_property, lru_cache
 
 from kdump.io import file_system
 from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, parent
+from kdump.io.link_boundary import add_root
 from kdump.io.source import Identity
 from kdump.log import file_kinds
-from kdump.log.file_kinds import ENDINGS, OWN_NAMES, by_name
+from kdump.log.file_kinds import AT_ROOT, ENDINGS, OWN_NAMES, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import identity, is_young
 from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
@@ -27,8 +28,6 @@ META = "meta.properties"
 """File with the IDs of the node, its cluster and the log directory (MetaPropertiesEnsemble)."""
 BOOTSTRAP = "bootstrap.checkpoint"
 """File with the first metadata of a cluster, which kafka-storage format writes to a log directory."""
-AT_ROOT = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT}
-"""Kinds of files that a broker creates in each of its log directories."""
 ROOT_FILES = (META, *file_kinds.OFFSET_CHECKPOINTS, CLEAN_MARK, BOOTSTRAP)
 """Names of the files that may be there, other than that of its lock."""
 COPY_OF_PARTITIONS = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
@@ -143,6 +142,7 @@ def recognize(
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
     files = [entry.name for entry in entries if not entry.is_directory]
     if here & {file_kinds.SEGMENT, *file_kinds.INDEXES} or (own and _has_files_of_a_partition(files)):
+        _bound(directory)
         return replace(partition(directory), listed=listing_of(entries, seen))
     return None
 
@@ -181,7 +181,17 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
             log_directory.candidates.append(partition(entry.path, directory))
         elif entry.name != CLEAN_MARK:
             log_directory.unknown.append(entry.path)
+    # What is not a broker's may be a collection of links to partitions.
+    is_of_broker = log_directory.is_of_broker
+    _bound(*([directory] if is_of_broker else (candidate.path for candidate in log_directory.candidates)))
     return log_directory
+
+
+def _bound(*directories: str) -> None:
+    """Have no link in these directories followed that leads out of them."""
+    for directory in directories:
+        if not is_url(directory) and file_system.tree_at(directory) is None:
+            add_root(directory)
 
 
 def _may_be_partition(place: PartitionDirectory) -> bool:

@@ -21,6 +21,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError, is_missing, reason
 from kdump.io.file_system import tree_at
+from kdump.io.link_boundary import refuse
 from kdump.io.run import Limits
 from kdump.io.source import FileSource, Source, open_source
 from kdump.io.unreadable_paths import note
@@ -153,6 +154,7 @@ def open_index(path: str) -> Source:
 def _opened(path: str) -> FileSource:
     """Open an index on the local disk. Raises OSError; SourceError for a pipe of that name, which does not block."""
     try:
+        refuse(path)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if not is_missing(error):

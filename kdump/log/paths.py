@@ -12,9 +12,10 @@ from kdump.answer import PathText
 from kdump.io import file_system
 from kdump.io.directory_listing import is_inside, is_no_file, is_url, items
 from kdump.io.errors import SourceError, Unlisted, is_gone, listing_error
+from kdump.io.link_boundary import add_root
 from kdump.io.remote_paths import remote_partition
 from kdump.io.run import Run
-from kdump.log.file_kinds import FileKind, by_name
+from kdump.log.file_kinds import AT_ROOT, FileKind, by_name
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -107,7 +108,7 @@ def directories(path: str, run: Run) -> Iterator[str]:
         yield from _below_url(path, run)
         return
     seen = set()
-    for directory, below, _files in file_system.walk(path, onerror=report, followlinks=True):
+    for directory, below, files in file_system.walk(path, onerror=report, followlinks=True):
         try:
             status = file_system.stat(directory)
         except OSError as error:
@@ -117,6 +118,8 @@ def directories(path: str, run: Run) -> Iterator[str]:
             below.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        if any(by_name(name)[0] in AT_ROOT for name in files) and file_system.tree_at(directory) is None:
+            add_root(directory)
         below.sort(key=natural)
         yield directory
 

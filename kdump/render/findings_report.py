@@ -17,8 +17,7 @@ from kdump.check.rules.offsets import missing_text
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of, plain_count
-from kdump.log.file_kinds import by_name
-from kdump.log.log_directory import AT_ROOT
+from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Declaration, declaration
 from kdump.render.amounts import size_text

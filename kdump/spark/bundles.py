@@ -11,9 +11,8 @@ from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, rea
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.bundle_names import CONTAINER, PACKED, bundle_of, is_bundle
-from kdump.log.file_kinds import by_name
+from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.find_directories import find_directories
-from kdump.log.log_directory import AT_ROOT
 from kdump.log.mounted_bundles import mount_bundles, origin, unmount_bundles
 from kdump.log.paths import natural
 

@@ -30,6 +30,8 @@ OF_THIS_MACHINE = {
     "questions/bundle/places.py",
     "questions/bundle/run.py",
     "incident/doctor/log_directories.py",
+    "io/file_access.py",
+    "io/link_boundary.py",
     "log/output_directory.py",
     "questions/restart_plan/node/access_rights.py",
     "log/lock_holder.py",

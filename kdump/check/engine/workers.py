@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain, islice
@@ -17,6 +17,7 @@ from kdump.format.errors import DecodeError
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.link_boundary import roots
 from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.shared_counter import SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
@@ -74,9 +75,11 @@ def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
     return processes, jobs if processes == 1 else 1
 
 
-def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
+def _begin(
+    rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str], above: Mapping[str, str]
+) -> None:
     begin_worker()
-    set_existing_paths(named)
+    set_existing_paths(named, above)
     unmount_bundles()
     mount_bundles(named)
     limit_rate(rate)
@@ -145,7 +148,7 @@ def worker_pool(
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         counter = SharedCounter(context)
-        given = (rate_for_workers(context), counter, directory, frozenset(paths or existing_paths()))
+        given = (rate_for_workers(context), counter, directory, frozenset(paths or existing_paths()), roots())
         pool = ProcessPoolExecutor(processes, context, _begin, given)
     except OSError:
         return None

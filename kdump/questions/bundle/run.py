@@ -15,6 +15,7 @@ from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import SourceError, reason
+from kdump.io.link_boundary import refusal
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.bundle_manifest import FORMAT
 from kdump.log.bundle_names import MANIFEST, container_name, is_bundle
@@ -216,6 +217,10 @@ class _BundleWriter:
                 continue
             except OSError as error:
                 self._run.unreadable(SourceError(f"{path}: {reason(error, path)}"))
+                continue
+            outside = refusal(path)
+            if outside is not None:
+                self._run.unreadable(SourceError(f"{path}: {outside}"))
                 continue
             identity = status.st_dev, status.st_ino
             links += bool(inside) and os.path.islink(path)
