@@ -23,14 +23,14 @@ from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Limits, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.batch_records import records
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
-from kdump.log.follow import complete_end, follow, newer
+from kdump.log.follow import FollowedLog
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Problem, Region
@@ -589,23 +589,27 @@ class InspectRun:
         return list(kept)
 
     def _follow(self, view: View, target: Target) -> None:
-        """Show the last file as it grows (after its last rows, if --last was given), and then the segments that follow
-        it."""
-        last = self.options.last
-        following: Target | None = target
-        while following is not None:
-            target = following
-            window = self.scan.open(target)
+        """Show the last file as it grows (after its last rows, if --last was given), and then what follows it."""
+        log = FollowedLog(target, self.scan.limits, view.end, notes_of)
+        log.skim_previous()
+        is_shown = bool(self.options.last)
+        while log.has_moved and log.target is not None:
+            try:
+                window = self.scan.open(log.target)
+            except SourceError as error:
+                if not is_gone(error):
+                    raise
+                log.resume()
+                continue
             if not isinstance(window.source, FileSource):
                 window.source.close()
                 raise click.UsageError(f"--follow needs a file that can grow, which {path_text(target.path)} cannot")
-            start = complete_end(target, window, 0, self.scan.limits) if last else 0
-            if not last:
-                view.file(target)
-            last = None
-            grown = follow(target, window, start, self.scan.limits, view.end, partial(notes_of, target))
-            for region in self.scan.chosen(target, window, start, grown):
-                self._show(view, target, region, window)
+            if is_shown:
+                log.position, is_shown = log.skim(target, window), False
+            elif log.position == 0:
+                view.file(log.target)
+            file = log.target
+            for region in self.scan.chosen(file, window, log.position, log.regions(window)):
+                self._show(view, file, region, window)
                 view.tick()
             window.source.close()
-            following = newer(target)
