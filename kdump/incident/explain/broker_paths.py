@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 
-from kdump.log.file_kinds import by_name
-from kdump.log.log_directory import AT_ROOT
+from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.paths import PARTITION
 
 IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from kdump.incident.explain.broker_paths import is_windows, names_of, partition_of
 from kdump.incident.explain.io_errors import IoError
 from kdump.log import file_kinds
-from kdump.log.file_kinds import LOCK, REMOTE_CACHE, by_name, is_of_broker
+from kdump.log.file_kinds import AT_ROOT, LOCK, REMOTE_CACHE, by_name, is_of_broker
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.log_directory import AT_ROOT, ROOT_FILES
+from kdump.log.log_directory import ROOT_FILES
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import conditions
 
