@@ -51,6 +51,11 @@ class Problem(NamedTuple):
         return fill(text.format_map(values) if "{" in text else text, self.values)
 
 
+def title_of(code: str, case: str = "", **values: object) -> str:
+    """Return what is wrong, or what a step does, in a case of the catalogue."""
+    return Problem(code, values, case=case).title
+
+
 class Value(str):
     """The value of a field: {file:q} is quoted for a shell."""
 

@@ -7,10 +7,10 @@ import os
 from typing import Any
 
 from kdump.format.count_text import count_text, first_of
+from kdump.problems.problem import title_of
 from kdump.questions.space import answer as answers
 from kdump.questions.space.answer import SpaceDirectory, SpaceKept, SpaceStep, SpaceSummary, SpaceTopic
 from kdump.questions.space.disks import needed_inodes
-from kdump.questions.space.steps import UNKNOWN_CONFIGS
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -103,10 +103,8 @@ class SpaceReport(Sink[Any]):
         style = {"full": "bad", "enough": "head"}.get(summary.verdict, "torn")
         self.output.text(text, style=style, indent=2)
         if summary.unknownTopics:
-            text = (
-                f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: the metadata here does not have "
-                f"them, or not the newest: {UNKNOWN_CONFIGS}"
-            )
+            topics = count_text(summary.unknownTopics, "topic")
+            text = f"UNKNOWN CONFIGS of {topics}: {title_of('space-unknown', 'missing')}"
             self.output.text(text, style="torn", indent=2)
         if summary.goal or summary.isEnough is False:
             is_enough = "enough" if summary.isEnough else "NOT ENOUGH: see below what else takes space"

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from kdump.format.count_text import all_of, count_text, first_of
+from kdump.problems.problem import title_of
 from kdump.questions.retention.configs import TOPIC
 from kdump.questions.space.answer import (
     CONFIG,
@@ -49,9 +50,6 @@ LARGE = 65_536
 SHOWN = 4
 """Maximum number of lower values of a config of a topic."""
 RATIO = "min.cleanable.dirty.ratio"
-BY_CONTROLLER = "while no broker is up, use --bootstrap-controller in place of --bootstrap-server"
-UNKNOWN_CONFIGS = "pass the log directory or a bundle of a controller with --with, or the topics' configs with --config"
-"""What to do if configs are not in the metadata of the broker."""
 
 
 class Given(NamedTuple):
@@ -117,10 +115,7 @@ def _reserved(disk: Disk) -> Iterator[SpaceStep]:
     if system is None or system.device is None or not (system.fileSystem or "").startswith("ext"):
         return
     if LEAVE_RESERVED <= system.reserved <= system.total * MOST_RESERVED:
-        text = (
-            f"{system.fileSystem} reserves these blocks for root, which a disk of log directories does not need; a "
-            "broker that runs as root has them already"
-        )
+        text = title_of("space-reservedBlocks", fileSystem=system.fileSystem)
         commands, size = [f"tune2fs -m 0 {shlex.quote(system.device)}"], Files(allocated=system.reserved)
         yield _removal("reservedBlocks", CONFIG, min(disk.sources), text, size, commands, ())
 
@@ -149,15 +144,13 @@ def _deleted(usage: DirectoryUsage, state: str, given: Given) -> Iterator[SpaceS
         return
     where, names = usage.directory.path, all_of(what)
     if state == RUNNING:
-        text = f"{names}: the broker deletes them within file.delete.delay.ms (1 min); leave them to it"
+        text = title_of("space-deleted", "running", what=names)
         later = {"freesAtOnce": 0, "needs": "running", "freesAfter": DELETE_DELAY_MS}
         yield _removal("deleted", WAIT, where, text, files, (), (), **later)
         return
     patterns = [(part.place.path, "/*.deleted") for part in inside]
     patterns += [(part.place.path, "/*.cleaned") for part in unfinished]
-    text = f"{names}: no broker reads them again; the next startup deletes them anyway"
-    if unfinished:
-        text += ". After startup, the log cleaner begins again, and needs the space of a segment"
+    text = title_of("space-deleted", "unfinished" if unfinished else "", what=names)
     commands = [f"rm -f {shlex.quote(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
     paths = [path + pattern for path, pattern in patterns] + [part.place.path for part in gone]
     yield _removal("deleted", FILES, where, text, files, commands, paths, needs="stopped")
@@ -170,11 +163,11 @@ def _strays(disk: Disk, given: Given) -> list[tuple[str | None, SpaceStep | Spac
         place = stray.place
         cost, why = stray_verdict(place, given.copies, given.node_id)
         if cost is None:
-            text = f"not offered: {why}; copy it elsewhere, or pass --with"
+            text = title_of("space-stray", "kept", why=why)
             rows.append((None, SpaceKept(place.path, stray.allocated, False, text)))
             continue
         remove, more = [_remove(stray)], {"topic": place.topic, "cost": cost, "needs": "stopped"}
-        text = f"stray directory: {why}"
+        text = title_of("space-stray", why=why)
         rows.append((cost, _removal("stray", FILES, place.source, text, stray.all, remove, [place.path], **more)))
     return rows
 
@@ -186,10 +179,7 @@ def _postponed(disk: Disk, cleanings: Sequence[Cleaning]) -> Iterator[SpaceStep]
         return
     if sum(cleaning.writes for cleaning in here) <= disk.system.free + disk.freed:
         return
-    text = (
-        "the log cleaner begins at startup, and writes cleaned segments next to the old ones, which it deletes 1 min "
-        f"later: more than is free then. This postpones it until you set the value back; {BY_CONTROLLER}"
-    )
+    text = title_of("space-postponeCleaning")
     sizes: list[tuple[int, str, RetainedTopic]] = []
     for name, of_topic in groupby(
         (cleaning for cleaning in here if cleaning.is_postponable), lambda cleaning: cleaning.topic.name
@@ -252,15 +242,17 @@ def _due(disk: Disk, topics: Sequence[RetainedTopic]) -> Iterator[SpaceStep]:
     files = deleted.files
     if not files.number:
         return
-    text = (
-        f"retention deletes {count_text(files.number, 'segment')} of {count_text(len(deleted.starts), 'partition')} "
-        "that are due now, "
-        + ("at its next check" if disk.state == RUNNING else "30 s after startup, and their files 1 min later")
+    assumed = "; some of them only if the broker has Kafka's default retention (see --properties)" if is_assumed else ""
+    text = title_of(
+        "space-retentionDue",
+        segments=count_text(files.number, "segment"),
+        partitions=count_text(len(deleted.starts), "partition"),
+        when="at its next check" if disk.state == RUNNING else "30 s after startup, and their files 1 min later",
+        assumed=assumed,
+        removal=deleted.removal,
     )
-    if is_assumed:
-        text += "; some of them only if the broker has Kafka's default retention (see --properties)"
     how, needs = (FILES, "stopped") if deleted.commands else (WAIT, "running")
-    row = _removal("retentionDue", how, "", text + deleted.removal, files, deleted.commands, deleted.paths)
+    row = _removal("retentionDue", how, "", text, files, deleted.commands, deleted.paths)
     row = row._replace(freesAtOnce=deleted.at_once, isEstimate=is_assumed)
     yield row._replace(cost=DUE, needs=needs, freesAfter=_delay_ms(disk.state))
 
@@ -276,14 +268,8 @@ def _uncertain(disk: Disk, topics: Sequence[RetainedTopic]) -> Iterator[SpaceKep
     deleting = [topic for topic in topics if not topic.settings.compacts]
     unknown = [topic for topic in deleting if topic.is_unknown]
     assumed = [topic for topic in deleting if topic.settings.is_known and not topic.may_be_removed()]
-    of_unknown = (
-        f"segments of {count_text(len(unknown), 'topic')} whose configs are not in the metadata here, so that it "
-        f"is unknown which are due: {UNKNOWN_CONFIGS}"
-    )
-    of_assumed = (
-        "segments that are due if the broker has Kafka's default retention: pass its server.properties with "
-        "--properties, and they are offered to make room for the startup"
-    )
+    of_unknown = title_of("space-unknown", topics=count_text(len(unknown), "topic"))
+    of_assumed = title_of("space-unknown", "assumed")
     rolled = sum(log.occupied(0, len(log.segments) - 1) for topic in unknown for log in topic.logs)
     due = sum(log.occupied(0, log.goes) for topic in assumed for log in topic.logs)
     for why, allocated in ((of_unknown, rolled), (of_assumed, due)):
@@ -299,7 +285,7 @@ def _others(usage: DirectoryUsage) -> Iterator[SpaceStep]:
     if foreign:
         paths, where = [other.path for other in foreign], usage.directory.path
         names = first_of([os.path.relpath(path, where) for path in paths], 3)
-        text = f"not Kafka's: {names}; the broker needs none of them, but you may"
+        text = title_of("space-otherFiles", names=names)
         commands = ["mv " + " ".join(map(shlex.quote, paths)) + " /ANOTHER/DISK/"]
         files = total(other.files for other in foreign)
         yield _removal("otherFiles", FILES, where, text, files, commands, paths, cost=JUDGE)
@@ -320,14 +306,11 @@ def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
             logs.append(log)
             log.waits = True
         else:
-            yield SpaceKept(log.place.path, log.allocated, False, f"replica not offered: {verdict.why}")
+            yield SpaceKept(log.place.path, log.allocated, False, title_of("space-replicas", "kept", why=verdict.why))
     if not logs:
         return
     names = ", ".join(f"{topic}-{number}" for topic, number in stays)
-    text = (
-        f"{count_text(len(stays), 'replica')} complete on other brokers, by leader epochs and end offsets, gone from "
-        f"here: {names}; each then has one replica less (compare the records first: kdump diff)"
-    )
+    text = title_of("space-replicas", replicas=count_text(len(stays), "replica"), names=names)
     commands = [
         f"echo {shlex.quote(reassignment(stays))} > reassign.json",
         "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file reassign.json --execute",
@@ -348,10 +331,7 @@ def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
 def _compacted(topic: RetainedTopic) -> Iterator[SpaceKept]:
     rolled = sum(log.occupied(0, len(log.segments) - 1) for log in topic.logs)
     if topic.settings.compacts and rolled:
-        text = (
-            f"compacted: kdump retention --keys estimates what the log cleaner would free, and {RATIO}=0.01 makes it "
-            "begin; it first writes the cleaned segments next to the old ones"
-        )
+        text = title_of("space-compacted", ratio=RATIO)
         yield SpaceKept(topic.name, rolled, False, text)
 
 
@@ -372,14 +352,16 @@ def _lower_retention(disk: Disk, topic: RetainedTopic) -> Iterator[SpaceStep]:
         what = "older than the value" if config.endswith(".ms") else "above the value, for each partition"
         for value, current, below in _spread(values):
             deleted = _deleted_segments([(*pair, may_be_removed) for pair in zip(topic.logs, below)], disk.lacks)
-            text = (
-                f"deletes {count_text(deleted.files.number, 'segment')} of {topic.name} {what}: consumers that have "
-                f"not read them lose these records{deleted.removal}"
+            unknown = "; the topic's configs are unknown: if it is compacted, this deletes nothing"
+            text = title_of(
+                "space-retention",
+                segments=count_text(deleted.files.number, "segment"),
+                topic=topic.name,
+                what=what,
+                removal=deleted.removal,
+                unknown=unknown if topic.is_unknown else "",
+                controller="" if disk.state == RUNNING else f"; {title_of('space-retention', 'controller')}",
             )
-            if topic.is_unknown:
-                text += "; the topic's configs are unknown: if it is compacted, this deletes nothing"
-            if disk.state != RUNNING:
-                text += f"; {BY_CONTROLLER}"
             commands = [alter_topic(topic.name, f"--add-config {config}={value}"), *deleted.commands]
             yield _removal("retention", CONFIG, "", text, deleted.files, commands, deleted.paths)._replace(
                 topic=topic.name,
