@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.check.options import Options
@@ -25,6 +26,7 @@ from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
+    from kdump.cluster.remote_log import RemoteLog
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
 CHECKPOINT = re.compile("-checkpoint$")
@@ -46,7 +48,7 @@ class LogDirContext:
             self.watch.look(meta.path, identity(meta.path))
         self.ids = disks.ids(directory)
         self.checkpoints = OffsetCheckpoints(directory, options.open_source)
-        node = disks.node_of(directory)
+        self.node = node = disks.node_of(directory)
         self.watch.also, self.metadata = disks.watched_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
 
@@ -56,6 +58,11 @@ class LogDirContext:
             for path in node.logs_of(TRANSACTION_TOPIC):
                 self.watch.look_at_log(path)
             self.coordinator = node.coordinator(self.metadata, options.limits)
+
+    @cached_property
+    def remote(self) -> RemoteLog:
+        """__remote_log_metadata of the node."""
+        return self.node.remote_log(self.metadata, self.options.limits)
 
     def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""
@@ -83,6 +90,9 @@ class LogDirContext:
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
         max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
+        tiered, remote_start = is_tiered(self.metadata, topic), None
+        if tiered and context.log_start is None and partition.segments and partition.segments[0].offset:
+            remote_start = self.remote.start_of(described.id, number)
         interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
             context,
@@ -92,7 +102,8 @@ class LogDirContext:
             index_interval=interval,
             index_size=size_config(self.metadata, topic, "segment.index.bytes", node_id, LARGEST_INDEX),
             topic_id=described.id if not partition.state else None,
-            tiered=is_tiered(self.metadata, topic),
+            tiered=tiered,
+            remote_start=remote_start,
             replicas=other_replicas(self.metadata, topic, number, node_id),
         )
 

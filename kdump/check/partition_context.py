@@ -71,6 +71,8 @@ class PartitionContext:
     now: int = 0
     """Current time, epoch ms."""
     tiered: bool = False
+    remote_start: int | None = None
+    """Of a tiered partition that log-start-offset-checkpoint does not list: see RemoteLog.start_of."""
     """Whether segments of the topic are copied to remote storage."""
     release: AppliedRelease = NEWEST_APPLIES
     last: bool | None = None
@@ -125,4 +127,4 @@ class PartitionContext:
 
     def log_start_offset(self, first: int | None) -> int | None:
         """Return the log start offset; `first`: base offset of the first segment, None without segments."""
-        return log_start_offset(self.log_start, first, self.tiered)
+        return log_start_offset(self.remote_start if self.log_start is None else self.log_start, first, self.tiered)

@@ -33,6 +33,7 @@ from kdump.state.partition_summary import PartitionSummary, partition_summary
 from kdump.state.unknown_offsets import NO_FILE
 
 if TYPE_CHECKING:  # most directories need no metadata
+    from kdump.cluster.remote_log import RemoteLog
     from kdump.state.metadata_image import MetadataImage
 
 
@@ -71,7 +72,7 @@ def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     return directory.is_clean if ran else None
 
 
-RemotelyLacking = Callable[[str | None, int | None, int, int], list[tuple[int, int]] | None]
+ReadsRemoteLog = Callable[[], "RemoteLog"]
 
 
 def partition_summary_in(
@@ -79,17 +80,17 @@ def partition_summary_in(
     clean: bool | None,
     offsets: OffsetCheckpoints,
     metadata: Callable[[], MetadataImage | None],
-    lacks: RemotelyLacking,
+    remote: ReadsRemoteLog,
 ) -> PartitionSummary:
-    """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata; `lacks` is
-    RemoteLog.lacks."""
+    """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata, `remote`
+    __remote_log_metadata."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if place.state in ("", "future") and place.topic is not None and place.partition is not None:
         facts.checkpoints = {name: noted.offset for name, noted in offsets.of(place).items()}
         facts.checkpoint_files = offsets.files
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
-        if start is None or first is None or start >= first:
+        if not first or (start is not None and start >= first):
             return facts
         from kdump.state.effective_config import is_tiered
 
@@ -97,16 +98,19 @@ def partition_summary_in(
         if is_tiered(image, place.topic):
             facts.tiered = True
             described = image.topics.get(place.topic) if image is not None else None
-            lacking = lacks(described.id if described else None, place.partition, start, first)
+            topic_id = described.id if described else None
+            if start is None:
+                start = facts.checkpoints["log-start-offset"] = remote().start_of(topic_id, place.partition)
+            lacking = remote().lacks(topic_id, place.partition, start, first)
             facts.unreadable = None if lacking is None else tuple(lacking)
     return facts
 
 
 LogDirectoryStates = dict[
-    str, tuple[bool | None, OffsetCheckpoints, "Callable[[], MetadataImage | None]", RemotelyLacking]
+    str, tuple[bool | None, OffsetCheckpoints, "Callable[[], MetadataImage | None]", ReadsRemoteLog]
 ]
-"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and
-RemoteLog.lacks."""
+"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and what
+reads __remote_log_metadata."""
 
 
 def single_partition_summary(place: PartitionDirectory, known: LogDirectoryStates | None = None) -> PartitionSummary:
@@ -122,11 +126,10 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
     return partition_summary_in(place, *known[above.path])
 
 
-def _what_reads(directory: LogDirectory, disks: Disks) -> tuple[Callable[[], MetadataImage | None], RemotelyLacking]:
+def _what_reads(directory: LogDirectory, disks: Disks) -> tuple[Callable[[], MetadataImage | None], ReadsRemoteLog]:
     """Return what reads the metadata of a log directory's cluster, and __remote_log_metadata, when first called."""
     metadata = cache(lambda: disks.newest_metadata(directory.path)[1])
-    remote = cache(lambda: disks.node_of(directory).remote_log(metadata(), Limits()))
-    return metadata, lambda *asked: remote().lacks(*asked)
+    return metadata, cache(lambda: disks.node_of(directory).remote_log(metadata(), Limits()))
 
 
 def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectorySummary:
@@ -136,11 +139,11 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
     offsets, clean = OffsetCheckpoints(directory), had_clean_shutdown(directory)
     broken = [f"{name}-checkpoint" for name, unknown in offsets.unread.items() if unknown.code != NO_FILE]
     identity = _identity(directory, broken)
-    metadata, lacks = _what_reads(directory, disks)
+    metadata, remote = _what_reads(directory, disks)
     return LogDirectorySummary(
         directory,
         identity,
-        [partition_summary_in(place, clean, offsets, metadata, lacks) for place in directory.partitions],
+        [partition_summary_in(place, clean, offsets, metadata, remote) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),

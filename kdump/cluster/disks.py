@@ -288,6 +288,10 @@ class Disks:
                 "pass log directories of one cluster"
             )
 
+    def remote_log(self, metadata: MetadataImage | None, directory: LogDirectory) -> RemoteLog:
+        """Return what __remote_log_metadata on the disks of a log directory's node has."""
+        return self.node_of(directory).remote_log(metadata, Limits())
+
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""
         node = self._nodes_by_path.get(real_path(directory.path))

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError
@@ -30,6 +30,9 @@ from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.partition_summary import log_end
 from kdump.state.unknown_offsets import UNREADABLE
+
+if TYPE_CHECKING:
+    from kdump.cluster.remote_log import RemoteLog
 
 MOST_COUNTED = 1000
 """Maximum number of offsets among which records are counted."""
@@ -53,15 +56,19 @@ class LogOffsets(NamedTuple):
 
 class LogOffsetsByPartition:
     """The partitions of log directories; each is examined on first use. `metadata`: shows which topics are tiered, and
-    who leads them; `node_id`: whose a log directory is, None if unknown; `problems`: as in Groups."""
+    who leads them; `node_id`: whose a log directory is, None if unknown; `remote` reads its __remote_log_metadata;
+    `problems`: as in Groups."""
 
     def __init__(
         self,
         directories: Sequence[LogDirectory],
         metadata: MetadataImage | None = None,
         node_id: Callable[[LogDirectory], int | None] = lambda directory: None,
+        remote: Callable[[LogDirectory], RemoteLog] | None = None,
     ) -> None:
         self.metadata = metadata
+        self.remote = remote
+        self._remote_logs: dict[str, RemoteLog] = {}
         self.node_id = node_id
         self.problems: list[str] = []
         self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
@@ -153,7 +160,13 @@ class LogOffsetsByPartition:
             return None
         checkpointed = self._checkpoint(directory, "log-start-offset").get(key)
         first = partition.segments[0].offset
-        start = log_start_offset(checkpointed, first, is_tiered(self.metadata, partition.topic))
+        tiered = is_tiered(self.metadata, partition.topic)
+        if tiered and checkpointed is None and first and self.remote is not None and self.metadata is not None:
+            described = self.metadata.topics[partition.topic]
+            if directory.path not in self._remote_logs:
+                self._remote_logs[directory.path] = self.remote(directory)
+            checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition)
+        start = log_start_offset(checkpointed, first, tiered)
         assert start is not None
         end = log_end(partition, self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)

@@ -49,6 +49,12 @@ class RemoteLog:
             return None
         return self.ends.get((topic_id, partition), -1 if self.is_complete else None)
 
+    def start_of(self, topic_id: str | None, partition: int | None) -> int:
+        """Return the log start offset of a tiered partition that log-start-offset-checkpoint does not list: where its
+        first segment in remote storage begins (RemoteLogManager.updateLogStartOffset); 0 if none is known, as
+        LogLoader.load sets it."""
+        return min((first for place, first, _ in self.copied.values() if place == (topic_id, partition)), default=0)
+
     def lacks(self, topic_id: str | None, partition: int | None, start: int, stop: int) -> list[tuple[int, int]] | None:
         """Return which of the offsets from `start` to before `stop` no segment in remote storage has, as pairs of first
         and last offset: no broker finds them there, even if the store has their object. None if unknown."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 
 from kdump.cluster.find_state_logs import logs_in
@@ -69,7 +70,9 @@ class GroupsExamination:
         if not chosen:
             return
         metadata = self.disks.metadata(self.directories)[1]
-        ends = LogOffsetsByPartition(self.directories, metadata, self.disks.node_id)
+        ends = LogOffsetsByPartition(
+            self.directories, metadata, self.disks.node_id, partial(self.disks.remote_log, metadata)
+        )
         context = LagContext(ends, metadata)
         try:
             run = Run(self.disks.options.limits, more=self.on.read_some)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -159,7 +160,7 @@ class GroupsCommand:
             self.sink.end()
             return
         _, metadata = disks.newest_metadata()
-        ends = LogOffsetsByPartition(disks.directories, metadata, disks.node_id)
+        ends = LogOffsetsByPartition(disks.directories, metadata, disks.node_id, partial(disks.remote_log, metadata))
         context = LagContext(ends, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         with Progress("groups") as progress:
