@@ -83,13 +83,17 @@ def _producers(value: Any, targets: Targets) -> ProducerState[ProducerStateEntry
 
 
 def _packed_transactions(state: OpenTransactions) -> dict[str, Any]:
-    _check_count(len(state.open) + len(state.epochs) + len(state.raised))
-    opened = [
-        [number, *(getattr(transaction, name) for name in OPEN), transaction.target.path]
-        for number, transaction in state.open.items()
-    ]
+    _check_count(len(state.open) + len(state.loaded) + len(state.epochs) + len(state.raised))
+    opened, loaded = (
+        [[number, *_packed_transaction(running)] for number, running in transactions.items()]
+        for transactions in (state.open, state.loaded)
+    )
     numbers = {name: [*map(list, getattr(state, name).items())] for name in NUMBERED}
-    return {"open": opened, **numbers, "untracked": state.untracked}
+    return {"open": opened, "loaded": loaded, **numbers, "untracked": state.untracked}
+
+
+def _packed_transaction(running: OngoingTxn | None) -> list[Any]:
+    return [None] if running is None else [*(getattr(running, name) for name in OPEN), running.target.path]
 
 
 OPEN = tuple(field.name for field in fields(OngoingTxn) if field.name != "target")
@@ -102,6 +106,8 @@ def _transactions(value: Any, targets: Targets) -> OpenTransactions:
     state.untracked = value["untracked"]
     for number, *values, path in _rows(value["open"], 2 + len(OPEN)):
         state.open[number] = OngoingTxn(targets[path], **dict(zip(OPEN, values)))
+    for number, *values, path in value["loaded"]:
+        state.loaded[number] = None if path is None else OngoingTxn(targets[path], **dict(zip(OPEN, values)))
     for name in NUMBERED:
         for number, epoch in _rows(value[name], 2):
             getattr(state, name).put(number, epoch)

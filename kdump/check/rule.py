@@ -12,7 +12,7 @@ from kdump.check.resume_state import Resumable
 from kdump.core.header_columns import HeaderColumns
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, TORN, Batch, Region
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region
 from kdump.state.transaction_marker import EndTxnMarker
 
 DAY = 86_400_000
@@ -41,13 +41,16 @@ def may_hide_batches(part: SegmentContext, region: Region) -> bool:
 
 class BatchContext(NamedTuple):
     """A batch as passed to the rules. `is_valid`: see kdump.log.batch_validity; `damage`: position of bytes between it
-    and the previous batch that are not part of a valid batch, None if there are none."""
+    and the previous batch that are not part of a valid batch, None if there are none; `repaired`: the batch with one
+    flipped bit corrected, if its checksum then matches; `marker`: the transaction marker of the valid or repaired
+    batch."""
 
     part: SegmentContext
     batch: Batch
     is_valid: bool
     marker: EndTxnMarker | None
     damage: int | None
+    repaired: DefaultRecordBatch | None = None
 
 
 class Observer(Resumable):

@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, SegmentContext
@@ -83,6 +85,7 @@ class ReadCommitted:
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
+        self._surroundings: Surroundings | None = None
         self._run = PLAIN_RUN
         self._lock = threading.Lock()  # batches are shown by several threads
 
@@ -129,26 +132,32 @@ class ReadCommitted:
             index = names.index(name) if name in names else None
         if place is None or index is None:
             self._folder = None
-            self._read_view(
-                one_file(target, SegmentFiles("", target.name_offset or 0, target)), window, alone=True, name=name
-            )
+            file = one_file(target, SegmentFiles("", target.name_offset or 0, target))
+            self._read_view(file, PartitionContext(), window, alone=True, name=name)
             return
         if folder == self._folder and self.view.start <= place.segments[index].offset:
             return
         self._folder = folder
-        place = place.with_segments(place.segments[_start(place, index, self._options()) :])
-        self._read_view(place, None, alone=False, name=os.path.basename(folder))
+        options = self._options()
+        if self._surroundings is None:  # coordinators are not needed
+            self._surroundings = Surroundings(replace(options, only=frozenset({"indexes"})))
+        known = self._surroundings.of_partition(place)
+        number = _start(place, index, options)
+        here = place.with_segments(place.segments[number:]) if number else place
+        self._read_view(here, known, None, alone=False, name=os.path.basename(folder))
 
     def _options(self, window: Window | None = None) -> Options:
         if window is None:
             return Options.of(self._run)
         return Options.of(self._run, open_source=lambda path: _Shared(window.source))
 
-    def _read_view(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
+    def _read_view(
+        self, place: PartitionDirectory, known: PartitionContext, window: Window | None, *, alone: bool, name: str
+    ) -> None:
         totals = CheckTotals()
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
-        scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
+        scan = PartitionScan(place, known, self._options(window), totals)
         for _ in scan.run(_Collect(scan, view)):
             pass
         for target in place.orphans:  # of segments that are missing here
@@ -164,7 +173,8 @@ class ReadCommitted:
         if view.is_full or tracker.untracked:
             limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
             raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
-        view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
+        view.held_by = next(iter(scan.open_transactions), None)
+        view.stable = None if view.held_by is None else scan.last_stable_offset
         view.damages = scan.transactions.damages
         view.unread = totals.unread
         concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread

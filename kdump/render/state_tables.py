@@ -51,7 +51,7 @@ def style(value: Object) -> str:
 def forensic_style(value: dict[str, Any]) -> str:
     """Return the style of a row."""
     if value["type"] == "transaction":
-        return {"aborted": "dim", "open": "torn", "hanging": "bad"}.get(value["state"], "")
+        return {"aborted": "dim", "open": "torn", "hanging": "bad", "lost": "bad"}.get(value["state"], "")
     if value["type"] == "transactionPartition":
         return "bad" if value["hanging"] else "torn" if value["open"] or value["damages"] else ""
     if value["type"] in ("producer", "producerPartition"):

@@ -269,7 +269,7 @@ class UnitRead:
                 for (code, severity), count in sorted(self.codes.items())
             ],
             "logStartOffset": start,
-            "lastStableOffset": min((transaction["firstOffset"] for transaction in opened), default=end),
+            "lastStableOffset": None if check is None else check.last_stable_offset,
             "logEndOffset": end,
             "open": opened,
             "seconds": round(time.monotonic() - self.began, 3),

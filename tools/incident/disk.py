@@ -7,8 +7,16 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from crc32c import crc32c
+
+import kdump
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.log.region import DefaultRecordBatch
+from kdump.questions.producers.history import as_entry
+from kdump.state.producer_state import ProducerState, ProducerStateEntry
+from kdump.state.transaction_marker import marker_of
 from tools.incident.batches import with_values
 
 ROOT = Path(__file__).parent.parent.parent
@@ -104,6 +112,26 @@ class Disk:
         (self.root / partition / f"{end:020}.snapshot").unlink()
         for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
             self.checkpoint(name, partition, header.baseOffset)
+
+    def take_snapshot(self, partition: str) -> None:
+        """Write the producer snapshot of a clean shutdown."""
+        state: ProducerState[ProducerStateEntry] = ProducerState()
+        for batch in kdump.open(self.log(partition)).regions():
+            if not isinstance(batch, DefaultRecordBatch) or batch.header.producerId < 0:
+                continue
+            marker = marker_of(batch)
+            if marker is None:
+                state.data(batch)
+            else:
+                header = batch.header
+                epoch = marker.coordinatorEpoch
+                state.marker(header.producerId, header.producerEpoch, epoch, header.maxTimestamp)
+        entries = [
+            PRODUCER_ENTRY.struct.pack(number, *as_entry(producer).values()) for number, producer in state.items()
+        ]
+        body = len(entries).to_bytes(4, "big") + b"".join(entries)
+        data = b"\0\1" + crc32c(body).to_bytes(4, "big") + body
+        self.file(f"{partition}/{self.end(partition):020}.snapshot").write_bytes(data)
 
     def end(self, partition: str) -> int:
         """Return the log end offset."""

@@ -29,6 +29,7 @@ def hanging_transaction(disk: Disk) -> None:
         baseSequence=header.baseSequence + header.lastOffsetDelta + 1,
     )
     disk.append(disk.log(PAYMENTS), late)
+    disk.take_snapshot(PAYMENTS)
 
 
 def old_client(disk: Disk, producer: int) -> None:

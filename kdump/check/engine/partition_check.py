@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import islice
 
+from kdump.check.diagnosis.diagnose import CERTAIN
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
+from kdump.check.engine.unflipped import unflipped
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -21,6 +22,7 @@ from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.broker_start import BrokerStart
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
@@ -28,7 +30,6 @@ from kdump.check.watchers.txn_index_entries import TxnIndexEntries
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
-from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.source import RECORDS, FileSource, Source
 from kdump.io.window import Window
@@ -43,7 +44,7 @@ from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
 from kdump.state.other_replicas import who_has_it
 from kdump.state.transaction_marker import EndTxnMarker, marker_of
-from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
@@ -101,24 +102,23 @@ class PartitionCheck(Resumable):
         self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
         self.compaction = CompactionWatcher(self.known)
         self._observers = self._make_observers()
-        self.seeded_from = self._seed() if self.transactions in self._observers else None
+        self.seeded_from: Target | None = None
         """The producer snapshot at the base offset of the first segment, which stands in for the log below it: its open
         transactions are those at the start. None if there is no such snapshot, or it is not valid."""
+        if self.transactions in self._observers and not alone:
+            self.transactions.start = start = BrokerStart(partition, known, self.neighbor_files.snapshot)
+            self._seed(start)
 
     def _producer_watcher(self) -> ProducerWatcher:
         return ProducerWatcher(self.known)
 
-    def _seed(self) -> Target | None:
-        first = self.partition.segments[0].offset if self.partition.segments else 0
+    def _seed(self, start: BrokerStart) -> None:
+        first = start.bases[0]
         for target in self.partition.snapshots if first > 0 else ():
-            rows = self.neighbor_files.snapshot(target) if target.name_offset == first else None
-            if rows is not None:
-                in_transaction = (row for row in rows if row[1]["currentTxnFirstOffset"] >= 0)
-                at_most = islice(in_transaction, MAX_OPEN_TRANSACTIONS)
-                for position, entry in sorted(at_most, key=lambda row: row[1]["currentTxnFirstOffset"]):
-                    self.transactions.state.seed(target, position, PRODUCER_ENTRY.size, entry)
-                return target
-        return None
+            stored = start.open_in(target) if target.name_offset == first else None
+            if stored is not None:
+                self.transactions.state.correct(stored)
+                self.seeded_from = target
 
     def _inputs(self) -> RuleInputs:
         return RuleInputs(
@@ -179,7 +179,8 @@ class PartitionCheck(Resumable):
         """Continue with the segment at index `number`, with the `state` of another check of the same segments before
         it. If this raises StateError, the check can no longer be used."""
         logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
-        unpack(state, [self, self.neighbor_files, *self._observers], logs)
+        unpack(state, [self, self.neighbor_files, *self._observers], [*logs, *self.partition.snapshots])
+        self.transactions.continue_at(self.partition.segments[number].offset)
         self.first = number
 
     def _segment(self, segment: SegmentFiles, following: SegmentFiles | None) -> Iterator[Finding]:
@@ -256,7 +257,7 @@ class PartitionCheck(Resumable):
         if not valid:
             for finding in batch_findings(part, batch):
                 yield from self._hold(part, finding)
-        marker = None
+        marker = repaired = None
         if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
@@ -269,9 +270,18 @@ class PartitionCheck(Resumable):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
+            repaired = self._repaired(batch)
+            marker = None if repaired is None else marker_of(repaired)
         if not valid or batch.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)
-        yield from self._observe(BatchContext(part, batch, valid, marker, damage))
+        yield from self._observe(BatchContext(part, batch, valid, marker, damage, repaired))
+
+    def _repaired(self, batch: Batch) -> DefaultRecordBatch | None:
+        """Return a damaged batch of a producer as it was written, if one flipped bit explains the damage."""
+        if self.options.headers_only or not isinstance(batch, DefaultRecordBatch) or batch.size > CERTAIN:
+            return None
+        repaired = unflipped(batch)
+        return repaired if isinstance(repaired, DefaultRecordBatch) else None
 
     def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:
         """Yield all findings for a batch with a transaction marker that plain_marker has examined."""
@@ -340,8 +350,16 @@ class PartitionCheck(Resumable):
 
     @property
     def open_transactions(self) -> Mapping[int, OngoingTxn]:
-        """Transactions without a marker by the end of the log, by producer ID; empty if no rule needs them."""
-        return self.transactions.state.open
+        """A broker's open transactions at the end of the log, by producer ID; empty if no rule needs them."""
+        return self.transactions.state.in_broker
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction, but not below the log start offset, or the log end offset
+        (UnifiedLog.maybeIncrementFirstUnstableOffset); None if it is unknown."""
+        first = next(iter(self.open_transactions.values()), None)
+        start = self.transactions.start
+        return self.log_end if first is None else max(first.first_offset, start.log_start if start is not None else 0)
 
 
 class _SegmentCheck(RegionObserver):

@@ -75,7 +75,7 @@ class TransactionRule(Observer):
     def end(self) -> Iterable[Finding]:
         if self.known.last is False:  # the markers are in later segments
             return
-        for producer_id, running in self.transactions.state.open.items():
+        for producer_id, running in self.transactions.state.in_broker.items():
             yield self._left_open(producer_id, running)
 
     def _left_open(self, producer_id: int, running: OngoingTxn) -> Finding:
@@ -88,7 +88,8 @@ class TransactionRule(Observer):
             f"{running.first_offset}, "
         )
         if running.seeded:
-            message += "which is below the first one on this disk: the snapshot there shows that it was open"
+            name = running.target.path.rpartition("/")[2]
+            message += f"known from {name}, which a broker loads"
         else:
             message += f"started at {utc(running.timestamp)}"
         if context.is_hanging(producer_id, running.epoch):

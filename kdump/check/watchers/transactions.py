@@ -1,12 +1,18 @@
-"""Keeps the open transactions of a partition.
+"""Keeps the open transactions of a partition: those of the log, and those that a broker has.
 
-Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
+A broker that starts loads a producer snapshot and reads the log from there. Where damage may hide batches, the next
+snapshot shows which transactions are still open.
+
+Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
 
-from kdump.check.resume_state import NUMBER, TRANSACTIONS
+from typing import NamedTuple
+
+from kdump.check.resume_state import NUMBER, TRANSACTIONS, StateError
 from kdump.check.rule import DAY, BatchContext, Observer, SegmentContext, may_hide_batches
+from kdump.check.watchers.broker_start import BrokerStart, SnapshotPoint
 from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -18,19 +24,29 @@ from kdump.core.column_numbers import (
     PRODUCER_EPOCH,
     PRODUCER_ID,
 )
-from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
-from kdump.log.region import Region
-from kdump.state.transaction_marker import marker_at
+from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes, within
+from kdump.log.paths import Target
+from kdump.log.region import Batch, DefaultRecordBatch, Region, copy_of
+from kdump.state.transaction_marker import marker_at, marker_of
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
+
+
+class EndedBeforeSnapshot(NamedTuple):
+    """A transaction whose marker is lost to damage, and the snapshot that shows that it had ended."""
+
+    producer_id: int
+    transaction: OngoingTxn
+    snapshot: Target
 
 
 class TransactionWatcher(Observer):
     """Keeps the open transactions in `state`. `ended`: effect of the current batch's marker, None if it has none;
     `ended_in_run`: the markers of the current run, as their rows and effects;
     `open_before`: for a data batch, the transaction that its producer had open before it, None if there was none;
-    `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far."""
+    `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far;
+    `without_marker`: filled only if `keeps`, and whoever sets it removes what is in it."""
 
-    saved_fields = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
+    saved_fields = {"state": TRANSACTIONS, **dict.fromkeys(("newest", "damages", "confirmed", "loaded_at"), NUMBER)}
 
     def __init__(self) -> None:
         self.state = OpenTransactions()
@@ -39,20 +55,52 @@ class TransactionWatcher(Observer):
         self.ended: CompletedTxn | None = None
         self.ended_in_run: list[tuple[int, CompletedTxn]] = []
         self.open_before: OngoingTxn | None = None
+        self.start: BrokerStart | None = None
+        self.confirmed = 0
+        """Number of damaged places before the last snapshot that was applied."""
+        self.log_end = 0
+        """The log end offset so far, as a broker reads it."""
+        self.loaded_at = -1
+        """Offset of the last snapshot that a broker may load."""
+        self.keeps = False
+        self.without_marker: list[EndedBeforeSnapshot] = []
+        self._next = 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether damage since the last snapshot may hide batches."""
+        return self.damages != self.confirmed
+
+    def begin(self, part: SegmentContext) -> None:
+        self.log_end = part.target.name_offset or 0
+        self._reach(self.log_end, self.log_end)
 
     def region(self, part: SegmentContext, region: Region) -> None:
         self.damages += may_hide_batches(part, region)
 
     def unread(self) -> None:
         self.damages += 1
-        self.state.open.clear()  # their markers may be in the unreadable part
+        self.state.clear()  # their markers may be in the unreadable part
 
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.ended = self.open_before = None
-        if not seen.is_valid:
-            self.damages += 1
+        if seen.is_valid:
+            self._apply(seen, batch)
             return
+        repaired = seen.repaired
+        running = None if repaired is None else self.state.of_broker(repaired.header.producerId)
+        if repaired is None:
+            self.damages += 1
+        else:
+            self._apply(seen, repaired)
+        trusts = self.start is not None and self.start.trusts
+        if trusts and isinstance(batch, DefaultRecordBatch) and not batch.problems:
+            self._apply_unchecked(seen.part.target, batch, repaired, running)
+
+    def _apply(self, seen: BatchContext, batch: Batch) -> None:
+        self._reach(batch.lastOffset if batch.baseOffset is None else batch.baseOffset, batch.lastOffset)
+        self.log_end = batch.lastOffset + 1
         if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
             self.newest = max(self.newest, batch.maxTimestamp)
         if batch.producerId is None or batch.producerId < 0:
@@ -62,15 +110,84 @@ class TransactionWatcher(Observer):
         elif seen.marker is not None:
             self.ended = self.state.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, seen.marker)
 
+    def _apply_unchecked(
+        self, target: Target, batch: DefaultRecordBatch, repaired: DefaultRecordBatch | None, running: OngoingTxn | None
+    ) -> None:
+        """Apply to a broker's transactions a batch whose checksum does not match, which that broker does not check. If
+        it was repaired, that has been applied to the log; `running`: what its producer had open before."""
+        self.log_end = batch.lastOffset + 1
+        header = batch.header
+        if repaired is not None:
+            written = repaired.header
+            if (written.producerId, written.attributes) == (header.producerId, header.attributes):
+                return
+            self.state.differ(written.producerId, running)
+        if header.producerId < 0:
+            return
+        if not batch.isControlBatch:
+            if batch.isTransactional:
+                self.state.load_data(target, batch, self.damages)
+        elif marker_of(copy_of(batch)) is not None:
+            self.state.differ(header.producerId, None)
+
+    def _reach(self, first: int, last: int) -> None:
+        """Apply the snapshots up to offset `first`, before the batch with the offsets `first` to `last`."""
+        points = self.start.points if self.start is not None else []
+        while self._next < len(points):
+            point = points[self._next]
+            if point.offset > (first if point.target is not None else last):
+                return
+            self._next += 1
+            self._take(point)
+
+    def _take(self, point: SnapshotPoint) -> None:
+        assert self.start is not None
+        if point.target is None:
+            self.state.load({})
+            return
+        stored = self.start.open_in(point.target) if point.loads or self.is_doubtful else None
+        if stored is None:
+            return
+        if self.is_doubtful:
+            ended = self.state.correct(stored)
+            if self.keeps:
+                self.without_marker += (EndedBeforeSnapshot(*each, point.target) for each in ended)
+            self.confirmed = self.damages
+        if point.loads:
+            self.state.load(stored)
+            self.loaded_at = point.offset
+
+    def continue_at(self, offset: int) -> None:
+        """Continue with the segment at this base offset, with a restored state. Raises StateError if a broker now loads
+        another snapshot below it."""
+        points = self.start.points if self.start is not None else []
+        below = [point for point in points if point.offset < offset]
+        self._next = len(below)
+        if self.loaded_at != max((point.offset for point in below if point.loads and point.target), default=-1):
+            raise StateError("the state is of other producer snapshots")
+
+    def end(self) -> None:
+        self._reach(self.log_end, self.log_end)
+        if self.start is not None and (self.start.starts_empty or self.log_end <= self.start.log_start):
+            self.state.load({})
+
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        points = self.start.points if self.start is not None else []
+        for point in points[self._next :]:
+            if point.loads or self.is_doubtful:
+                column = BASE_OFFSET if point.target is not None else LAST_OFFSET
+                stop = within(heads, column, first, stop, 0, point.offset - 1)
+                break
         stop, writes = producer_writes(heads, first, stop, False)
         has_room = self.state.has_room(len(writes))
         return min((chain.begins for chain in writes if self._is_suspect(heads, chain, has_room)), default=stop)
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites, has_room: bool) -> bool:
-        """Return True if a producer writes outside of its open transaction, there is no room for a new one, or the
-        epoch of its marker is lower than that of its data."""
+        """Return True if a producer writes outside of its open transaction, there is no room for a new one, the epoch
+        of its marker is lower than that of its data, or a broker has another transaction of it."""
         producer_id = heads.of(chain.begins, PRODUCER_ID)
+        if producer_id in self.state.loaded:
+            return True
         if chain.marker >= 0 and heads.of(chain.marker, PRODUCER_EPOCH) < self.state.epochs.get(producer_id):
             return True
         if chain.first < 0:
@@ -84,6 +201,7 @@ class TransactionWatcher(Observer):
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         self.ended_in_run = []
+        self.log_end = heads.of(stop - 1, LAST_OFFSET) + 1
         rows = [
             (row, chain)
             for chain in producer_writes(heads, first, stop, False)[1]

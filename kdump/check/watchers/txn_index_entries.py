@@ -48,6 +48,8 @@ class TxnIndexEntries(Observer):
         self.read = read
         self.files = 0
         self.is_valid = False
+        self.lists_all = True
+        """Whether every segment since the last damage that may hide batches has a valid .txnindex, or needs none."""
         self.entry: dict[str, int] | None = None
         self.keeps = False
         self.entries_in_run: dict[int, dict[str, int]] = {}
@@ -70,16 +72,17 @@ class TxnIndexEntries(Observer):
         self._order = self._entries.by_last_offset()
         self._next = 0
         self._damaged = False
+        self.lists_all = (self.lists_all or not self.transactions.is_doubtful) and self.is_valid
 
     def region(self, part: SegmentContext, region: Region) -> None:
         self._damaged = self._damaged or may_hide_batches(part, region)
 
     def batch(self, seen: BatchContext) -> None:
         self.entry = None
-        if not seen.is_valid:
+        batch = seen.batch if seen.is_valid else seen.repaired
+        if batch is None:
             self._damaged = True
             return
-        batch = seen.batch
         self._pass(batch.lastOffset if batch.baseOffset is None else batch.baseOffset)
         if seen.marker is not None and seen.marker.type == ABORT and self._next < len(self._order):
             _, entry = self._entries[self._order[self._next]]
@@ -113,6 +116,9 @@ class TxnIndexEntries(Observer):
                     self.entries_in_run[row] = self._entries[self._order[number]][1]
 
     def finish(self, part: SegmentContext) -> None:
+        if part.last:
+            self._pass(self.transactions.log_end)
+            self._damaged = False  # no marker can be above the log end
         self._pass(None)
 
     def _pass(self, offset: int | None) -> None:
@@ -132,7 +138,9 @@ class TxnIndexEntries(Observer):
 
 def close(transactions: TransactionWatcher, entry: dict[str, int]) -> OngoingTxn | None:
     """Close and return the open transaction that the entry lists as aborted; None if there is none."""
-    running = transactions.state.open.get(entry["producerId"])
+    producer_id = entry["producerId"]
+    running = transactions.state.open.get(producer_id)
     if running is None or running.first_offset > entry["lastOffset"]:
         return None
-    return transactions.state.open.pop(entry["producerId"])
+    transactions.state.loaded.pop(producer_id, None)
+    return transactions.state.open.pop(producer_id)

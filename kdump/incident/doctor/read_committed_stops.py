@@ -116,10 +116,11 @@ class TransactionsExamination:
         """For its coordinator, whose broker does not run."""
         name = row.transactionalId or f"producer {row.producerId}"
         begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
+        stop = max(row.firstOffset or 0, place.known.log_start or 0)
         values = {"TOPIC": row.topic, "PARTITION": row.partition, "OFFSET": row.firstOffset}
         problem = Problem(
             "transaction-hanging" if hangs else "transaction-open",
-            {"transaction": name, "offset": row.firstOffset, **values},
+            {"transaction": name, "offset": stop, **values},
             {"waits": waits, "overdue": True},
             "waits" if waits else "",
         )

@@ -14,15 +14,14 @@ from kdump.state.producer_state import ProducerStateEntry
 @dataclass(slots=True)
 class ProducerHistory(ProducerStateEntry):
     """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `seen_epoch`: its
-    highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker;
-    `file` and `position`: where its last batch or marker is, the file as its index in ProducerLedger.files."""
+    highest epoch so far, without the current batch until that has been counted; `file` and `position`: where its last
+    batch or marker is, the file as its index in ProducerLedger.files."""
 
     NEAR: ClassVar[dict[str, str]] = ProducerStateEntry.NEAR | {
         "first_epoch": "epoch",
         "last_data": "last_offset",
         "last_seen": "last_data",
         "seen_epoch": "highest_epoch",
-        "ended": "last_seen",
     }
 
     first_epoch: int = -1
@@ -40,7 +39,6 @@ class ProducerHistory(ProducerStateEntry):
     starts: int = 0
     last_seen: int = -1
     seen_epoch: int = -1
-    ended: int = -1
     file: int = 0
     position: int = 0
 
@@ -62,8 +60,8 @@ def as_entry(life: ProducerStateEntry) -> dict[str, int]:
     }
 
 
-def replayed(life: ProducerHistory, entry: dict[str, int] | None, since: int) -> dict[str, int]:
-    """Return the producer state of a broker that loads `entry` and replays from offset `since`: values from the log, or
+def replayed(life: ProducerHistory, entry: dict[str, int] | None) -> dict[str, int]:
+    """Return the producer state of a broker that loads `entry` and replays the log after it: values from the log, or
     from `entry` where the log has none."""
     now = as_entry(life)
     if entry is None:
@@ -72,6 +70,4 @@ def replayed(life: ProducerHistory, entry: dict[str, int] | None, since: int) ->
         now["coordinatorEpoch"] = entry["coordinatorEpoch"]
     if life.last_offset < 0 and life.epoch == entry["epoch"]:
         now.update({name: entry[name] for name in ("lastSequence", "lastOffset", "offsetDelta")})
-    if life.ended < since and entry["currentTxnFirstOffset"] >= 0:
-        now["currentTxnFirstOffset"] = entry["currentTxnFirstOffset"]
     return now

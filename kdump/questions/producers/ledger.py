@@ -5,7 +5,7 @@ Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kdump.check.rule import BatchContext, Observer
@@ -20,7 +20,7 @@ from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionPr
 from kdump.questions.producers.answer import Producer as Row
 from kdump.questions.producers.history import ProducerHistory, replayed
 from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
-from kdump.state.transaction_tracker import CompletedTxn
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
 FORGOTTEN = "forgotten"
@@ -58,13 +58,15 @@ class ProducerLedger(Observer):
         self.base = base
         self.with_events = with_events
         self.is_part = self.known.last is False
-        self.starts_empty = not self.is_part and bool(self.known.clean) and not scan.partition.snapshots
+        start = scan.transactions.start
+        self.starts_empty = not self.is_part and start is not None and start.starts_empty
         self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
         self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
         self.snapshot_only = 0
         self.files: list[str] = []
         """Paths of the segments so far."""
         self._reported = bytearray()
+        self.open: Mapping[int, OngoingTxn] = {}
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         batch, producer_id = seen.batch, seen.batch.producerId
@@ -91,7 +93,6 @@ class ProducerLedger(Observer):
         self, life: ProducerHistory, batch: Batch, ended: CompletedTxn | None, broken: SequenceBreak | None
     ) -> None:
         if ended is not None:
-            life.ended = ended.offset
             life.commits += ended.marker.type == "COMMIT" and not ended.repeats
             life.aborts += ended.marker.type == "ABORT" and not ended.repeats
             return
@@ -149,6 +150,7 @@ class ProducerLedger(Observer):
         )
 
     def end(self) -> Iterator[Any]:
+        self.open = self.scan.open_transactions
         rows = self._rows()
         if len(self.scan.producers.state) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
             rows = iter(sorted(rows, key=lambda row: row.producerId))
@@ -181,11 +183,13 @@ class ProducerLedger(Observer):
         if self.is_part:
             remarks.append(PART)
         elif life is not None and is_replayed and not self.starts_empty:
-            now = replayed(life, entry, since)
+            now = replayed(life, entry)
         elif entry is not None:
             now = entry
         state = UNKNOWN
         if now is not None:
+            running = self.open.get(producer_id)
+            now = now | {"currentTxnFirstOffset": -1 if running is None else running.first_offset}
             expired = now["currentTxnFirstOffset"] < 0 and self.now - now["timestamp"] >= self.expiration
             state = EXPIRED if expired else LIVE
         elif base is not None and not self.is_part:

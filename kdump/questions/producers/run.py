@@ -12,7 +12,6 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.io.run import PLAIN_RUN, Run
-from kdump.kafka.log_segment import first_unflushed
 from kdump.log.paths import Target
 from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
@@ -122,19 +121,6 @@ def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
 
 
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
-    """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
-    the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none. After an unclean
-    shutdown, it is not above the first segment that recovery rebuilds (LogLoader.recoverSegment)."""
-    known, segments = place.known, place.partition.segments
-    if known.last is False or not place.partition.snapshots:
-        return None
-    end = log_end(place.partition, [])
-    if known.clean is False:
-        bases, point = [segment.offset for segment in segments], known.checkpoints.get("recovery-point-offset")
-        end = bases[first_unflushed(bases, 0 if point is None else point.offset)]
-    start = known.log_start_offset(segments[0].offset) or 0
-    for target in reversed(place.partition.snapshots):
-        offset = target.name_offset or 0
-        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(target) is not None:
-            return target
-    return None
+    """Return the producer snapshot from which a broker starts; None if there is none."""
+    start = scan.transactions.start
+    return start.newest(log_end(place.partition, [])) if start is not None and start.snapshots else None

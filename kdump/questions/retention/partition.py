@@ -27,7 +27,7 @@ from kdump.questions.retention.configs import ConfigOverrides, Settings, setting
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
-from kdump.questions.transactions.answer import ABORTED, PartitionTransactions, Transaction
+from kdump.questions.transactions.answer import ABORTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import TransactionLedger
 from kdump.state.effective_config import COPY_RATE, MOVE_RATE, broker_config
 from kdump.state.groups import GroupCoordinatorState
@@ -146,7 +146,7 @@ class OnePartition:
                     self._counted += 1
                     ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
                     self.aborted.setdefault(answer.producerId, []).append(ends)
-            elif isinstance(answer, Transaction) and answer.markerOffset is None:
+            elif isinstance(answer, Transaction) and answer.state in (OPEN, HANGING):
                 first = answer.firstOffset
                 if oldest is None or (first is not None and first < (oldest.firstOffset or 0)):
                     oldest = answer
@@ -272,7 +272,7 @@ class OnePartition:
             known=known,
             log=log,
             settings=config,
-            oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,
+            oldest=oldest if summary.heldBy is not None else None,
             timeout=self.place.options.transaction_timeout,
             options=self.place.options,
             release=release,

@@ -9,7 +9,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, 
 from kdump.questions.partition_fields import PartitionNumber, ProducerId, SourcePath, TopicName, TransactionalId
 from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 
-COMMITTED, ABORTED, OPEN, HANGING = "committed", "aborted", "open", "hanging"
+COMMITTED, ABORTED, OPEN, HANGING, LOST = "committed", "aborted", "open", "hanging", "lost"
 
 
 @answer("transaction")
@@ -27,7 +27,7 @@ class Transaction(NamedTuple):
         str,
         Doc(
             "committed or aborted (by its marker), open (no marker), hanging (no marker, and its coordinator does not "
-            "list it as Ongoing)"
+            "list it as Ongoing), lost (no marker that can be read, and a broker does not have it open)"
         ),
         Shown(),
     ]
@@ -77,8 +77,8 @@ class Transaction(NamedTuple):
 @answer("transactionPartition")
 class PartitionTransactions(NamedTuple):
     """A partition, after all its transactions. `lastStableOffset` is the first offset of the transaction that is open
-    for longest, else the log end; None for segments that are not the newest. `highWatermark` is written every 5 s; no
-    consumer gets beyond it either."""
+    for longest, but not below `logStartOffset`, else the log end; None for segments that are not the newest.
+    `highWatermark` is written every 5 s; no consumer gets beyond it either."""
 
     source: Annotated[SourcePath, Shown("in", least=12)]
     topic: Annotated[TopicName, Shown()]
@@ -116,6 +116,17 @@ class PartitionTransactions(NamedTuple):
         int,
         Doc("number of transactions that their coordinator does not list as Ongoing; not counted in open"),
         Shown(rank=8, blank=0),
+    ]
+    lost: Annotated[
+        int,
+        Doc(
+            "number of transactions whose outcome is lost: no marker can be read, and a broker does not have them open"
+        ),
+        Shown(rank=6, blank=0),
+    ]
+    belowLogStart: Annotated[
+        int,
+        Doc("number of transactions without a marker below logStartOffset; no broker has them, and no row lists them"),
     ]
     emptyMarkers: Annotated[
         int, Doc("number of markers emptied by compaction, with nothing left of their transactions")

@@ -203,7 +203,7 @@ class TransactionsCommand:
 def has_any(partition: PartitionTransactions) -> bool:
     """Return True if there are, or were, transactions in a partition."""
     markers = partition.emptyMarkers + partition.repeatedMarkers
-    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + markers)
+    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + partition.lost + markers)
 
 
 def is_coordinator_log(path: str) -> bool:

@@ -16,12 +16,14 @@ from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
+from kdump.log.paths import Target
 from kdump.questions.abort_command import abort_command, abort_command_before_3
 from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.transactions.answer import (
     ABORTED,
     COMMITTED,
     HANGING,
+    LOST,
     OPEN,
     Difference,
     PartitionTransactions,
@@ -36,6 +38,15 @@ from kdump.state.unknown_offsets import NOT_SELECTED, no_end
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 LOST_BEGIN = "its first data is below the first offset on this disk; its start is known from {name}"
+ONLY_SNAPSHOT = "the log shows no such transaction; {name}, which a broker loads, lists it as open"
+REPAIRED = "its marker is damaged; with one flipped bit corrected, the checksum matches"
+ENDED_BEFORE = "its marker cannot be read; {name} shows that it had ended"
+NOT_IN_INDEX = "the .txnindex shows that it was not aborted"
+NOT_LOADED = "it has no marker, and a broker that starts does not have it open: {why}"
+NO_SNAPSHOT = "the shutdown was clean and there is no .snapshot, so it does not read the log"
+NOT_IN_SNAPSHOT = "{name}, which it loads, does not list it"
+NOT_READ = "it does not read the log below offset {offset}"
+UNCHECKED = "it applies a damaged batch as a marker of this producer"
 NO_DATA_BELOW = "it has no data on this disk: its data may be below offset {first}, the first one here"
 NO_DATA_COMPACTED = "it has no data left: the log is compacted"
 NO_DATA = "it has no data in this partition: its producer added the partition, but wrote nothing to it"
@@ -65,7 +76,9 @@ class TransactionLedger(Observer):
         self.coordinator = coordinator
         self.now = now
         self.timeout = timeout
-        self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
+        self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0, LOST: 0}
+        self.below_start = 0
+        scan.transactions.keeps = True
         self.empty = self.repeated = 0
         self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
         self.differences = CoordinatorMismatches(scan, coordinator)
@@ -90,7 +103,8 @@ class TransactionLedger(Observer):
         if ended is not None and ended.repeats:
             self.repeated += 1
         elif ended is not None:
-            yield self._ended(seen.part.target.path, batch.position, ended, self.scan.entries_of_index.entry)
+            row = self._ended(seen.part.target.path, batch.position, ended, self.scan.entries_of_index.entry)
+            yield row if seen.is_valid else row._replace(remarks=(*row.remarks, REPAIRED))
         elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
 
@@ -154,7 +168,8 @@ class TransactionLedger(Observer):
     def _of_data(self, begun: OngoingTxn) -> list[str]:
         remarks = []
         if begun.seeded:
-            remarks.append(LOST_BEGIN.format(name=begun.target.path.rpartition("/")[2]))
+            is_below = begun.first_offset < self.scan.partition.segments[0].offset
+            remarks.append((LOST_BEGIN if is_below else ONLY_SNAPSHOT).format(name=_name(begun.target)))
         if begun.damages != self.scan.transactions.damages:
             remarks.append(DAMAGE_WITHIN)
         if begun.last_epoch != begun.epoch:
@@ -174,7 +189,9 @@ class TransactionLedger(Observer):
         self.scan.entries_of_index.unmatched.clear()  # a finding reports them
 
     def _lost(self) -> Iterator[Transaction]:
-        """Yield the transactions whose ABORT markers are lost to damage."""
+        """Yield the transactions whose markers are lost to damage."""
+        if self.scan.transactions.without_marker:
+            yield from self._ended_before()
         entries = self.scan.entries_of_index
         taken, entries.lost = entries.lost, []
         for target, position, entry, closed in taken:
@@ -192,9 +209,45 @@ class TransactionLedger(Observer):
                 position=position,
             )
 
-    def end(self) -> Iterator[Any]:
-        tracker = self.scan.transactions.state
+    def _ended_before(self) -> Iterator[Transaction]:
+        watcher = self.scan.transactions
+        ended, watcher.without_marker = watcher.without_marker, []
+        is_listed = self.scan.entries_of_index.lists_all
+        for producer_id, running, target in ended:
+            state = COMMITTED if is_listed else LOST
+            self.counts[state] += 1
+            remarks = [ENDED_BEFORE.format(name=_name(target)), *([NOT_IN_INDEX] if is_listed else [])]
+            remarks += (remark for remark in self._of_data(running) if remark != DAMAGE_WITHIN)
+            yield self._row(producer_id, running, state)._replace(age=None, idle=None, remarks=tuple(remarks))
+
+    def _not_in_broker(self) -> Iterator[Transaction]:
+        """Yield the transactions without a marker that a broker does not have, except those below the log start."""
+        tracker, start = self.scan.transactions.state, self.scan.transactions.start
+        if start is None:
+            return
         for producer_id, running in tracker.open.items():
+            if tracker.of_broker(producer_id) is running:
+                continue
+            if running.last_offset < start.log_start and running.first_offset < start.log_start:
+                self.below_start += 1
+                continue
+            self.counts[LOST] += 1
+            loaded = next((point for point in start.points if point.offset == self.scan.transactions.loaded_at), None)
+            why = NOT_READ.format(offset=start.log_start)
+            if start.starts_empty:
+                why = NO_SNAPSHOT
+            elif loaded is not None and loaded.target is not None:
+                why = UNCHECKED
+                if running.first_offset < loaded.offset:
+                    why = NOT_IN_SNAPSHOT.format(name=_name(loaded.target))
+            row = self._row(producer_id, running, LOST)
+            yield row._replace(age=None, idle=None, remarks=(NOT_LOADED.format(why=why), *self._of_data(running)))
+
+    def end(self) -> Iterator[Any]:
+        yield from self._ended_before()
+        yield from self._not_in_broker()
+        tracker = self.scan.transactions.state
+        for producer_id, running in tracker.in_broker.items():
             yield self._open(producer_id, running)
         yield from self.differences.found()
         if tracker.untracked:
@@ -253,9 +306,7 @@ class TransactionLedger(Observer):
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
         end = scan.log_end
-        undecided = scan.transactions.state.first_undecided
-        stable = end if undecided is None else undecided
-        held = next(iter(scan.transactions.state.open), None)
+        held = next(iter(scan.open_transactions), None)
         return PartitionTransactions(
             source=scan.partition.source,
             topic=known.topic,
@@ -264,12 +315,14 @@ class TransactionLedger(Observer):
             logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
             highWatermark=known.high_watermark,
-            lastStableOffset=None if known.last is False else stable,
+            lastStableOffset=None if known.last is False else scan.last_stable_offset,
             heldBy=held,
             committed=self.counts[COMMITTED],
             aborted=self.counts[ABORTED],
             open=self.counts[OPEN],
             hanging=self.counts[HANGING],
+            lost=self.counts[LOST],
+            belowLogStart=self.below_start,
             emptyMarkers=self.empty,
             repeatedMarkers=self.repeated,
             segments=len(segments),
@@ -283,6 +336,10 @@ class TransactionLedger(Observer):
                 else None,
             ),
         )
+
+
+def _name(target: Target) -> str:
+    return target.path.rpartition("/")[2]
 
 
 MAX_PRODUCER_EPOCHS = 1_000_000

@@ -84,6 +84,7 @@ class TransactionReport(Sink[Any]):
 
     def _partition(self, partition: PartitionTransactions) -> None:
         has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
+        has += partition.lost + partition.belowLogStart
         if self.ledger:
             has = has and (not self.selected or self.rows is not None or bool(partition.damages))
             if self.rows is not None:
@@ -137,7 +138,7 @@ class TransactionReport(Sink[Any]):
     def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:
         zone = self.tables.zone
         name = place_text(partition)
-        counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging")]
+        counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging", "lost")]
         line = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transactions left"
         line = f"{name}: {line}"
         if partition.logStartOffset is not None and partition.logEndOffset is not None:
@@ -153,6 +154,9 @@ class TransactionReport(Sink[Any]):
         if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
             line += f"; last checkpointed high watermark {partition.highWatermark}"
         self.lines.text(line, name)
+        if partition.belowLogStart:
+            below = count_text(partition.belowLogStart, "transaction")
+            self.lines.text(f"  {below} without a marker below the log start offset {partition.logStartOffset}: gone")
         if partition.emptyMarkers:
             emptied = count_text(partition.emptyMarkers, "marker")
             self.lines.text(f"  {emptied} emptied by compaction: nothing is left of the transactions")

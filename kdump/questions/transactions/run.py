@@ -22,6 +22,7 @@ from kdump.questions.transactions.answer import (
     ABORTED,
     COMMITTED,
     HANGING,
+    LOST,
     OPEN,
     CoordinatorTransaction,
     Difference,
@@ -33,7 +34,7 @@ from kdump.questions.transactions.ledger import TransactionLedger
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
 """Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
-STATES = (COMMITTED, ABORTED, OPEN, HANGING)
+STATES = (COMMITTED, ABORTED, OPEN, HANGING, LOST)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that repeat what the transaction's row states."""
 REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
@@ -98,17 +99,38 @@ def transactions(
         yield from transactions_of(place, question)
 
 
-def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
-    """Return the partition from the segment on whose base offset has the newest producer snapshot, which has the
-    transactions that were open there: a broker loads no more after a clean shutdown. Without one, all segments."""
-    offsets = {target.name_offset for target in place.snapshots}
-    for number in range(len(place.segments) - 1, 0, -1):
-        if place.segments[number].offset in offsets:
-            first = place.segments[number].offset
-            snapshots = [target for target in place.snapshots if (target.name_offset or 0) >= first]
-            newest = place.with_segments(place.segments[number:])
-            return replace(newest, given=replace(newest.grouped, snapshots=snapshots))
-    return place
+def _where_open(place: PartitionInput) -> PartitionDirectory:
+    """Return the partition from the segment on in which the oldest transaction begins that is open at the end. A valid
+    producer snapshot at a segment's base offset has the transactions that were open there, so that the first reading
+    begins at the newest one."""
+    begins: int | None = None
+    """First offset of the oldest transaction that is open at the end, once it is known to begin further back."""
+    for number in range(len(place.partition.segments) - 1, 0, -1):
+        here = _since(place.partition, number)
+        if begins is not None and here.segments[0].offset > begins:
+            continue
+        scan = PartitionScan(here, place.known, place.options, CheckTotals())
+        if scan.seeded_from is None:
+            continue
+        if begins is not None or not scan.open_transactions:
+            return here
+        for _ in scan.findings():
+            pass
+        seeded = (running.first_offset for running in scan.open_transactions.values() if running.seeded)
+        begins = min(seeded, default=None)
+        if begins is None or begins < place.partition.segments[0].offset:
+            return here
+    return place.partition
+
+
+def _since(place: PartitionDirectory, number: int) -> PartitionDirectory:
+    """Return the partition from the segment with this number on."""
+    if not number:
+        return place
+    first = place.segments[number].offset
+    snapshots = [target for target in place.snapshots if (target.name_offset or 0) >= first]
+    newest = place.with_segments(place.segments[number:])
+    return replace(newest, given=replace(newest.grouped, snapshots=snapshots))
 
 
 def _coordinators(
@@ -160,10 +182,8 @@ def transactions_of(
     place, looking = place.now()
     if is_away(place):
         return
-    here = since_snapshot(place.partition) if question.only_unended else place.partition
+    here = _where_open(place) if question.only_unended else place.partition
     scan = PartitionScan(here, place.known, place.options, totals)
-    if here is not place.partition and scan.seeded_from is None:  # it is damaged
-        scan = PartitionScan(place.partition, place.known, place.options, totals)
     coordinator = place.known.coordinator
     coordinator = coordinator if isinstance(coordinator, TransactionCoordinatorState) else None
     ledger = TransactionLedger(scan, coordinator, place.options.now, place.options.transaction_timeout)

@@ -149,7 +149,7 @@ def test_an_index_of_a_segment_that_is_gone(tmp_path: Path) -> None:
 def test_a_damaged_marker_is_made_good_by_the_index(tmp_path: Path) -> None:
     log = [data(0, 1), marker(1, 1, commit=False), data(2, 1, baseSequence=1), marker(3, 1)]
     folder = partition(tmp_path, b"".join(log))
-    (folder / PAYMENTS.name).write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
+    (folder / PAYMENTS.name).write_bytes(log[0] + flip(flip(log[1], 8 * 70), 8 * 70 + 3) + log[2] + log[3])
     assert offsets(folder) == [(2, 2)]
     said = run(folder).stderr
     assert "1 damaged byte range" in said

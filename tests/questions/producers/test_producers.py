@@ -247,12 +247,15 @@ def test_what_lies_below_the_log_the_snapshot_knows(tmp_path: Path) -> None:
 
 
 def test_snapshots_that_a_broker_would_not_take(tmp_path: Path) -> None:
-    folder = partition(tmp_path, b"".join(data(i, i, transactional=False) for i in range(1, 4)))
+    batches = [data(i, i, transactional=False) for i in range(1, 5)]
+    folder = partition(tmp_path, b"".join(batches[:2]), b"".join(batches[2:]))
     good = snapshot(entry(1, last=1))
-    for name, content in ((3, good), (4, flip(good, 70)), (9, good), (1, good)):
-        (folder / f"{name:020}.snapshot").write_bytes(content)
-    # 9 is above the log end offset, 4 is damaged, 1 is not above the log start offset.
-    assert ask(folder)[-1].stateOffset == 3
+    for newest, content in ((4, good), (5, flip(good, 70)), (9, good)):
+        # 4 is below 9 and not the base offset of a segment, 5 is damaged, 9 is above the log end offset, 1 is not above
+        # the log start offset.
+        for offset in {1, 3, 4, newest}:
+            (folder / f"{offset:020}.snapshot").write_bytes(content if offset == newest else good)
+        assert ask(folder)[-1].stateOffset == (4 if newest == 4 else 3)
     (folder / f"{3:020}.snapshot").unlink()
     assert ask(folder)[-1].stateFrom == "log"
 
@@ -310,6 +313,7 @@ def test_a_snapshot_that_recovery_rebuilds_is_not_loaded(tmp_path: Path) -> None
     """After an unclean shutdown, snapshots above the first segment that is recovered are rebuilt from the batches."""
     disk = shutil.copytree(ROOT / "fixtures" / "crash-1", tmp_path / "disk")
     shutil.copy(DISKS / "kafka-4.3" / "crash-1" / "meta.properties", disk)
+    (disk / "payments-0" / f"{0:020}.index").touch()  # without it, the segment is recovered
     for clean in (False, True):
         if clean:
             (disk / ".kafka_cleanshutdown").touch()

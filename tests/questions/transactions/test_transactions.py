@@ -52,6 +52,11 @@ def ask(*paths: Path | str, **question: Any) -> list[Any]:
     return list(kdump.transactions(map(str, paths), **{"now": NOW, **question}))
 
 
+def torn_bits(data: bytes) -> bytes:
+    """Return a batch with two flipped bits in its first record, which nothing repairs."""
+    return flip(flip(data, 8 * 70), 8 * 70 + 3)
+
+
 def rows(answers: list[Any]) -> list[Transaction]:
     return [each for each in answers if isinstance(each, Transaction)]
 
@@ -377,7 +382,7 @@ def test_a_marker_that_is_damaged(tmp_path: Path) -> None:
     """The .txnindex shows that the transaction was aborted; without it nothing does."""
     log = [data(0, 1), marker(1, 1, commit=False), data(2, 2), marker(3, 2)]
     folder = partition(tmp_path, b"".join(log))
-    write_file(folder / f"{0:020}.log", log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
+    write_file(folder / f"{0:020}.log", log[0] + torn_bits(log[1]) + log[2] + log[3])
     answers = ask(folder)
     found = {row.producerId: row for row in rows(answers)}
     assert (found[1].state, found[1].markerOffset, found[1].remarks) == ("aborted", 1, (ONLY_INDEX,))
@@ -394,7 +399,7 @@ def test_a_marker_that_is_damaged(tmp_path: Path) -> None:
 def test_what_follows_a_damaged_marker_is_another_transaction(tmp_path: Path) -> None:
     log = [data(0, 1), marker(1, 1, 1, commit=False), data(2, 1, 1), marker(3, 1, 2)]
     folder = partition(tmp_path, b"".join(log))
-    (folder / f"{0:020}.log").write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3] + bytes(512))
+    (folder / f"{0:020}.log").write_bytes(log[0] + torn_bits(log[1]) + log[2] + log[3] + bytes(512))
     answers = ask(folder)
     assert [(r.state, r.firstOffset, r.lastOffset, r.records, r.markerOffset, r.inTxnIndex) for r in rows(answers)] == [
         ("aborted", 0, 0, 1, 1, True),
@@ -406,7 +411,7 @@ def test_what_follows_a_damaged_marker_is_another_transaction(tmp_path: Path) ->
 def test_two_transactions_that_damage_has_made_one(tmp_path: Path) -> None:
     log = [data(0, 1), marker(1, 1, 1), data(2, 1, 1), marker(3, 1, 2, commit=False)]
     folder = partition(tmp_path, b"".join(log))
-    (folder / f"{0:020}.log").write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
+    (folder / f"{0:020}.log").write_bytes(log[0] + torn_bits(log[1]) + log[2] + log[3])
     row = rows(ask(folder))[0]
     assert DAMAGE_WITHIN in row.remarks
     assert EPOCHS.format(first=0, last=1) in row.remarks

@@ -13,25 +13,14 @@ import gzip
 import zlib
 from typing import Any
 
-from kdump.check.diagnosis.diagnose import CERTAIN
-from kdump.check.finding import ERROR
-from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import SegmentContext
-from kdump.check.rules import records as record_rules
-from kdump.check.rules.bytes import first_offset
+from kdump.check.engine.unflipped import batch_of, makes_sense, unflipped
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.codec_table import BY_NAME
-from kdump.format.crc_flip import single_bit_flips
-from kdump.format.errors import DecodeError
-from kdump.io.run import Limits
-from kdump.io.window import BufferWindow
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
-from kdump.log.partition_directory import SegmentFiles
-from kdump.log.paths import Target
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, length_problem, make_batch, read_header
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
@@ -44,7 +33,7 @@ def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
     """Return a valid batch of the records that decode, how many records the damaged batch seems to have had, and
     whether one flipped bit was corrected, so that its checksum matches; None if no record decodes."""
     if batch.size <= LARGEST:
-        made = _unflipped(batch)
+        made = unflipped(batch)
         if made is not None:
             return made, made.recordCount or 0, True
     if isinstance(batch, DefaultRecordBatch):
@@ -53,38 +42,6 @@ def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
         assert isinstance(batch, LegacyRecordBatch)
         recovered = _messages(batch) if batch.is_compressed else _lone(batch)
     return None if recovered is None else (*recovered, False)
-
-
-def _unflipped(batch: Batch) -> Batch | None:
-    """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None."""
-    difference = batch.crc ^ batch.computedCrc
-    covered = batch.size - batch.crc_start
-    if not difference or covered > CERTAIN or batch.problems:
-        return None
-    data = bytearray(b"".join(batch.chunks(0, batch.size)))
-    if len(data) != batch.size:
-        return None
-    if difference.bit_count() == 1:
-        data[batch.crc_start - 4 : batch.crc_start] = batch.computedCrc.to_bytes(4, "big")
-        if not batch.format.is_message:
-            data[17:21] = batch.computedCrc.to_bytes(4, "big")
-    else:
-        flip = next(single_bit_flips(batch.magic, difference, covered), None)
-        if flip is None:
-            return None
-        data[batch.crc_start + flip.byte] ^= 1 << flip.bit
-    made = _made(bytes(data), batch.position, batch.limits)
-    return made if made is not None and made.crcValid and _makes_sense(made) else None
-
-
-def _makes_sense(batch: Batch) -> bool:
-    nowhere = Target("", None, None, None)
-    part = SegmentContext(SegmentFiles("", 0, nowhere), nowhere, False, None, 0, None)
-    if isinstance(batch, LegacyRecordBatch):
-        legacy_records.read_wrapper(batch)
-    if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):
-        return False
-    return not any(finding.severity == ERROR for finding in record_rules.findings(part, PartitionContext(), batch))
 
 
 def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
@@ -117,9 +74,9 @@ def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
     }
     data = bytearray(header._replace(**fields).packed() + payload)
     data[17:21] = checksum(2, (data[21:],)).to_bytes(4, "big")
-    made = _made(bytes(data), batch.position, batch.limits)
+    made = batch_of(bytes(data), batch.position, batch.limits)
     claimed = header.recordCount if 0 <= header.recordCount <= header.lastOffsetDelta + 1 else len(parts)
-    return None if made is None or not _makes_sense(made) else (made, max(claimed, len(parts)))
+    return None if made is None or not makes_sense(made) else (made, max(claimed, len(parts)))
 
 
 def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
@@ -145,8 +102,8 @@ def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     if batch.magic:
         body += (batch.maxTimestamp or 0).to_bytes(8, "big", signed=True)
     body += (-1).to_bytes(4, "big", signed=True) + len(value).to_bytes(4, "big") + value
-    made = _made(_message(last, body), batch.position, batch.limits)
-    return None if made is None or not _makes_sense(made) else (made, count)
+    made = batch_of(_message(last, body), batch.position, batch.limits)
+    return None if made is None or not makes_sense(made) else (made, count)
 
 
 def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
@@ -159,22 +116,10 @@ def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     ):
         return None
     data = b"".join(batch.chunks(0, batch.size))
-    made = _made(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
-    return None if made is None or not _makes_sense(made) else (made, 1)
+    made = batch_of(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
+    return None if made is None or not makes_sense(made) else (made, 1)
 
 
 def _message(offset: int, body: bytes) -> bytes:
     """Return a message of format v0 or v1: offset, size and checksum, then `body`, which starts with the magic."""
     return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
-
-
-def _made(data: bytes, position: int, limits: Limits) -> Batch | None:
-    """Return a batch of these bytes, as if read at byte `position`; None if its header is invalid."""
-    try:
-        header = read_header(data)
-    except DecodeError:
-        return None
-    if length_problem(header) or LOG_OVERHEAD + header[1] != len(data) or header[0] < 0:
-        return None
-    held: Any = BufferWindow(data, position)
-    return make_batch(held, position, len(data), limits, header)
