@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from kdump.log.file_kinds import AT_ROOT, by_name
+from kdump.log.file_kinds import AT_ROOT, REMOTE_CACHE, by_name, is_of_broker
 from kdump.log.paths import PARTITION
 
 IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
@@ -68,10 +68,19 @@ def _topic_partition(name: str) -> str:
     return f"{match['topic']}-{match['partition']}"
 
 
+def is_outside(path: str) -> bool | None:
+    """Return True for a path of something that no log directory contains, such as a configuration, and False for one of
+    Kafka's files; None if it may be either, as the path of a directory."""
+    names = names_of(path)
+    if is_of_broker(names[-1].removesuffix(".tmp")) or REMOTE_CACHE in names or any(map(PARTITION.match, names[-2:])):
+        return False
+    return True if "." in names[-1] else None
+
+
 def directory_of(path: str, partition: str | None) -> str:
     """Return the log directory of a file in a message, as the message writes it; empty if it does not show."""
     names = names_of(path)
-    if len(names) == 1:
+    if len(names) == 1 or is_outside(path):
         return ""
     if partition is not None:
         owner = next((name for name in names if PARTITION.match(name) and _topic_partition(name) == partition), None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 
 from kdump.incident.explain.broker_paths import directory_of, partition_of
 from kdump.incident.explain.message import NUMBERS
@@ -20,6 +21,7 @@ _IN_ACTIONS = {
 }
 """The placeholders of problems/catalogue.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
+_OPTION = re.compile(r" --[\w-]+ \{(topic|group)\}")
 LOG_TIME = "logTime"
 """The time of a message in its log, as a part of commands."""
 UNKNOWN = {
@@ -41,25 +43,36 @@ def fill(
     disk: str | None,
     on_disk: dict[str, str],
     disks: Sequence[str] = (),
+    topics: Collection[str] = (),
 ) -> list[str]:
     """Return the commands with values in place of names in braces, quoted for a shell. `on_disk`: paths of the
     partition and the file on the disk that was given, by name. `disks`: the log directories of the broker, which a
-    command gets if it is not known which of them the message is about. A command is left out if it needs a number or
-    time that the message does not have, or a path that is not on the disks."""
+    command gets if it is not known which of them the message is about; `topics`: those on these disks. A command is
+    left out if it needs a number or time that the message does not have, or a path or topic that is not on the disks;
+    of one that can do without it, an option is."""
     values = _values(parts, disk, on_disk)
+    roots = tuple(f"{root.rstrip('/')}/" for root in (*disks, disk or "") if root)
+    if roots:
+        commands = tuple(
+            _OPTION.sub(lambda option: option[0] if values.get(option[1]) else "", each) for each in commands
+        )
     complete = (
         command
         for command in commands
         if all(values.get(name) for name in _PLACE.findall(command) if name in NUMBERS or name == LOG_TIME)
     )
     filled = dict.fromkeys(_filled(command, values, disks) for command in complete)
-    roots = tuple(f"{root.rstrip('/')}/" for root in (*disks, disk or "") if root)
-    return [command for command in filled if not roots or _is_there(command, roots)]
+    return [command for command in filled if not roots or _is_there(command, roots, topics)]
 
 
-def _is_there(command: str, roots: tuple[str, ...]) -> bool:
-    """Return whether the paths of a command that are on these disks exist."""
-    return all(file_system.exists(word) for word in shlex.split(command) if word.startswith(roots))
+def _is_there(command: str, roots: tuple[str, ...], topics: Collection[str]) -> bool:
+    """Return whether the paths of a command that are on these disks exist, and the topic, unless the metadata may have
+    it."""
+    words = shlex.split(command)
+    topic = words[words.index("--topic") + 1] if "--topic" in words and "cluster" not in words else None
+    return all(file_system.exists(word) for word in words if word.startswith(roots)) and (
+        topic is None or any(fnmatchcase(name, topic) for name in topics)
+    )
 
 
 def _values(parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> dict[str, str]:

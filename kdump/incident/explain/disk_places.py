@@ -34,6 +34,11 @@ class DiskPlaces:
             else:
                 raise SourceError(f"{place.path}: not a directory; pass a log directory or a partition directory")
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics that have a directory on these disks."""
+        return {name.rpartition("-")[0] for name in self.partitions}
+
     def _add_partition(self, place: PartitionDirectory) -> None:
         if place.topic is not None:
             self.partitions.setdefault(f"{place.topic}-{place.partition}", []).append(place)

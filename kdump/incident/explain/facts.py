@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kdump.incident.explain.broker_paths import is_windows, names_of, partition_of
+from kdump.incident.explain.broker_paths import is_outside, is_windows, names_of, partition_of
 from kdump.incident.explain.io_errors import IoError
 from kdump.log import file_kinds
-from kdump.log.file_kinds import AT_ROOT, LOCK, REMOTE_CACHE, by_name, is_of_broker
+from kdump.log.file_kinds import AT_ROOT, LOCK, by_name
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import ROOT_FILES
 from kdump.log.paths import PARTITION
@@ -47,10 +47,9 @@ def of_message(parts: Mapping[str, str], error: IoError | None = None, outer: st
     )
     facts["partitionDirectory"] = is_partition
     facts["producerSnapshot"] = kind is file_kinds.PRODUCER_SNAPSHOT
-    if facts["logDirectory"] or is_of_broker(last) or REMOTE_CACHE in names or any(map(PARTITION.match, names[-2:])):
-        facts["fileOfKafka"] = True
-    elif error.is_of_shell or "." in last:
-        facts["fileOfKafka"] = False
+    outside = False if facts["logDirectory"] else is_outside(path)
+    if error.is_of_shell or outside is not None:
+        facts["fileOfKafka"] = outside is False
     return facts
 
 

@@ -153,7 +153,7 @@ def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | F
     groups = Groups()
     groups.add_message(message)
     explanation = groups.explanations()[0]
-    explanation.commands = fill(message.commands, {}, path, {})
+    explanation.commands = fill(message.commands, {}, path, {}, topics=() if disk is None else disk.places.topics)
     if disk is not None:
         explanation.evidence = disk.look(explanation, message)[0]
     return explanation
@@ -197,7 +197,8 @@ def look_up(explanation: Explanation, disk: DiskEvidence | None) -> dict[str, st
         disks = [] if disk is None else [log_directory.path for log_directory in disk.places.directories]
         time = int(explanation.about.get("timestamp", -1)) if explanation.first is None else explanation.first
         parts = {**explanation.about, **({} if time < 0 else {LOG_TIME: iso(time)})}
-        explanation.commands = fill(message.commands, parts, directory, on_disk, disks)
+        topics = () if disk is None else disk.places.topics
+        explanation.commands = fill(message.commands, parts, directory, on_disk, disks, topics)
         facts = of_message(explanation.about) | ({} if disk is None else disk.facts(explanation, message))
         action = ". ".join(filter(None, (chosen_text(one, facts) for one in message.actions)))
         explanation.action = fill_action(action, explanation.about, directory, on_disk)
