@@ -175,6 +175,11 @@ appended("timestamp-in-future", PLAIN, "a timestamp 23 hours after the file's la
          lambda log: log.next(baseTimestamp=soon(log.path), maxTimestamp=soon(log.path)))
 
 
+appended("timestamp-in-past", PLAIN, "a timestamp nine years before the file's last change: an import",
+         lambda log: log.next(baseTimestamp=soon(log.path) - 9 * YEAR_MS, maxTimestamp=soon(log.path) - 9 * YEAR_MS))
+YEAR_MS = 365 * DAY_MS
+
+
 def soon(path: Path) -> int:
     return int(path.stat().st_mtime * 1000) + DAY_MS * 23 // 24
 
