@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.topic_coverage import TopicCoverage
+from kdump.format.iso_time import iso
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.io.errors import reason
 from kdump.io.run import PLAIN_RUN, Limits, Run
@@ -31,14 +32,34 @@ Partition = tuple[str, int]
 """Topic ID and partition number."""
 
 
+class BegunCopy(NamedTuple):
+    """A copy of a segment to remote storage that has begun (COPY_SEGMENT_STARTED): its first and last offset, when and
+    by which broker it was begun, and the offset of that record."""
+
+    place: Partition
+    first: int
+    last: int
+    time: int
+    broker: int
+    record: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"the copy of offsets {self.first}..{self.last} by broker {self.broker} has neither finished nor failed "
+            f"since {iso(self.time)} (COPY_SEGMENT_STARTED at offset {self.record} of {REMOTE_METADATA_TOPIC})"
+        )
+
+
 @dataclass
 class RemoteLog:
     """Contents of __remote_log_metadata. `ends`: by partition, the last offset ever copied to remote storage, -1 for
-    none; `copied`: by ID, the partition and the first and last offset of each segment that is there. `is_complete`:
-    every partition of __remote_log_metadata was found and could be read. `problems`: one line for each thing that could
-    not be read."""
+    none; `begun`: by ID, copies that have neither finished nor been given up; `copied`: by ID, the partition and the
+    first and last offset of each segment that is there. `is_complete`: every partition of __remote_log_metadata was
+    found and could be read. `problems`: one line for each thing that could not be read."""
 
     ends: dict[Partition, int] = field(default_factory=dict)
+    begun: dict[str, BegunCopy] = field(default_factory=dict)
     copied: dict[str, tuple[Partition, int, int]] = field(default_factory=dict)
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
@@ -54,6 +75,12 @@ class RemoteLog:
         first segment in remote storage begins (RemoteLogManager.updateLogStartOffset); 0 if none is known, as
         LogLoader.load sets it."""
         return min((first for place, first, _ in self.copied.values() if place == (topic_id, partition)), default=0)
+
+    def copy_of(self, topic_id: str | None, partition: int | None) -> BegunCopy | None:
+        """Return the last copy of offsets above `end_of` that has begun; None if there is none."""
+        end = self.end_of(topic_id, partition)
+        mine = [each for each in self.begun.values() if each.place == (topic_id, partition)]
+        return next((each for each in reversed(mine) if end is not None and each.last > end), None)
 
     def lacks(self, topic_id: str | None, partition: int | None, start: int, stop: int) -> list[tuple[int, int]] | None:
         """Return which of the offsets from `start` to before `stop` no segment in remote storage has, as pairs of first
@@ -75,7 +102,6 @@ def read_remote_log(
     """Read `directories`, the partitions of __remote_log_metadata on the disk. `partition_count`: how many the cluster
     has (None: unknown). Never raises: what cannot be read is listed in `problems`."""
     log = RemoteLog()
-    begun: dict[str, tuple[int, int]] = {}
 
     def note(problem: str) -> None:
         if len(log.problems) < MAX_PROBLEMS:
@@ -97,28 +123,31 @@ def read_remote_log(
                 elif decoded.values is None or decoded.problem is not None:
                     note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
                 if decoded.values is not None and decoded.problem is None:
-                    _apply(log, begun, decoded.values)
+                    _apply(log, decoded.values, record.offset or 0)
     numbers = {int(directory.rpartition("-")[2]) for directory in directories}
     whole = TopicCoverage(REMOTE_METADATA_TOPIC, frozenset(numbers), partition_count).is_complete
     log.is_complete = whole and not log.problems and len(log.copied) < MAX_KEPT
     return log
 
 
-def _apply(log: RemoteLog, begun: dict[str, tuple[int, int]], values: dict[str, Any]) -> None:
+def _apply(log: RemoteLog, values: dict[str, Any], offset: int) -> None:
     segment = values.get("remoteLogSegmentId")
     if segment is None:
         return
     place = segment["topicIdPartition"]
     key = (place["id"], place["partition"])
-    if "endOffset" in values and len(begun) < MAX_KEPT:
-        begun[segment["id"]] = values["startOffset"], values["endOffset"]
+    if "endOffset" in values and len(log.begun) < MAX_KEPT:
+        first, last, time = (values[name] for name in ("startOffset", "endOffset", "eventTimestampMs"))
+        log.begun[segment["id"]] = BegunCopy(key, first, last, time, values["brokerId"], offset)
     if len(log.ends) < MAX_KEPT:
         log.ends.setdefault(key, -1)
     state = values.get("remoteLogSegmentState")
     if state == COPIED and key in log.ends:
-        first, last = begun.pop(segment["id"], (0, -1))
-        log.ends[key] = max(log.ends[key], last)
-        if last >= 0 and len(log.copied) < MAX_KEPT:
-            log.copied[segment["id"]] = key, first, last
+        begun = log.begun.pop(segment["id"], None)
+        if begun is not None:
+            log.ends[key] = max(log.ends[key], begun.last)
+            if len(log.copied) < MAX_KEPT:
+                log.copied[segment["id"]] = key, begun.first, begun.last
     elif state in DELETED:
+        log.begun.pop(segment["id"], None)
         log.copied.pop(segment["id"], None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -26,6 +27,10 @@ from kdump.state.releases import COPY_LAG, TIMESTAMP_AFTER
 DELETION, COMPACTION = "deletion", "compaction"
 
 
+UNDER_WAY = 10 * 60 * 1000
+"""Age in ms up to which a copy of a segment to remote storage may be under way."""
+
+
 @dataclass
 class RetentionCase:
     """One partition, with everything that is known about it."""
@@ -44,6 +49,8 @@ class RetentionCase:
     """The open transaction that blocks the last stable offset."""
     timeout: int
     options: Options
+    snapshots: frozenset[int]
+    """Offsets of the producer snapshots."""
     release: KafkaRelease = NEWEST
     state: str = ""
     """Same as Partition.state."""
@@ -173,11 +180,30 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         is_open = stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0)
         if is_open:
             more += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
+        lacking = None if is_open else _without_snapshot(case)
+        copying = None if is_open or lacking is not None else case.log.copying
+        is_under_way = copying is not None and case.log.now - copying.time < UNDER_WAY
+        if lacking is not None:
+            more += f"; {lacking:020}.snapshot is missing, without which the segment before it is never copied"
+        if copying is not None:
+            more += f"; {copying.text}"
         values = {"remoteEnd": case.log.remote_end, "more": more}
-        facts = {"transactional": is_open, "copyLag": bool(lag)}
+        facts = {
+            **{"transactional": is_open, "copyLag": bool(lag), "withoutSnapshot": lacking is not None},
+            **{"copyUnderWay": is_under_way, "copyHangs": copying is not None and not is_under_way},
+        }
         yield _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0])._replace(
             offset=case.log.remote_end
         )
+
+
+def _without_snapshot(case: RetentionCase) -> int | None:
+    """Return the base offset of the segment after the first that is to be copied, if its producer snapshot is missing:
+    the broker then copies neither that segment nor a later one. Source: RemoteLogManager.copyLogSegment."""
+    bases = [segment.base for segment in case.segments]
+    end = case.log.remote_end
+    following = next((later for _, later in pairwise(bases) if end is not None and later - 1 > end), None)
+    return None if following in case.snapshots else following
 
 
 def _move(case: RetentionCase) -> RetentionBlocker:

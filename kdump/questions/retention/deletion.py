@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kdump.cluster.remote_log import BegunCopy
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.observed_segments import ObservedSegment
@@ -32,7 +33,8 @@ message.timestamp.after.max.ms."""
 
 class LogFacts(NamedTuple):
     """Offsets of a partition, and `now` in epoch ms. `high_watermark` and `last_stable` are None if unknown;
-    `remote_end` is the last offset in remote storage (-1: nothing), None if unknown."""
+    `remote_end` is the last offset in remote storage (-1: nothing), None if unknown; `copying`: the copy of later ones
+    that has begun."""
 
     log_start: int
     log_end: int
@@ -40,6 +42,7 @@ class LogFacts(NamedTuple):
     last_stable: int | None
     now: int
     remote_end: int | None = None
+    copying: BegunCopy | None = None
 
 
 @dataclass

@@ -9,6 +9,7 @@ from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
+from kdump.cluster.remote_log import BegunCopy
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.numbers import INT_MAX
 from kdump.io.directory_listing import length, parent
@@ -202,11 +203,12 @@ class OnePartition:
         log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
         return read_groups([log], run=Run(self.place.options.limits))
 
-    def _remote_end(self, config: Settings) -> int | None:
+    def _remote(self, config: Settings) -> tuple[int | None, BegunCopy | None]:
+        """Return the last offset in remote storage, and the copy of later ones that has begun."""
         if not config.is_tiered:
-            return None
-        known = self.place.known
-        return self.clusters.remote(self.directory).end_of(known.topic_id, known.partition)
+            return None, None
+        at, remote = (self.place.known.topic_id, self.place.known.partition), self.clusters.remote(self.directory)
+        return remote.end_of(*at), remote.copy_of(*at)
 
     def _case(
         self,
@@ -224,13 +226,15 @@ class OnePartition:
         replicas = described.partitions.get(known.partition or 0) if described else None
         if replicas is not None and len(replicas.replicas) == 1:
             mark = end  # with one replica, the high watermark is the log end offset
+        remote_end, copying = self._remote(config)
         log = LogFacts(
             log_start=max(checkpointed, first) if checkpointed is not None else first,
             log_end=end,
             high_watermark=mark,
             last_stable=summary.lastStableOffset,
             now=self.now,
-            remote_end=self._remote_end(config),
+            remote_end=remote_end,
+            copying=copying,
         )
         checkpoint = known.checkpoints.get("cleaner-offset")
         release = known.release.release
@@ -272,6 +276,7 @@ class OnePartition:
             known=known,
             log=log,
             settings=config,
+            snapshots=frozenset(each.name_offset or 0 for each in self.place.partition.snapshots),
             oldest=oldest if summary.heldBy is not None else None,
             timeout=self.place.options.transaction_timeout,
             options=self.place.options,

@@ -89,8 +89,12 @@ class SpaceTopic(NamedTuple):
     size: Annotated[int, Doc("size of all files", BYTES)]
     allocated: Annotated[int, Doc("allocated by them", BYTES)]
     cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
-    retentionMs: Annotated[int, Doc("retention.ms in force on this disk (local.retention.ms if tiered); -1: none", MS)]
-    retentionBytes: Annotated[int, Doc("retention.bytes in force, for each partition; -1: none", BYTES)]
+    retentionMs: Annotated[int, Doc("retention by time in force on this disk; -1: none", MS)]
+    retentionMsConfig: Annotated[str, Doc("config of retentionMs: retention.ms, or local.retention.ms if tiered")]
+    retentionBytes: Annotated[int, Doc("retention by size in force on this disk, for each partition; -1: none", BYTES)]
+    retentionBytesConfig: Annotated[
+        str, Doc("config of retentionBytes: retention.bytes, or local.retention.bytes if tiered")
+    ]
     isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
     dueNow: Annotated[
         int, Doc("allocated by segments that the next retention check deletes, without active segments", BYTES)

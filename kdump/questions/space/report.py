@@ -153,7 +153,7 @@ class SpaceReport(Sink[Any]):
                 Column("allocated", "on disk", lambda each: size_text(each.allocated), True),
                 Column("policy", "policy", lambda each: each.cleanupPolicy, False, 6),
                 Column("ms", "retention.ms", lambda each: _ms(each), True, 8),
-                Column("bytes", "retention.bytes", lambda each: _bytes(each.retentionBytes), True, 7),
+                Column("bytes", "retention.bytes", lambda each: _bytes(each), True, 7),
                 Column("due", "due now", lambda each: _some(each.dueNow), True, 8),
                 Column("later", "within 24 h", lambda each: _some(each.dueIn24h), True, 4),
             ],
@@ -252,11 +252,16 @@ def _ms(topic: SpaceTopic) -> str:
     if "delete" not in topic.cleanupPolicy:
         return ""
     text = "none" if topic.retentionMs < 0 else duration_text(topic.retentionMs)
-    return text if topic.isConfigKnown else f"{text}?"
+    text += "" if topic.isConfigKnown else "?"
+    return text + _local(topic.retentionMsConfig)
 
 
-def _bytes(size: int) -> str:
-    return "" if size < 0 else size_text(size)
+def _bytes(topic: SpaceTopic) -> str:
+    return "" if topic.retentionBytes < 0 else size_text(topic.retentionBytes) + _local(topic.retentionBytesConfig)
+
+
+def _local(config: str) -> str:
+    return " (local)" if config.startswith("local.") else ""
 
 
 def _title(step: SpaceStep) -> str:

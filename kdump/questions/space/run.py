@@ -209,6 +209,7 @@ def _topic(topic: RetainedTopic) -> SpaceTopic:
     logs, settings = topic.logs, topic.settings
     due = [log.due(settings) for log in logs]
     later = [max(count, log.due(settings, DAY)) for log, count in zip(logs, due)]
+    (milliseconds, ms_config), (size, size_config) = settings.retention("ms"), settings.retention("bytes")
     return SpaceTopic(
         topic=topic.name,
         partitions=len(logs),
@@ -216,8 +217,10 @@ def _topic(topic: RetainedTopic) -> SpaceTopic:
         size=sum(log.all.size for log in logs),
         allocated=topic.allocated,
         cleanupPolicy=",".join(settings["cleanup.policy"]),
-        retentionMs=settings.retention("ms")[0],
-        retentionBytes=settings.retention("bytes")[0],
+        retentionMs=milliseconds,
+        retentionMsConfig=ms_config,
+        retentionBytes=size,
+        retentionBytesConfig=size_config,
         isConfigKnown=settings.is_known,
         dueNow=sum(log.occupied(0, count) for log, count in zip(logs, due)),
         dueIn24h=sum(log.occupied(*pair) for log, pair in zip(logs, zip(due, later))),
