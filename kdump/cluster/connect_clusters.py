@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs
+from kdump.cluster.disks import Disks
+from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs, topic_logs
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
 from kdump.cluster.topic_coverage import coverage
 from kdump.format.control_record import decode_control
@@ -79,7 +80,16 @@ class _Names:
 def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = lambda topic: False) -> FoundConnect:
     """Return the Connect clusters whose topics are under the paths. `named`: further topics. A path without Kafka files
     is passed to `run.unreadable`."""
-    topics = find_topic_logs(paths, _Names(named), run, lone="")
+    return _connect(find_topic_logs(paths, _Names(named), run, lone=""))
+
+
+def connect_in(disks: Disks) -> list[ConnectCluster]:
+    """Return the Connect clusters whose topics are in log directories, without those that a broker was to delete."""
+    found = _connect(topic_logs(disks, _Names(lambda topic: False)))
+    return [cluster for cluster in found.clusters if not cluster.is_deleted]
+
+
+def _connect(topics: TopicLogs) -> FoundConnect:
     clusters, checkpoints = [], []
     for is_deleted, by_cluster in ((False, topics.newest), (True, topics.deleted)):
         by_name: dict[tuple[str, str], list[ConnectLog]] = {}

@@ -11,7 +11,7 @@ from kdump.problems.catalogue import Action, declaration, fact_clauses, shared_i
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
 PLACEHOLDER = re.compile(
-    r"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|NEXT-OFFSET|OFFSET|PRODUCER-ID|GROUP)(?![\w-])"
+    r"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|NEXT-OFFSET|OFFSET|PRODUCER-ID|GROUP|CONNECTOR)(?![\w-])"
 )
 """The words of the catalogue's actions that stand for what a problem is about."""
 PLACELESS = (

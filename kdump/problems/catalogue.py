@@ -3,8 +3,8 @@ of this package. A family of findings is a file.
 
 In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what the
 problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION, OFFSET,
-NEXT-OFFSET (the first one after the batch), PRODUCER-ID and GROUP. An action begins with its condition, if it has one,
-in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its condition, if
+it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
 """
 
 from __future__ import annotations

@@ -114,13 +114,13 @@ HANGS = "the copy of offsets 10..19 by broker 1 has neither finished nor failed 
 @pytest.mark.parametrize(
     ("changes", "without", "stated", "fix"),
     [
-        (FIRST, None, "", "look for RemoteLogManager errors"),
-        ((*FIRST, change(1, STARTED, 10, 19)), None, HANGS, "restart the broker"),
-        ((*FIRST, change(1, STARTED, 10, 19), change(1, DELETING)), None, "", "look for RemoteLogManager errors"),
-        ((*FIRST, change(1, STARTED, 10, 19)), 20, f"{20:020}.snapshot is missing", "let another replica"),
-        ((*FIRST, change(1, STARTED, 10, 19)), 10, HANGS, "restart the broker"),  # its segment is copied
-        ((*FIRST, change(1, STARTED, 10, 19)), 30, HANGS, "restart the broker"),  # a later one: not yet
-        ((), 10, f"{10:020}.snapshot is missing", "let another replica"),
+        (FIRST, None, "", "Look for RemoteLogManager errors"),
+        ((*FIRST, change(1, STARTED, 10, 19)), None, HANGS, "Restart the broker"),
+        ((*FIRST, change(1, STARTED, 10, 19), change(1, DELETING)), None, "", "Look for RemoteLogManager errors"),
+        ((*FIRST, change(1, STARTED, 10, 19)), 20, f"{20:020}.snapshot is missing", "Let another replica"),
+        ((*FIRST, change(1, STARTED, 10, 19)), 10, HANGS, "Restart the broker"),  # its segment is copied
+        ((*FIRST, change(1, STARTED, 10, 19)), 30, HANGS, "Restart the broker"),  # a later one: not yet
+        ((), 10, f"{10:020}.snapshot is missing", "Let another replica"),
     ],
 )
 def test_why_a_segment_is_not_copied(
@@ -140,7 +140,7 @@ def test_a_copy_under_way_is_waited_for(tmp_path: Path) -> None:
     root = tiered(tmp_path, *FIRST, change(1, STARTED, 10, 19, TIME + 60_000))
     hold = held(root, "--now", iso(TIME + 120_000))
     assert HANGS in hold["message"]
-    assert hold["fix"].startswith("wait for it")
+    assert hold["fix"].startswith("Wait for the copy")
 
 
 def test_space_names_the_config_in_force(tmp_path: Path) -> None:

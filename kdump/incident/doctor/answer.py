@@ -8,12 +8,13 @@ from typing import Annotated, NamedTuple
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.problems.catalogue import ORDER
 
-STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
+STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, CONNECT, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
     "startup",
     "replicas",
     "transactions",
     "groups",
     "schemas",
+    "connect",
     "space",
     "damage",
     "divergence",
@@ -77,6 +78,7 @@ class Item(NamedTuple):
     topic: Annotated[str | None, Doc("topic; null if it is not about one", after="source")] = None
     partition: Annotated[int | None, Doc("partition; null if it is not about one")] = None
     group: Annotated[str | None, Doc("consumer group; null if it is not about one")] = None
+    connector: Annotated[str | None, Doc("connector of Kafka Connect; null if it is not about one")] = None
     impact: Annotated[PathText, Doc("impact on brokers and consumers; empty if the title states it")] = ""
     evidence: Annotated[tuple[PathText, ...], Doc("what shows it")] = ()
     file: Annotated[PathText | None, Doc("file that shows it")] = None
@@ -96,9 +98,11 @@ class Item(NamedTuple):
 
     @property
     def name(self) -> str:
-        """topic-partition, the topic or the group that it is about; "" if it is not about one."""
+        """topic-partition, the topic, the group or the connector that it is about; "" if it is not about one."""
         if self.partition is not None:
             return f"{self.topic}-{self.partition}"
+        if self.connector is not None:
+            return f"connector {self.connector}"
         return self.topic or (f"group {self.group}" if self.group is not None else "")
 
 

@@ -15,6 +15,7 @@ from kdump.cluster.schema_registries import registries_in
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.incident.doctor.answer import (
     ACT,
+    CONNECT,
     DAMAGE,
     DIVERGENCE,
     GROUPS,
@@ -35,6 +36,7 @@ from kdump.incident.doctor.answer import (
     Page,
     Question,
 )
+from kdump.incident.doctor.connectors import ConnectExamination, has_connect
 from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.disk_space import SpaceExamination
 from kdump.incident.doctor.disks import Disks
@@ -118,6 +120,8 @@ class Doctor:
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
         if not registries_in(disks):
             self.questions = [each for each in self.questions if each.question != SCHEMAS]
+        if not has_connect(disks):
+            self.questions = [each for each in self.questions if each.question != CONNECT]
         self._pending = list(self.questions)
         if self.query.logs:
             self._read_logs(disks, self.questions[-1])
@@ -127,6 +131,7 @@ class Doctor:
             TRANSACTIONS: lambda disks, on: TransactionsExamination(disks, on).run(),
             GROUPS: examine_groups,
             SCHEMAS: lambda disks, on: SchemasExamination(disks, on).run(),
+            CONNECT: lambda disks, on: ConnectExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
             DAMAGE: lambda disks, on: DamageExamination(disks, on).run(),
             DIVERGENCE: examine_divergence,

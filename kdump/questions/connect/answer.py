@@ -9,11 +9,14 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer
 from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster
+from kdump.cluster.connector_history import schema_history
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog
 from kdump.format.count_text import count_text
 from kdump.state.connect import DELETED, ConnectState, Stored
-from kdump.state.connect_records import connect_value, offset_key, without_secrets
+from kdump.state.connect_records import connect_value, hides, offset_key, without_secrets
 from kdump.state.groups import GroupCoordinatorState
+from kdump.state.secrets import HIDDEN
 
 SOURCE, SINK = "source", "sink"
 CHECKPOINTS_TOPIC = re.compile(r"(.*)(?:\W|_)checkpoints(?:\W|_)internal")
@@ -26,6 +29,11 @@ WorkerId = Annotated[str | None, Doc("worker that reported it")]
 Generation = Annotated[int | None, Doc("generation of the worker group in which it was reported")]
 PluginVersion = Annotated[str | None, Doc("version of the plugin, as of Kafka 4.3")]
 Trace = Annotated[str | None, Doc("stack trace of a failure")]
+Failure = Annotated[
+    str | None,
+    Doc("cause of a failure: the last one that the trace names; null without a trace"),
+    Shown(rank=7, least=24, after="state"),
+]
 RecordSource = Annotated[PathText | None, Doc("partition directory of the record; null if there is none")]
 RecordOffset = Annotated[int | None, Doc("offset of the record", OFFSET)]
 RecordTime = Annotated[int | None, Doc("timestamp of the record", EPOCH_MS)]
@@ -54,6 +62,7 @@ class Connector(NamedTuple):
     generation: Generation
     version: PluginVersion
     trace: Trace
+    failure: Failure
     deleted: Annotated[bool, Doc("whether it was deleted"), Shown(rank=8)]
     source: RecordSource
     offset: RecordOffset
@@ -81,6 +90,7 @@ class ConnectorTask(NamedTuple):
     generation: Annotated[Generation, Shown(rank=3)]
     version: PluginVersion
     trace: Trace
+    failure: Failure
     source: RecordSource
     offset: RecordOffset
     timestamp: Annotated[RecordTime, Shown("config of", 4)]
@@ -134,16 +144,21 @@ class MirrorCheckpoint(NamedTuple):
     timestamp: Annotated[RecordTime, Shown("time", 5)]
 
 
-def connectors(cluster: ConnectCluster, state: ConnectState) -> Iterator[Connector]:
-    """Yield all connectors, those that were deleted after the others."""
+def connectors(cluster: ConnectCluster, state: ConnectState, ends: LogOffsetsByPartition) -> Iterator[Connector]:
+    """Yield all connectors, those that were deleted after the others. `ends`: the partitions of the same cluster."""
     for name in sorted({*state.configs, *state.statuses}):
-        yield _connector(cluster, state, name, state.configs.get(name), None)
+        yield _connector(cluster, state, name, state.configs.get(name), None, ends)
     for name, removed in sorted(state.removed.items()):
-        yield _connector(cluster, state, name, removed.config, removed.removed)
+        yield _connector(cluster, state, name, removed.config, removed.removed, ends)
 
 
 def _connector(
-    cluster: ConnectCluster, state: ConnectState, name: str, config: Stored | None, removed: Stored | None
+    cluster: ConnectCluster,
+    state: ConnectState,
+    name: str,
+    config: Stored | None,
+    removed: Stored | None,
+    ends: LogOffsetsByPartition,
 ) -> Connector:
     status = state.statuses.get(name)
     fields = {} if status is None else status.value
@@ -164,15 +179,18 @@ def _connector(
         generation=fields.get("generation"),
         version=_text(fields, "version"),
         trace=_text(fields, "trace"),
+        failure=_failure(fields),
         deleted=removed is not None,
         **_place(cluster, config),
         removedAt=None if removed is None else removed.offset,
         removedTime=None if removed is None else removed.timestamp,
-        remarks=tuple(_remarks(cluster, state, name, removed)),
+        remarks=tuple(_remarks(cluster, state, name, removed, ends)),
     )
 
 
-def _remarks(cluster: ConnectCluster, state: ConnectState, name: str, removed: Stored | None) -> Iterator[str]:
+def _remarks(
+    cluster: ConnectCluster, state: ConnectState, name: str, removed: Stored | None, ends: LogOffsetsByPartition
+) -> Iterator[str]:
     if removed is not None:
         return
     config, applied = state.configs.get(name), state.applied.get(name)
@@ -187,6 +205,8 @@ def _remarks(cluster: ConnectCluster, state: ConnectState, name: str, removed: S
     waiting = state.deferred.get(name)
     if waiting:
         yield f"{count_text(len(waiting), 'config')} of tasks without a commit, not in effect"
+    history = None if config is None else schema_history(config.value, ends)
+    yield from () if history is None else history.problems
 
 
 def connector_type(state: ConnectState, name: str) -> str | None:
@@ -230,6 +250,7 @@ def tasks(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTas
                 generation=fields.get("generation"),
                 version=_text(fields, "version"),
                 trace=_text(fields, "trace"),
+                failure=_failure(fields),
                 **_place(cluster, config),
             )
 
@@ -298,6 +319,14 @@ def _place(cluster: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
     if stored is None:
         return {"source": None, "offset": None, "timestamp": None}
     return {"source": cluster.logs[stored.at].log.path, "offset": stored.offset, "timestamp": stored.timestamp}
+
+
+def _failure(fields: dict[str, Any]) -> str | None:
+    """Return the last cause in a stack trace, or its first line."""
+    lines = [line for line in (_text(fields, "trace") or "").splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    cause = next(iter([*causes[-1:], *lines[:1]]), None)
+    return HIDDEN if cause is not None and hides("failure", cause) else cause
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:

@@ -19,6 +19,7 @@ from kdump.cluster.connect_clusters import (
     read_checkpoints,
 )
 from kdump.cluster.find_state_logs import OLDER, logs_in
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
 from kdump.io.errors import SourceError, within
 from kdump.io.run import PLAIN_RUN, Run, ignore
@@ -85,7 +86,8 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
         metadata = sources.topics.disks.newest_metadata(*paths)[1] if directories else None
         if not each.is_deleted:
             yield from (Note(each.name, missing) for missing in missing_partitions(each, metadata))
-        yield from _cluster(each, groups[each.cluster], question, run)
+        ends = LogOffsetsByPartition(directories, metadata)
+        yield from _cluster(each, groups[each.cluster], ends, question, run)
     if MirrorCheckpoint in question.rows and not question.deleted and not question.history:
         for cluster, log in sources.checkpoints:
             yield from _checkpoints(log, groups[cluster], question.moment, run)
@@ -113,14 +115,18 @@ def _groups(sources: FoundConnect, question: ConnectQuery, run: Run) -> dict[str
 
 
 def _cluster(
-    cluster: ConnectCluster, groups: GroupCoordinatorState, question: ConnectQuery, run: Run
+    cluster: ConnectCluster,
+    groups: GroupCoordinatorState,
+    ends: LogOffsetsByPartition,
+    question: ConnectQuery,
+    run: Run,
 ) -> Iterator[ConnectAnswer]:
     state = ConnectState()
     for log, change in connect_changes(cluster, state, question.moment, reports=question.history, run=run):
         if question.connector(change.name) or any(map(question.connector, _connectors_in(change))):
             yield change_answer(log.path, change)
     if not question.history:
-        yield from (row for row in _rows(cluster, state, groups) if _is_asked_for(row, question))
+        yield from (row for row in _rows(cluster, state, groups, ends) if _is_asked_for(row, question))
     question.on_cluster(cluster, state)
     yield from (Note(cluster.name, problem) for problem in state.problems)
     if question.moment.offset is not None and state.end_offsets[0] <= question.moment.offset:
@@ -129,11 +135,11 @@ def _cluster(
 
 
 def _rows(
-    cluster: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
+    cluster: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState, ends: LogOffsetsByPartition
 ) -> Iterator[Connector | ConnectorTask | ConnectorOffset]:
     kinds = {log.kind for log in cluster.logs}
     if kinds & {CONFIGS, STATUS}:
-        yield from connectors(cluster, state)
+        yield from connectors(cluster, state, ends)
         yield from tasks(cluster, state)
     if OFFSETS in kinds:
         yield from source_offsets(cluster, state)

@@ -189,8 +189,11 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
             more += f"; {copying.text}"
         values = {"remoteEnd": case.log.remote_end, "more": more}
         facts = {
-            **{"transactional": is_open, "copyLag": bool(lag), "withoutSnapshot": lacking is not None},
-            **{"copyUnderWay": is_under_way, "copyHangs": copying is not None and not is_under_way},
+            "transactional": is_open,
+            "copyLag": bool(lag),
+            "withoutSnapshot": lacking is not None,
+            "copyUnderWay": is_under_way,
+            "copyHangs": copying is not None and not is_under_way,
         }
         yield _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0])._replace(
             offset=case.log.remote_end

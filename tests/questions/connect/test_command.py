@@ -14,12 +14,15 @@ from kdump.all_answers import TYPES
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.disks import marker
 from tests.each_case import each_case
 from tests.registry_disk import BEGIN, LATER, LOG, STEP, Step, encoded, write
+from tests.state.test_metadata import config, partition, topic
+from tests.state.test_metadata import log as metadata_log
 
 run = partial(command.run, "connect")
+run_doctor = partial(command.run, "doctor")
 Steps = list[Step | None]
 
 
@@ -67,6 +70,72 @@ def status(key: str, state: str, generation: int = 1, **more: Any) -> Step:
 
 def offset(name: str, partition: Any, value: Any) -> Step:
     return Step(json.dumps([name, partition]).encode(), value)
+
+
+RISK, LOST = "connector-history-retention", "connector-history-incomplete"
+HISTORIES = {
+    "kept": ({"retention.ms": "-1"}, 0, "", None),
+    "retention by time": (
+        {},
+        0,
+        "has retention.ms=604800000, and must keep every record",
+        "connector-history-retention",
+    ),
+    "retention by size": (
+        {"retention.ms": "-1", "retention.bytes": "9"},
+        0,
+        "retention.bytes=9",
+        "connector-history-retention",
+    ),
+    "compacted": ({"cleanup.policy": "compact"}, 0, "has cleanup.policy=compact,", RISK),
+    "truncated": ({"retention.ms": "-1"}, 5, "offsets 0..4 of dbh (", LOST),
+    "both": ({}, 5, "schema history at risk", LOST),
+    "of another cluster": (None, None, "", None),
+}
+
+
+@each_case("case", HISTORIES)
+@pytest.mark.parametrize("key", ["schema.history.internal.kafka.topic", "database.history.kafka.topic"])
+def test_a_schema_history_must_be_whole(case: str, key: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A connector that reads only a part of it fails, and no record says why."""
+    configs, start, remark, code = HISTORIES[case]
+    root = tmp_path_factory.mktemp("disk")
+    write(root, {"connect-configs-0": [connector("c", **{key: "dbh"}), commit("c", 0)]})
+    if configs is not None:
+        described = [topic("dbh", "D"), partition("D", 0, [1])]
+        described += [config(2, "dbh", name, value) for name, value in configs.items()]
+        write_file(root / "__cluster_metadata-0" / LOG, metadata_log(described))
+        write_file(root / "dbh-0" / f"{start:020}.log", batch([record(value=b"v")], offset=start))
+    (row,) = rows("connector", root)
+    assert bool(row["remarks"]) == bool(remark)
+    assert remark in " ".join(row["remarks"])
+    items = [json.loads(line) for line in run_doctor(root, "--json").stdout.splitlines()]
+    codes = [(each["code"], each["connector"]) for each in items if each.get("connector")]
+    assert codes == ([] if code is None else [(code, "c")])
+
+
+def test_a_failure_is_its_last_cause(tmp_path: Path) -> None:
+    trace = (
+        "org.E: wrapper\n\tat a.b(C.java)\nCaused by: org.F: inner\n\tat d\nCaused by: org.G: the cause\n\t... 1 more\n"
+    )
+    traces = [trace, "org.E: alone\n\tat a", "org.E: at jdbc:x://u:secret@h/db", ""]
+    steps = [status(f"task-c-{number}", "FAILED", trace=each) for number, each in enumerate(traces)]
+    write(tmp_path, {"connect-configs-0": [connector("c"), commit("c", 0)], "connect-status-0": [*steps]})
+    assert [each["failure"] for each in rows("connectorTask", tmp_path)] == [
+        *("org.G: the cause", "org.E: alone", "[hidden]", None),
+    ]
+    page = run_doctor(tmp_path).stdout
+    assert "connect      1 connector, 4 tasks; 4 failed" in page
+    assert "connectors or tasks have failed" in page
+
+
+def test_tasks_of_deleted_connectors_have_not_failed(tmp_path: Path) -> None:
+    steps = {
+        "connect-configs-0": [connector("c"), gone(b"connector-c")],
+        "connect-status-0": [status("task-c-0", "FAILED")],
+    }
+    write(tmp_path, {name: [*each] for name, each in steps.items()})
+    assert "connect      0 connectors, 0 tasks; none has failed" in run_doctor(tmp_path).stdout
 
 
 CONFIGS: Steps = [
