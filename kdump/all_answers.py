@@ -127,7 +127,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         rescue.RescueController,
         rescue.RescueStep,
     ),
-    **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
+    **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarvedTornBatch, carve.CarveSummary),
     **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
 }
 """`type` itself comes first in each object."""

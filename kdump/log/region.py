@@ -116,6 +116,12 @@ class Region:
         """Position of the first byte after it."""
         return self.position + self.size
 
+    def with_reason(self, reason: str) -> Region:
+        """Return the region with another reason."""
+        made = Region(self.kind, self.position, self.size, reason, self.claimed, self.code)
+        made.broker_view = self.broker_view
+        return made
+
 
 class ZeroEntries(Region):
     """Padding before another entry of an index: a broker reads the zeros as entries."""
@@ -175,6 +181,8 @@ class Batch(Region):
         """What decoding its records showed where they are; None if that is not known."""
         self.decoded_to = 0
         """End of the last decoded record, as a position in the file or in the decompressed payload."""
+        self.is_torn = False
+        """Whether it is only the beginning of a batch (log.torn_batch): its region states the damage."""
         self.ignored = 0
         """Number of bytes that neither Kafka nor kdump looks into, as far as it was read."""
 

@@ -280,7 +280,7 @@ def _message_attributes(make: Make, batch: LegacyRecordBatch) -> Iterator[Findin
 
 def noted_findings(target: Target, batch: Batch) -> Iterator[Finding]:
     """Yield findings for a checksum that does not match and for the problems that decoding has noted so far."""
-    if not batch.crcValid:
+    if not batch.crcValid and not batch.is_torn:
         yield crc_mismatch(target, batch)
     for problem in batch.problems:
         yield _noted(target, batch, problem)

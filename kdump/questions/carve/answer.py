@@ -17,6 +17,18 @@ class NestedBatch(NamedTuple):
     within: Annotated[int, Doc("start of the batch that contains it in a value; it belongs to no run", FILE_BYTE)]
 
 
+@answer("tornBatch")
+class CarvedTornBatch(NamedTuple):
+    """A batch that the end of the file truncates, of which the complete records were found."""
+
+    file: Annotated[PathText, Doc("path of the searched file")]
+    position: Annotated[
+        int, Doc("start of the batch; the object before this one is a `batch` of its complete records", FILE_BYTE)
+    ]
+    records: Annotated[int, Doc("number of its complete records; no checksum covers them")]
+    recordCount: Annotated[int, Doc("number of records that its header states")]
+
+
 @answer("carveSummary")
 class CarveSummary(NamedTuple):
     """All files together."""
@@ -26,6 +38,7 @@ class CarveSummary(NamedTuple):
     holes: Annotated[int, Doc("size of the holes in sparse files, which were not read", BYTES)]
     batches: Annotated[int, Doc("number of batches found")]
     nested: Annotated[int, Doc("number of batches inside others")]
+    torn: Annotated[int, Doc("number of batches of the complete records of one that the end of its file truncates")]
     batchBytes: Annotated[int, Doc("size of the batches that are not inside others", BYTES)]
     runs: Annotated[int, Doc("number of runs")]
     written: Annotated[int, Doc("number of segments written")]

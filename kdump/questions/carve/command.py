@@ -120,6 +120,7 @@ class CarveCommand:
     def _batch(self, carved: CarvedBatch) -> None:
         self.counts["batches"] += 1
         self.counts["nested"] += carved.within is not None
+        self.counts["torn"] += carved.records_before is not None
         self.counts["batchBytes"] += carved.batch.size if carved.within is None else 0
         if not self.options.only_runs:
             self.sink.add(carved)
@@ -154,7 +155,18 @@ class CarveCommand:
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
-        names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
+        names = (
+            "files",
+            "bytes",
+            "holes",
+            "batches",
+            "nested",
+            "torn",
+            "batchBytes",
+            "runs",
+            "unchecked",
+            "unreadable",
+        )
         sums = {name: counts[name] for name in names}
         written = counts["runs"] if self.options.out is not None else 0
         self.sink.add(CarveSummary(**sums, written=written, unread=unreadable(), seconds=round(seconds, 3)))

@@ -7,9 +7,10 @@ from datetime import tzinfo
 
 from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log.paths import target
-from kdump.questions.carve.answer import CarveSummary, NestedBatch
+from kdump.log.region import Batch
+from kdump.questions.carve.answer import CarvedTornBatch, CarveSummary, NestedBatch
 from kdump.questions.carve.carved_runs import CarvedRun
 from kdump.questions.carve.search import CarvedBatch
 from kdump.render.escape import path_text, printable
@@ -32,6 +33,9 @@ def carve_objects(answer: Found) -> Iterator[Object]:
     yield batch_object(target(answer.file), batch)
     if answer.within is not None:
         yield answer_object(NestedBatch(answer.file, batch.position, batch.size, answer.within))
+    if answer.records_before is not None:
+        records = batch.possible_records
+        yield answer_object(CarvedTornBatch(answer.file, batch.position, records, answer.records_before))
 
 
 class CarveReport(Sink[Found]):
@@ -57,6 +61,8 @@ class CarveReport(Sink[Found]):
             self.table.add(answer.batch)
             if answer.within is not None:
                 self.table.line(nested_line(answer))
+            if answer.records_before is not None:
+                self.table.line(torn_line(answer.batch, answer.records_before), "torn")
         elif isinstance(answer, Finding):
             self._title(answer.file)
             self.table.line(problem_line(answer.code, answer.position, answer.message), "bad")
@@ -125,6 +131,11 @@ def run_line(carved: CarvedRun) -> str:
     if carved.mayFollow:
         line += f"; may follow run {' or '.join(map(str, carved.mayFollow))}"
     return line
+
+
+def torn_line(batch: Batch, records: int) -> str:
+    complete = f"{batch.possible_records} of its {plain_count(records, 'record')} are complete"
+    return f"torn: the file ends within the batch at byte {batch.position}: {complete}, but no checksum covers them"
 
 
 def nested_line(carved: CarvedBatch) -> str:

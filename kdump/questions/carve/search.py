@@ -24,6 +24,8 @@ from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.header_candidate import HeaderCandidate, candidate_at
 from kdump.log.region import Batch, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
+from kdump.log.torn_batch import beginning_of
+from kdump.questions.salvage.source.damaged_records import LARGEST, rescue_torn
 
 PIECE = 64 * 1024
 """Bytes examined at a time. If they are all zeros, only a batch that begins in the last EDGE of them is possible."""
@@ -34,15 +36,21 @@ EDGE = 16
 """Upper bound for the zeros at the beginning of a batch: a small offset and the first bytes of its length."""
 
 
+MAX_TORN = 8
+"""Headers that are tried as that of a batch which the end of the file truncates."""
+
+
 @dataclass(frozen=True)
 class CarvedBatch:
     """A valid batch in `file`. `within`: position of the valid batch whose bytes contain it, None if there is none.
-    `run`: number of its batch run, from 1; None for a batch within another."""
+    `run`: number of its batch run, from 1; None for a batch within another. `records_before`: of a batch that was made
+    of the complete records of one that the end of the file truncates, how many that one had."""
 
     file: str
     batch: Batch
     within: int | None = None
     run: int | None = None
+    records_before: int | None = None
 
 
 class Search:
@@ -53,6 +61,7 @@ class Search:
         self.window = window
         self.limits = run.limits
         self._run = run
+        self.is_stream = window.source.size is None
         self.unchecked = 0
         self.work_left = FREE_WORK
         self.skipped = 0
@@ -61,16 +70,42 @@ class Search:
     def batches(self) -> Iterator[CarvedBatch]:
         """Yield the batches found. A batch can be read only until you request the next one. Raises SourceError."""
         outer, outer_end = 0, 0
+        torn: list[HeaderCandidate] = []
+        """Headers after the last valid batch of batches that the end of the file may truncate."""
         for position in self._candidates():
             claim = candidate_at(self.window, position, self.limits)
             if not self._is_valid(claim):
+                if position >= outer_end and len(torn) < MAX_TORN and self._may_be_torn(claim):
+                    torn.append(claim)
                 continue
             within = outer if position < outer_end else None
             if within is None:
                 outer, outer_end = position, claim.end
+                torn = []
             assert claim.header is not None
             batch = make_batch(self.window, position, claim.size, self.limits, claim.header, crc=claim.header.crc)
             yield CarvedBatch(self.window.source.name, batch, within)
+        found = next(filter(None, map(self._torn, torn)), None)
+        if found is not None:
+            yield found
+
+    def _may_be_torn(self, claim: HeaderCandidate) -> bool:
+        """Return True if the file seems to end within an uncompressed batch."""
+        header, size = claim.header, self.window.source.size
+        if not isinstance(header, BatchHeader) or claim.error is not None or self.is_stream:
+            return False
+        if size is None or claim.end <= size:
+            return False
+        return header.compression == "none" and self._begins_records(claim)
+
+    def _torn(self, claim: HeaderCandidate) -> CarvedBatch | None:
+        """Return the complete records of a batch that the end of the file truncates, as a batch."""
+        size = (self.window.source.size or 0) - claim.position
+        if not isinstance(claim.header, BatchHeader) or size > LARGEST:
+            return None
+        torn = beginning_of(claim.header, self.window, claim.position, size, self.limits)
+        made = None if torn is None else rescue_torn(torn)
+        return None if made is None else CarvedBatch(self.window.source.name, made[0], records_before=made[1])
 
     def _candidates(self) -> Iterator[int]:
         """Yield the positions of plausible headers."""

@@ -22,6 +22,7 @@ from kdump.command_line.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Limits, Run
@@ -37,6 +38,7 @@ from kdump.log.region import Batch, BatchRun, Problem, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
+from kdump.log.torn_batch import torn_batch
 from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
@@ -529,12 +531,26 @@ class InspectRun:
             if self.coverage is not None:
                 self.coverage.batch(target.path, item, rows)
         else:
-            view.region(target, item, window)
-            rows = 0
+            rows = self._region(view, target, item, window)
             if self.coverage is not None:
                 self.coverage.region(item)
         if self.left is not None:
             self.left -= rows
+
+    def _region(self, view: View, target: Target, region: Region, window: Window) -> int:
+        """Show bytes that are not a valid batch. If the end of the file truncates a batch, also show its complete
+        records, unless the file may be growing, or only the last rows were requested. Returns the number of rows."""
+        torn = None
+        if self.options.records and not (self.options.follow or self.options.last):
+            torn = torn_batch(region, window, self.scan.limits)
+        complete = 0 if torn is None else torn.complete_records
+        if torn is None or not complete:
+            view.region(target, region, window)
+            return 0
+        note = f"; {complete} of its {plain_count(torn.recordCount or 0, 'record')} are complete"
+        note += ", but no checksum covers them"
+        view.region(target, region.with_reason(region.reason + note), window)
+        return view.batch(target, torn, islice(self.selection.records(torn), self.left))
 
     def _last(self, view: View, files: list[Target]) -> None:
         """Show the last rows of all files together, found by reading backward from the end."""

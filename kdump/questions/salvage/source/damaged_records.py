@@ -4,7 +4,7 @@ If the checksum of a batch does not match, nothing confirms its contents. If one
 correcting that bit restores the whole batch. Otherwise the records before the first invalid byte are written under the
 same header, uncompressed, at the same offsets, with a new checksum; their values may be wrong. From a wrapper of magic
 0 or 1, the messages whose own checksums match are recovered. Transaction markers are recovered only by correcting one
-flipped bit.
+flipped bit. Of an uncompressed batch that the end of its file truncates, the complete records are written likewise.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kdump.format.codec_table import BY_NAME
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.torn_batch import TornBatch
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
@@ -42,6 +43,11 @@ def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
         assert isinstance(batch, LegacyRecordBatch)
         recovered = _messages(batch) if batch.is_compressed else _lone(batch)
     return None if recovered is None else (*recovered, False)
+
+
+def rescue_torn(batch: TornBatch) -> tuple[Batch, int] | None:
+    """Return a valid batch of the complete records of one that the end of its file truncates, and how many it had."""
+    return _records(batch)
 
 
 def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:

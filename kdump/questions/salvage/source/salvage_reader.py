@@ -23,7 +23,9 @@ from kdump.log.batch_validity import OFFSETS, cleaner_trace, damage_of
 from kdump.log.header_candidate import REACH
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.torn_batch import torn_batch
 from kdump.questions.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
+from kdump.questions.salvage.source.damaged_records import rescue_torn
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields, without_sign
 
@@ -165,8 +167,7 @@ class SalvageReader:
     def _judged(self, region: Region) -> SalvageCandidate | None:
         """Return the region as a head; None, after reporting it, if it is not a valid batch."""
         if not isinstance(region, Batch):
-            self._region(region)
-            return None
+            return self._region(region)
         other = without_sign(region, self.start if self.last is None else self.last + 1)
         batch, base, last, mended, odd, code, reason = self.file.check(other or region)
         if code:
@@ -234,7 +235,7 @@ class SalvageReader:
 
     # -- losses
 
-    def _region(self, region: Region) -> None:
+    def _region(self, region: Region) -> SalvageCandidate | None:
         unread = self.file.unread(region)
         fate = FATE_OF[region.kind]
         if fate == PADDING and self._hides(region):
@@ -242,12 +243,20 @@ class SalvageReader:
         code = "" if fate == PADDING else region.code
         if unread:
             self.on_lost(self, LostBytes(UNREAD, region.position, region.size, code, unread))
-            return
+            return None
+        torn = None if self.rescue is None else torn_batch(region, self.file.window, self.options.limits)
+        made = None if torn is None else rescue_torn(torn)
+        if made is not None:
+            new, had = made
+            base, end = first_offset(new), last_record_offset(new)
+            if self._has_room(base, end, region.end):
+                return SalvageCandidate(self, new, base, end, (code,), (), had, region.position, region.size)
         claimed = region.claimed
         first, last, records = None, None, 0
         if isinstance(claimed, BatchHeader):
             first, last, records = self._claims(claimed, region.end)
         self.on_lost(self, LostBytes(fate, region.position, region.size, code, region.reason, first, last, records))
+        return None
 
     def _hides(self, zeros: Region) -> bool:
         """Return True if zeros are in place of batches: offsets are missing after them."""
