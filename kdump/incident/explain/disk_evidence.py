@@ -541,7 +541,7 @@ def _without_snapshot(place: PartitionDirectory) -> Iterator[Evidence]:
     taken = {snapshot.name_offset for snapshot in place.snapshots}
     for before, segment in pairwise(segment.offset for segment in place.segments if segment.log is not None):
         if segment not in taken:
-            line = f"no {segment:020}.snapshot: segment {before} is not copied, nor any after it"
+            line = f"no {segment:020}.snapshot, which the copy of segment {before} needs"
             yield Evidence(PARTITION, place.path, None, segment, line)
             return
 
