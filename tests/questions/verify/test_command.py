@@ -375,6 +375,12 @@ def test_the_page_of_findings_is_current() -> None:
     assert (FIXTURES.parent / "docs" / "findings.md").read_text() == page()
 
 
+def test_the_page_of_the_other_problems_is_current() -> None:
+    from tools.problems_reference import page
+
+    assert (FIXTURES.parent / "docs" / "problems.md").read_text() == page()
+
+
 def test_nothing_is_written(disks: RestoredDisks) -> None:
     disk = disks.get("clean-1").root
     before = sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in disk.rglob("*"))
