@@ -6,10 +6,10 @@ from kdump.problems.catalogue import OTHERS, Declaration, all_problems
 
 HEAD = """# The other problems
 
-What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). This page is
-generated from the catalogue (`make docs`). In a text, {name} stands for a value, and DIR, TOPIC, PARTITION, OFFSET and the
-like for what the problem is about. An action that depends on a fact begins with it: where the fact is known, kdump prints
-the action without it, or not at all.
+What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). This page
+is generated from the catalogue (`make docs`). In a text, {name} stands for a value, and DIR, TOPIC, PARTITION, OFFSET
+and the like for what the problem is about. An action that depends on a fact begins with it: where the fact is known,
+kdump prints the action without it, or not at all.
 """
 TITLES = {
     "startup": "What stops a startup, and what a startup does to data",
