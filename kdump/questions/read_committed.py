@@ -3,7 +3,7 @@ transactions, and nothing at or above the last stable offset.
 
 A segment alone does not show this: transactions begin in earlier segments and end in later ones. So the headers and
 markers of the log are first read up to its end, starting at this segment or at an earlier one whose producer snapshot
-lists the transactions open there; and so are the .txnindex files, which brokers use.
+lists the transactions open there; and so are the .txnindex files, from which alone brokers know what is aborted.
 
 Source: org.apache.kafka.clients.consumer.internals.CompletedFetch, TransactionIndex.collectAbortedTxns,
 UnifiedLog.fetchLastStableOffsetMetadata.
@@ -46,9 +46,10 @@ Say = Callable[[str], None]
 class _Collect(Observer):
     """Fills a ReadCommittedView while a partition is scanned."""
 
-    def __init__(self, scan: PartitionScan, view: ReadCommittedView) -> None:
+    def __init__(self, scan: PartitionScan, view: ReadCommittedView, by_markers: bool) -> None:
         self.scan = scan
         self.view = view
+        self.by_markers = by_markers
         if scan.seeded_from is not None:
             view.snapshot = os.path.basename(scan.seeded_from.path)
 
@@ -61,27 +62,37 @@ class _Collect(Observer):
             self.view.has_transactions = True
         ended = self.scan.transactions.ended
         if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
-            self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
+            aborted = (ended.producer_id, ended.transaction.first_offset, ended.offset)
+            entries = self.scan.entries_of_index
+            if entries.entry is not None and not self.by_markers:
+                aborted = (ended.producer_id, entries.entry["firstOffset"], ended.offset)
+            is_listed = entries.entry is not None or not entries.is_valid or seen.part.recovers
+            if is_listed or self.by_markers:
+                self.view.add(*aborted)
+            if not is_listed:
+                self.view.add_unlisted(*aborted)
 
     def finish(self, part: SegmentContext) -> None:
         self._by_index()
 
     def _by_index(self) -> None:
-        """Add the transactions that only the .txnindex lists."""
+        """Add the transactions that only the .txnindex lists: because of damage, or against the markers."""
         entries = self.scan.entries_of_index
-        for unmatched in (entries.lost, entries.unmatched):
-            for lost in unmatched:
-                self.view.add_entry(lost.entry)
-            unmatched.clear()
+        for lost in (*entries.lost, *(entries.unmatched if not self.by_markers else ())):
+            self.view.add_entry(lost.entry)
+        entries.lost.clear()
+        entries.unmatched.clear()
 
 
 class ReadCommitted:
     """The gate of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches are shown.
-    `say` is called with lines on what was taken into account and what was left out."""
+    `say` is called with lines on what was taken into account and what was left out. `by_markers`: aborted transactions
+    are those of the markers, not those of the .txnindex files, from which alone brokers tell consumers."""
 
-    def __init__(self, limits: Limits, say: Say) -> None:
+    def __init__(self, limits: Limits, say: Say, *, by_markers: bool = False) -> None:
         self.limits = limits
         self.say = say
+        self.by_markers = by_markers
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
@@ -97,6 +108,11 @@ class ReadCommitted:
                 out.control_batches += 1
             return False
         first = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if batch.lastOffset < view.log_start:
+            with self._lock:
+                out.below_start_batches += 1
+                out.below_start_records += batch.possible_records
+            return False
         if batch.isTransactional and batch.producerId is not None:
             marker = view.aborted(batch.producerId, first)
             if marker is not None:
@@ -158,7 +174,7 @@ class ReadCommitted:
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
         scan = PartitionScan(place, known, self._options(window), totals)
-        for _ in scan.run(_Collect(scan, view)):
+        for _ in scan.run(_Collect(scan, view, self.by_markers)):
             pass
         for target in place.orphans:  # of segments that are missing here
             if target.kind is TXN_INDEX and (target.name_offset or 0) >= first:
@@ -177,9 +193,12 @@ class ReadCommitted:
         view.stable = None if view.held_by is None else scan.last_stable_offset
         view.damages = scan.transactions.damages
         view.unread = totals.unread
+        view.log_start = max(known.log_start or 0, 0)
         concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
-        for line in () if not concerned else describe_view(view, name, starts_late=first > 0 and not view.snapshot):
-            self.say(line)
+        if concerned:
+            starts_late = first > 0 and not view.snapshot
+            for line in describe_view(view, name, starts_late=starts_late, by_markers=self.by_markers):
+                self.say(line)
 
     def end(self) -> None:
         """Report what was left out."""

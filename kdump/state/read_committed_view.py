@@ -14,6 +14,10 @@ MAX_ABORTED_TRANSACTIONS = 2_000_000
 """Maximum number of aborted transactions kept in memory; a log with more can only be shown segment by segment."""
 
 
+MAX_NAMED = 3
+"""Maximum number of transactions that a line names."""
+
+
 @dataclass
 class HiddenRecords:
     """Counts of what was left out. `transactions`: the aborted ones whose batches were left out, as (producer ID,
@@ -25,6 +29,8 @@ class HiddenRecords:
     transactions: set[tuple[int, int]] = field(default_factory=set)
     unstable_batches: int = 0
     unstable_records: int = 0
+    below_start_batches: int = 0
+    below_start_records: int = 0
     uncounted: int = 0
     """Number of the aborted and unstable batches whose record count cannot be true."""
 
@@ -36,6 +42,8 @@ class HiddenRecords:
         if self.aborted_batches:
             whose = count_text(len(self.transactions), "aborted transaction")
             parts.append(f"{count_text(self.aborted_records, 'record')} of {whose}")
+        if self.below_start_batches:
+            parts.append(f"{count_text(self.below_start_records, 'record')} below the log start offset")
         if self.unstable_batches:
             parts.append(f"{count_text(self.unstable_records, 'record')} at or above the last stable offset")
         if self.uncounted:
@@ -49,6 +57,7 @@ class ReadCommittedView:
     the offsets of their markers, in order; and the last stable offset (None: no transaction is open)."""
 
     start: int = 0
+    log_start: int = 0
     stable: int | None = None
     held_by: int | None = None
     firsts: dict[int, array[int]] = field(default_factory=dict)
@@ -64,6 +73,10 @@ class ReadCommittedView:
     has_transactions: bool = False
     by_index: int = 0
     """Aborted transactions known only from a .txnindex."""
+    unlisted: list[tuple[int, int, int]] = field(default_factory=list)
+    """Transactions with an ABORT marker that the .txnindex of its segment does not list, the first MAX_NAMED of
+    `unlisted_count`: producer ID, first offset, marker offset."""
+    unlisted_count: int = 0
     unread: list[str] = field(default_factory=list)
 
     def add(self, producer_id: int, first: int, last: int) -> None:
@@ -78,6 +91,12 @@ class ReadCommittedView:
         """Add the transaction of a .txnindex entry."""
         self.add(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
         self.by_index += 1
+
+    def add_unlisted(self, producer_id: int, first: int, last: int) -> None:
+        """Note an aborted transaction that the .txnindex does not list."""
+        self.unlisted_count += 1
+        if len(self.unlisted) < MAX_NAMED:
+            self.unlisted.append((producer_id, first, last))
 
     def sort(self) -> None:
         """Sort the transactions by marker offset: those from an index may have been added late."""
@@ -96,8 +115,15 @@ class ReadCommittedView:
         return lasts[index] if index < len(lasts) and self.firsts[producer_id][index] <= offset else None
 
 
-def describe_view(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[str]:
-    """Yield lines on what was taken into account and what could not be."""
+def describe_view(view: ReadCommittedView, name: str, *, starts_late: bool, by_markers: bool) -> Iterator[str]:
+    """Yield lines on what was taken into account and what could not be. `by_markers`: aborted transactions are those
+    of the markers, even if the .txnindex does not list them."""
+    if view.unlisted_count:
+        aborted = count_text(view.unlisted_count, "aborted transaction")
+        named = ", ".join(f"{first}..{last} of producer {producer}" for producer, first, last in view.unlisted)
+        more = ", …" if view.unlisted_count > len(view.unlisted) else ""
+        it = "not what consumers receive now" if by_markers else "consumers receive their records"
+        yield f"{name}: {it}: {aborted} with a marker, but no .txnindex entry (offsets {named}{more})"
     if view.stable is None:
         stable = "no transaction is open at the end"
     else:

@@ -46,7 +46,10 @@ SCHEMA_HELP = (
 )
 COMMITTED_HELP = (
     "Show only what a read_committed consumer receives: no control or aborted records, and nothing at or above the "
-    "last stable offset."
+    "last stable offset. Brokers find aborted transactions in the .txnindex files alone: what these lack is shown."
+)
+BY_MARKERS_HELP = (
+    "With --read-committed, find aborted transactions by their markers instead: what a consumer should receive."
 )
 FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
@@ -132,6 +135,7 @@ class InspectOptions(CommandOptions):
     all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
     filters: FilterOptions = group(FilterOptions)
     read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
+    by_markers: bool = flag("--by-markers", help=BY_MARKERS_HELP)
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
     last: int | None = option(
         "--last",
@@ -234,6 +238,8 @@ def _refuse_contradictions(options: InspectOptions) -> None:
         raise click.UsageError("--extract writes one record, and cannot be combined with --last or --columns")
     if options.follow and (options.extract or options.limit):
         raise click.UsageError("--follow does not end, and cannot be combined with --extract or --limit")
+    if options.by_markers and not options.read_committed:
+        raise click.UsageError("--by-markers requires --read-committed")
     if options.read_committed and options.follow:
         raise click.UsageError(
             "--follow cannot be combined with --read-committed: later records decide what is committed"
@@ -336,5 +342,6 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         kind=options.kind,
         decode=_decode_options(options),
         read_committed=options.read_committed,
+        by_markers=options.by_markers,
         redaction=options.redaction.redaction(),
     )

@@ -107,6 +107,7 @@ class ShowOptions:
     """Name of the file kind to assume for all files; None to detect it."""
     decode: DecodeOptions = AS_USUAL
     read_committed: bool = False
+    by_markers: bool = False
     redaction: Redaction | None = None
 
 
@@ -139,7 +140,7 @@ class InspectRun:
         if options.read_committed:
             from kdump.questions.read_committed import ReadCommitted
 
-            self.committed = ReadCommitted(limits, print_error)
+            self.committed = ReadCommitted(limits, print_error, by_markers=options.by_markers)
             self.selection = replace(selection, gate=self.committed)
         self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
         self.coverage = SearchCoverage(self.selection) if self.selection.looks_at_content else None

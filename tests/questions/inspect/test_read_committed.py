@@ -55,7 +55,10 @@ def test_every_disk_as_the_naive_twin_has_it(disk: str) -> None:
         if folder.name.startswith("clicks"):
             continue  # a long log without transactions
         log = naive.batches(*sorted(folder.glob("*.log")))
-        expected = naive.visible(log)
+        path = folder.parent / "log-start-offset-checkpoint"
+        starts = path.read_text() if path.exists() else ""
+        start = re.search(rf"^{folder.name.replace('-', ' ')} (\d+)$", starts, re.MULTILINE)
+        expected = [each for each in naive.visible(log) if each.last >= (int(start[1]) if start else 0)]
         hidden += len(log) - len(expected)
         assert offsets(folder) == [(each.base, each.last) for each in expected], folder
     assert hidden > 0 or disk in ("clean-2", "diverged-1", "diverged-2")
@@ -66,7 +69,8 @@ def test_every_disk_as_the_naive_twin_has_it(disk: str) -> None:
 def test_records_are_those_of_the_batches(records: list[str], jobs: str) -> None:
     for folder in (FIXTURES / "clean-1" / "payments-0", FIXTURES / "clean-1" / "__consumer_offsets-0"):
         logs = sorted(folder.glob("*.log"))
-        result = run(folder, "--json", "--jobs", jobs, "--no-decode", *records)
+        # The second one's .txnindex was not copied.
+        result = run(folder, "--json", "--jobs", jobs, "--no-decode", "--by-markers", *records)
         found = [json.loads(line) for line in result.stdout.splitlines()]
         batches = naive.visible(naive.batches(*logs))
         if records:
@@ -187,3 +191,33 @@ def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     result = run(PAYMENTS)
     assert result.exit_code == 2
     assert 3 in numbers_in(result.stderr)
+
+
+def test_consumers_receive_what_the_index_does_not_list(tmp_path: Path) -> None:
+    """Brokers tell consumers what is aborted from the .txnindex files alone; a segment that lacks its .index too is
+    recovered, with a new .txnindex."""
+    log = [data(0, 1), marker(1, 1, commit=False), data(2, 1), marker(3, 1)]
+    folder = partition(tmp_path, b"".join(log))
+    index = folder / f"{0:020}.txnindex"
+    for content in (None, b"", txn_index((1, 9, 9, 10))):
+        index.unlink(missing_ok=True)
+        if content is not None:
+            index.write_bytes(content)
+        assert offsets(folder) == [(0, 0), (2, 2)]
+        assert "consumers receive their records: 1 aborted transaction with a marker" in run(folder).stderr
+        assert offsets(folder, "--by-markers") == [(2, 2)]
+        assert "not what consumers receive now: 1 aborted transaction" in run(folder, "--by-markers").stderr
+    index.write_bytes(txn_index((1, 2, 3, 4)))  # of a transaction that was committed
+    assert offsets(folder) == [(0, 0)]
+    assert offsets(folder, "--by-markers") == [(2, 2)]
+    index.unlink()
+    index.with_suffix(".index").unlink()
+    assert offsets(folder) == [(2, 2)]
+
+
+def test_nothing_below_the_log_start_is_received(tmp_path: Path) -> None:
+    log = [data(0, 1, transactional=False), data(1, 1), marker(2, 1), data(3, 1, transactional=False)]
+    folder = partition(tmp_path, b"".join(log))
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\npayments 0 3\n")
+    assert offsets(folder) == [(3, 3)]
+    assert "2 records below the log start offset" in run(folder).stderr
