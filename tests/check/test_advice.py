@@ -187,9 +187,7 @@ def test_every_fact_decides_an_action() -> None:
 
 def test_every_phrase_is_used() -> None:
     folder = ROOT / "kdump" / "problems"
-    texts = "".join(
-        path.read_text() for path in [*folder.glob("*.toml"), *ROOT.glob("kdump/incident/explain/messages/*.toml")]
-    )
+    texts = "".join(path.read_text() for path in [*folder.glob("*.toml"), *ROOT.glob("kdump/problems/messages/*.toml")])
     for name in tomllib.loads((folder / "phrases.toml").read_text()):
         assert f"{{{name}}}" in texts, name
 

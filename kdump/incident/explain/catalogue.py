@@ -1,4 +1,4 @@
-"""All messages that `kdump explain` knows, from the files in kdump/incident/explain/messages/, and the one that a text
+"""All messages that `kdump explain` knows, from the files in kdump/problems/messages/, and the one that a text
 is."""
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def messages() -> tuple[Message, ...]:
 @cache
 def by_family() -> dict[str, tuple[Message, ...]]:
     """Return the messages of each file of FAMILIES."""
-    directory = resources.files(__package__) / "messages"
+    directory = resources.files("kdump.problems") / "messages"
     return {
         family: tuple(
             _message(name, {field: _value(value) for field, value in fields.items()})
