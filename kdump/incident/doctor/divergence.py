@@ -31,7 +31,9 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
             copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
     several = [same for replicas in copies.values() for same in _of_one_topic([*replicas.values()]) if len(same) > 1]
     several.sort(key=lambda same: (sum(length(log.path) or 0 for copy in same for log in copy.segments), same[0].key))
-    options = on.reporting(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
+    options = on.reporting(
+        Options(disks.options.limits, only=LITTLE, now=disks.options.now, open_source=disks.options.open_source)
+    )
     question.partitionsLeft = len(several)
     diverged = 0
     try:

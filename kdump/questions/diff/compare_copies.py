@@ -26,17 +26,19 @@ def compare(
     right: Copy,
     options: Options,
     hash_key: HashKey | None = None,
+    *,
+    asks_keys: bool = True,
 ) -> Comparison:
     """Compare two copies, reading each once, in lockstep; if the log cleaner may have removed records, again to find
     those that it did not (lost_records). Calls `options.more` with the number of bytes read. `hash_key`: compare the
-    hashes of records."""
+    hashes of records. Without `asks_keys`, all that the log cleaner may have removed counts as removed by it."""
     compared = _Pair(CopyReader(left, options, hash_key), CopyReader(right, options, hash_key)).run()
     cleaned = [difference.first for difference in compared.differences if difference.kind == CLEANED]
-    if not cleaned:
+    if not cleaned or not asks_keys:
         return compared
-    lost = lost_records(left, right, options, min(cleaned))
-    if lost is None:
-        compared.doubt_cleaned()
+    lost = lost_records(left, right, options, min(cleaned), (compared.left.unread, compared.right.unread))
+    if isinstance(lost, str):
+        compared.doubt_cleaned(lost)
     elif any(lost):
         readers = CopyReader(left, options, hash_key), CopyReader(right, options, hash_key)
         for reader, earlier in zip(readers, (compared.left, compared.right)):

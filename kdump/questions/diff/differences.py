@@ -120,11 +120,12 @@ class Comparison:
         differences = (difference for difference in self.differences if difference.kind in kinds)
         return min(differences, key=lambda difference: difference.first, default=None)
 
-    def doubt_cleaned(self) -> None:
-        """Note that it is unknown whether the log cleaner removed what one copy lacks: the keys are not in a bundle."""
+    def doubt_cleaned(self, kind: str) -> None:
+        """Note that it is unknown whether the log cleaner removed what one copy lacks: the difference is of this kind,
+        NOT_IN_BUNDLE or UNREAD."""
         for difference in self.differences:
             if difference.kind == CLEANED:
-                difference.kind = NOT_IN_BUNDLE
+                difference.kind = kind
         if self.relation != DIVERGENT:
             self.relation = self.shorter = None
 

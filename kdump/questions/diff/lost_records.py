@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import merge, nsmallest
-from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
@@ -20,6 +19,7 @@ from kdump.log.bundle_log import RedactedBatch
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.diff.copy_reader import CopyReader
+from kdump.questions.diff.differences import NOT_IN_BUNDLE, UNREAD
 from kdump.questions.find_copies import Copy
 from kdump.state.read_committed_view import ReadCommittedView
 from kdump.state.transaction_marker import ABORT, marker_of
@@ -39,36 +39,40 @@ LostRecords = tuple[dict[int, str], dict[int, str]]
 """The offsets of the records that each of two copies has lost, and why it was not the log cleaner that removed them."""
 
 
-class _KeyedRecord(NamedTuple):
-    """What decides whether the cleaner removes a record. `key`: its hash, None without a key; `producer`: the producer
-    ID of a transactional record, else -1; `copies`: LEFT, RIGHT or BOTH."""
-
-    offset: int
-    key: int | None
-    is_tombstone: bool
-    timestamp: int
-    producer: int
-    is_control: bool
-    copies: int
+_KeyedRecord = tuple[int, int, "int | None", bool, int, int, bool]
+"""What decides whether the cleaner removes a record: its offset; LEFT, RIGHT or BOTH, the copies that have it; the hash
+of its key, None without a key; whether it is a tombstone; its timestamp; the producer ID of a transactional record, -1
+of any other; and whether it is a control record. A plain tuple: there may be many millions."""
 
 
 class _UnknownKeys(Exception):
     """Raised for a batch whose keys are not in the bundle that it is read from."""
 
 
+class _Unreadable(Exception):
+    """Raised for a copy that could not be read to its end, with its number and what could not be read."""
+
+
 class _Transactional(Exception):
     """Raised for the first transactional batch, if the aborted transactions are not known yet."""
 
 
-def lost_records(left: Copy, right: Copy, options: Options, first: int) -> LostRecords | None:
-    """Return which records from offset `first` on one copy lacks that the log cleaner did not remove; None if this is
-    unknown, because a bundle does not have the keys. Reads both copies again: once, and once more each to find aborted
+def lost_records(
+    left: Copy, right: Copy, options: Options, first: int, unread: tuple[list[str], list[str]]
+) -> LostRecords | str:
+    """Return which records from offset `first` on one copy lacks that the log cleaner did not remove; if this is
+    unknown, the kind of such a difference: NOT_IN_BUNDLE if a bundle does not have the keys, UNREAD if a copy could not
+    be read again, with the reasons added to `unread`. Reads both copies again: once, and once more each to find aborted
     transactions, for missing tombstones, and for further keys (MAX_KEYS)."""
     search = _Search((left, right), options, first)
     try:
         return search.run()
     except _UnknownKeys:
-        return None
+        return NOT_IN_BUNDLE
+    except _Unreadable as error:
+        number, reasons = error.args
+        unread[number].extend(reasons)
+        return UNREAD
 
 
 class _Search:
@@ -97,7 +101,7 @@ class _Search:
     def _find_aborted(self) -> None:
         """Find the aborted transactions, from the batches of both copies: either may lack some of them."""
         view, begun = ReadCommittedView(), dict[int, int]()
-        streams = [_CopyKeys(copy, self.options, LEFT).batches() for copy in self.copies]
+        streams = [_CopyKeys(self.copies, number, self.options).batches() for number in (0, 1)]
         for batch in merge(*streams, key=lambda batch: batch.baseOffset or 0):
             if not isinstance(batch, DefaultRecordBatch) or not batch.isTransactional:
                 continue
@@ -116,21 +120,21 @@ class _Search:
         """Return, for each key of a part that one copy lacks the newest record of: its offset << 5, whether it is
         transactional << 4, whether it is too young to be removed << 3, whether it is a tombstone << 2, and the copy
         that has it."""
-        sides = [_CopyKeys(copy, self.options, who) for copy, who in zip(self.copies, (LEFT, RIGHT))]
+        sides = [_CopyKeys(self.copies, number, self.options) for number in (0, 1)]
         start = max(side.reader.start or 0 for side in sides)
         newest: dict[int, int] = {}
         open_data: dict[int, int] = {}  # by producer ID, the copies that have records of its open transaction
         is_first, mask = not value, (1 << bits) - 1
         for record in _joined(side.records(self.first, self.aborted is not None) for side in sides):
-            offset, key, is_tombstone, timestamp, producer, is_control, who = record
+            offset, who, key, is_tombstone, timestamp, producer, is_control = record
             lacking = sides[who & 1]  # of a record that only the left copy has, the right one
             is_lacking = who != BOTH and offset >= max(start, self.first) and not lacking.may_have(offset)
             if is_control:
                 left = open_data.pop(producer, 0) & (BOTH - who)
                 if is_lacking and is_first and left and not lacking.is_damaged:
-                    self._add(lacking, offset, DATA_LEFT)
+                    self._add(lacking.number, offset, DATA_LEFT)
                 elif is_lacking and is_first and self._is_young(timestamp, lacking):
-                    self._add(lacking, offset, TOO_YOUNG)
+                    self._add(lacking.number, offset, TOO_YOUNG)
                 continue
             if producer >= 0:
                 open_data[producer] = open_data.get(producer, 0) | who
@@ -170,21 +174,20 @@ class _Search:
 
     def _judge_tombstones(self, number: int, removed: dict[int, int]) -> None:
         """Judge tombstones that a copy lacks: the cleaner removes one only after all older records of its key."""
-        side = _CopyKeys(self.copies[number], self.options, LEFT)
-        for record in side.records(0, True):
-            found = None if record.key is None else removed.get(record.key)
-            if found is None or record.offset >= found >> 1:
+        side = _CopyKeys(self.copies, number, self.options)
+        for offset, _, key, _, _, producer, _ in side.records(0, True):
+            found = None if key is None else removed.get(key)
+            if key is None or found is None or offset >= found >> 1:
                 continue
-            if self.aborted is None or self.aborted.aborted(record.producer, record.offset) is None:
-                assert record.key is not None
-                del removed[record.key]
+            if self.aborted is None or self.aborted.aborted(producer, offset) is None:
+                del removed[key]
                 self._add(number, found >> 1, OLDER_LEFT)
         for found in removed.values():
             if found & 1:
                 self._add(number, found >> 1, TOO_YOUNG)
 
-    def _add(self, side: _CopyKeys | int, offset: int, reason: str) -> None:
-        lost = self.lost[side if isinstance(side, int) else side.who - 1]
+    def _add(self, number: int, offset: int, reason: str) -> None:
+        lost = self.lost[number]
         lost[offset] = reason
         if len(lost) >= 2 * MAX_LOST:
             kept = {first: lost[first] for first in nsmallest(MAX_LOST, lost)}
@@ -195,9 +198,9 @@ class _Search:
 def _joined(streams: Iterable[Iterator[_KeyedRecord]]) -> Iterator[_KeyedRecord]:
     """Yield the records of both copies in order; what both have, once."""
     held: _KeyedRecord | None = None
-    for record in merge(*streams, key=lambda record: record.offset):
-        if held is not None and held.offset == record.offset and held.copies != record.copies:
-            yield _KeyedRecord(*held[:-1], BOTH)
+    for record in merge(*streams):
+        if held is not None and held[0] == record[0] and held[1] != record[1]:
+            yield held[0], BOTH, *held[2:]
             held = None
         else:
             if held is not None:
@@ -208,11 +211,12 @@ def _joined(streams: Iterable[Iterator[_KeyedRecord]]) -> Iterator[_KeyedRecord]
 
 
 class _CopyKeys:
-    """Reads the keys of a copy; `who` is LEFT or RIGHT."""
+    """Reads the keys of one of two copies, by its number; `who` is LEFT or RIGHT."""
 
-    def __init__(self, copy: Copy, options: Options, who: int) -> None:
-        self.reader = CopyReader(copy, options)
-        self.who = who
+    def __init__(self, copies: tuple[Copy, Copy], number: int, options: Options) -> None:
+        self.reader = CopyReader(copies[number], options)
+        self.number = number
+        self.who = (LEFT, RIGHT)[number]
         self.is_damaged = False
         """Whether anything before the current record cannot be read."""
         self._gaps: list[tuple[int, int | None]] = []
@@ -230,6 +234,8 @@ class _CopyKeys:
             yield batch
             reader.advance()
             self._note_gap()
+        if reader.unread:
+            raise _Unreadable(self.number, reader.unread)
 
     def _note_gap(self) -> None:
         if self.reader.hole is not None:
@@ -246,7 +252,7 @@ class _CopyKeys:
     def records(self, first: int, is_aborted_known: bool) -> Iterator[_KeyedRecord]:
         """Yield the records from offset `first` on; of a batch before that, one without a key, if it is
         transactional."""
-        who, make = self.who, _KeyedRecord
+        who = self.who
         for batch in self.batches():
             last = last_record_offset(batch)
             if not isinstance(batch, DefaultRecordBatch):
@@ -256,7 +262,7 @@ class _CopyKeys:
                     if record.offset is not None:
                         hashed = None if record.key is None else hash(bytes(record.key))
                         stamp = -1 if record.timestamp is None else record.timestamp
-                        yield make(record.offset, hashed, record.valueSize < 0, stamp, -1, False, who)
+                        yield record.offset, who, hashed, record.valueSize < 0, stamp, -1, False
             else:
                 header = batch.header
                 producer = header.producerId if header.isTransactional else -1
@@ -264,7 +270,7 @@ class _CopyKeys:
                     raise _Transactional
                 if last < first:
                     if producer >= 0 and header.recordCount > 0:
-                        yield make(last, None, False, -1, producer, header.isControlBatch, who)
+                        yield last, who, None, False, -1, producer, header.isControlBatch
                     continue
                 base, is_control = header.baseOffset, header.isControlBatch
                 appended = header.timestampType == "LogAppendTime"
@@ -273,9 +279,7 @@ class _CopyKeys:
                     data = columns.data
                     for _, _, _, time, delta, at, size, _, value_size, _, _ in each_row(columns):
                         hashed = None if size < 0 or is_control else hash(bytes(data[at : at + size]))
-                        yield make(
-                            base + delta, hashed, value_size < 0, stamp + scale * time, producer, is_control, who
-                        )
+                        yield base + delta, who, hashed, value_size < 0, stamp + scale * time, producer, is_control
             if batch.problems:
                 self._gaps.append((batch.baseOffset or 0, last_record_offset(batch)))
                 self.is_damaged = True

@@ -223,12 +223,15 @@ def diff_copies(
     copies: list[Copy],
     options: Options,
     hash_key: HashKey | None = None,
+    *,
+    asks_keys: bool = True,
 ) -> Diff:
-    """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
+    """Compare every pair: with n copies each is read n - 1 times; twice as often, if `asks_keys`, where the log cleaner
+    may have removed records. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = comparison = compare(copies[one], copies[other], options, hash_key)
+        pairs[(one, other)] = comparison = compare(copies[one], copies[other], options, hash_key, asks_keys=asks_keys)
         read.setdefault(one, comparison.left)
         read.setdefault(other, comparison.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]

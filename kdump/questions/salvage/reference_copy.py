@@ -52,7 +52,7 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None) -
     if len(copies) == 1:
         given = copies[0].epochs or ()
         return ReplicaHistories([0], given if first_falling(given) is None else ())
-    diff = diff_copies(list(copies), options)
+    diff = diff_copies(list(copies), options, asks_keys=False)
     facts = diff.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
     made = ReplicaHistories(order, facts[order[0]].history, from_checkpoint=facts[order[0]].epochs is not None)

@@ -15,6 +15,8 @@ import pytest
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.io.errors import SourceError
+from kdump.io.source import Source, open_source
 from kdump.log.batch_records import records
 from kdump.log.partition_directory import partition
 from kdump.log.region import DefaultRecordBatch
@@ -205,3 +207,23 @@ def batches_of(file: Path) -> Iterator[list[int]]:
         assert isinstance(region, DefaultRecordBatch), (file, region)
         if not region.isControlBatch:
             yield [record.offset for record in records(region) if record.offset is not None]
+
+
+def test_a_copy_that_cannot_be_read_again(tmp_path: Path) -> None:
+    """Whether its records were removed by the cleaner is unknown then."""
+    stored = [Stored(*record) for record in HISTORY["value"]]
+    for copy, removed in (("a", {0}), ("b", set[int]())):
+        batches = [StoredBatch(each.offset, each.offset, () if each.offset in removed else (each,)) for each in stored]
+        Log([(0, batches)]).write(tmp_path / copy / "c-0")
+    opened: list[str] = []
+
+    def open_once(path: str) -> Source:
+        opened.append(path)
+        if len(opened) > 2:
+            raise SourceError(f"{path}: Input/output error")
+        return open_source(path)
+
+    copies = [compacted(tmp_path / "a" / "c-0"), compacted(tmp_path / "b" / "c-0")]
+    found = diff_copies(copies, Options(open_source=open_once))
+    assert (found.relation, found.is_read) == (None, False)
+    assert diff_copies(copies, Options()).relation == "same"
