@@ -120,7 +120,7 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) 
 
 # Runs every command on the disk of a broker that keeps changing it.
 at-work: $(VENV)/.ready $(VENV)/.test $(JARS)
-	$(BIN)/python -m tools.at_work $(JARS) --minutes $(or $(MINUTES),3)
+	$(BIN)/python -m tools.at_work $(JARS) $(if $(ROUNDS),--rounds $(ROUNDS),--minutes $(or $(MINUTES),3))
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))

@@ -8,15 +8,20 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdump.check.engine.units import CheckUnit
+from kdump.check.finding import Finding
+from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.paths import reject_pipe, target
 from tests.broker_at_work import Broker, disk
 from tests.command import run
-from tests.conftest import SEED, sample, seeded
+from tests.conftest import FIXTURES, SEED, sample, seeded
 from tools.trials.working import commands
 
 pytestmark = pytest.mark.sampled
@@ -249,3 +254,36 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("os.stat", gone)
     reject_pipe(at)
     assert looks == 1
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor"])
+@pytest.mark.parametrize("number", range(0, 12, 3))
+def test_a_broker_that_starts(command: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It deletes .kafka_cleanshutdown and preallocates indexes after a command has looked at the one, and before it
+    looks at the others (LogManager.loadLogs, LogSegment.resizeIndexes)."""
+    root = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-1", root)
+    mark = root / CLEAN_MARK
+    mark.touch()
+    for path in (mark, *root.rglob("*")):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    before = run(command, root, "--json")
+    looks, look = count(), CheckUnit.look
+
+    def started(unit: CheckUnit, *given: Any) -> Iterator[Finding]:
+        if next(looks) == number:
+            mark.unlink()
+            for place in [place for place in root.iterdir() if place.is_dir()]:
+                newest = max(place.glob("*.log"), default=None)
+                for index in place.glob(f"{newest.stem}.*index") if newest else ():
+                    if index.suffix != ".txnindex":
+                        os.truncate(index, 10 << 20)
+        yield from look(unit, *given)
+
+    monkeypatch.setattr(CheckUnit, "look", started)
+    result = run(command, root, "--json")
+    assert next(looks) > number
+    assert not mark.exists()
+    assert result.exit_code <= before.exit_code, result.stdout
+    padded = [line for line in result.stdout.splitlines() if "index-padding" in line]
+    assert not [line for line in padded if '"severity":"info"' not in line], "preallocation"

@@ -1,8 +1,9 @@
-"""python -m tools.at_work JARS [--minutes 3] [--out build/at-work.json] [--seed 1]
+"""python -m tools.at_work JARS [--minutes 3 | --rounds N] [--out build/at-work.json] [--seed 1]
 
 Runs a Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
-topics that are created and deleted), and runs every command of kdump over its log directories in turn. A healthy disk
-has no errors, whatever the broker does to it during a run. Exits with 1 after an error finding, an exit status of 2 or
+topics that are created and deleted), shuts it down or kills it every few seconds and starts it again, and runs every
+command of kdump over its log directories in turn. A healthy disk has no errors, whatever the broker does to it during a
+run. A round is a run of every command. Exits with 1 after an error finding, an exit status of 2 or
 a traceback, or if `kdump verify` finds an error after the broker has been stopped. JARS is a directory with the jars
 listed in tools/kafka-jars.xml. Needs Java 17.
 """
@@ -16,10 +17,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
+from random import Random
 
 from tools.trials.working import Working, commands
 
@@ -105,6 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jars", type=Path)
     parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--rounds", type=int, help="instead of minutes")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="names of commands, separated by commas")
@@ -112,21 +118,28 @@ def main() -> None:
     work = Path(tempfile.mkdtemp(prefix="at-work-"))
     counts: dict[str, Count] = {}
     failures: list[dict[str, object]] = []
+    rounds = 0
     only = set(filter(None, options.only.split(",")))
     try:
         with Working(options.jars.resolve(), work, options.seed) as broker:
-            until = time.monotonic() + options.minutes * 60
-            turn = 0
-            while time.monotonic() < until:
-                turn += 1
-                for name, arguments in commands(broker.log_dirs, work / f"out-{turn}"):
-                    if only and name.split()[0] not in only:
-                        continue
-                    if time.monotonic() >= until:
-                        break
-                    run(name, arguments, counts.setdefault(name, Count()), failures)
-                shutil.rmtree(work / f"out-{turn}", ignore_errors=True)
-                broker.is_working()
+            ends = threading.Event()
+            with ThreadPoolExecutor(1) as pool:
+                going = pool.submit(broker.come_and_go, ends, Random(options.seed))
+                try:
+                    until = inf if options.rounds else time.monotonic() + options.minutes * 60
+                    while time.monotonic() < until and rounds != options.rounds and not going.done():
+                        rounds += 1
+                        for name, arguments in commands(broker.log_dirs, work / f"out-{rounds}"):
+                            if only and name.split()[0] not in only:
+                                continue
+                            if time.monotonic() >= until:
+                                break
+                            run(name, arguments, counts.setdefault(name, Count()), failures)
+                        shutil.rmtree(work / f"out-{rounds}", ignore_errors=True)
+                finally:
+                    ends.set()
+                going.result()
+            broker.is_working()
             broker.stop()
         stopped = Count()
         run("verify, stopped", ["verify", "--json", *map(str, broker.log_dirs)], stopped, failures)
@@ -138,7 +151,9 @@ def main() -> None:
     failed = sum(count.failures for count in counts.values()) + stopped.statuses[1]
     for failure in failures[:20]:
         print(json.dumps(failure, indent=1))
-    print(f"{sum(count.runs for count in counts.values())} runs in {options.minutes:g} minutes, {failed} failures")
+    runs, ends_of_broker = sum(count.runs for count in counts.values()), Counter(broker.ways)
+    stops = f"{ends_of_broker['stop']} clean stops and {ends_of_broker['kill']} kills of the broker"
+    print(f"{runs} runs in {rounds} rounds, with {stops}: {failed} failures")
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps({"table": text.splitlines(), "failures": failures}, indent=1) + "\n")

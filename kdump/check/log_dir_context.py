@@ -20,7 +20,7 @@ from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
-from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
+from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
@@ -46,6 +46,9 @@ class LogDirContext:
         meta = directory.files.get(META)
         if meta is not None and not is_url(meta.path):
             self.watch.look(meta.path, identity(meta.path))
+        if directory.is_clean and not is_url(directory.path):  # a broker that starts deletes the file
+            mark = os.path.join(directory.path, CLEAN_MARK)
+            self.watch.look(mark, identity(mark))
         self.ids = disks.ids(directory)
         self.checkpoints = OffsetCheckpoints(directory, options.open_source)
         self.node = node = disks.node_of(directory)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
+from random import Random
 
 from tools.trials.cluster import Cluster
 
@@ -37,6 +39,8 @@ class Working(Cluster):
     def __init__(self, jars: Path, work: Path, seed: int) -> None:
         self.log_dirs = [work / "d1", work / "d2"]
         self.seed = seed
+        self.ways: list[str] = []
+        """How the broker ended, each time."""
         super().__init__(jars, work, work / "unused", self.log_dirs, combined=True)
 
     def _properties(self, node: int, role: str) -> str:
@@ -55,7 +59,11 @@ class Working(Cluster):
         command = ["java", "-Xmx400m", "-cp", classpath, str(SOURCE), f"127.0.0.1:{port}", str(self.seed)]
         with (self.work / "clients.log").open("wb") as log:
             self.processes["clients"] = subprocess.Popen(command, stdout=log, stderr=log)
-        while not all(any(path.glob("*-*/*.log")) for path in self.log_dirs):  # until there are topics
+        # Until there are topics, and a group has committed.
+        while not (
+            all(any(path.glob("*-*/*.log")) for path in self.log_dirs)
+            and any(any(path.glob("__consumer_offsets-*/*.log")) for path in self.log_dirs)
+        ):
             self.is_working()
             time.sleep(0.2)
         return self
@@ -66,12 +74,36 @@ class Working(Cluster):
             if self.ended(name):
                 raise RuntimeError(f"{name} ended: " + (self.work / f"{name}.log").read_text()[-2000:])
 
+    def end_broker(self, *, kill: bool) -> None:
+        """Kill the broker, or shut it down cleanly."""
+        self.processes["broker"].send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            self.processes["broker"].wait(timeout=120)
+        except subprocess.TimeoutExpired:  # an only controller may wait for itself
+            self.processes["broker"].kill()
+            self.processes["broker"].wait()
+
+    def start_broker(self) -> None:
+        """Start the broker again, and wait until it is up. Raises RuntimeError if it does not start."""
+        with (self.work / "broker.log").open("wb") as log:
+            command = self.command("broker")
+            self.processes["broker"] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
+        if not self.started():
+            raise RuntimeError("\n".join(self.log("broker")[-20:]))
+
+    def come_and_go(self, ends: threading.Event, random: Random) -> None:
+        """Shut the broker down, or kill it, and start it again, until the event is set; it is up then."""
+        while not ends.wait(random.uniform(5, 30)):
+            self.ways.append("kill" if random.random() < 0.5 else "stop")
+            self.end_broker(kill=self.ways[-1] == "kill")
+            ends.wait(random.uniform(0, 6))
+            self.start_broker()
+
     def stop(self) -> None:
         """Stop the clients, and shut the broker down cleanly."""
         self.processes["clients"].kill()
         self.processes["clients"].wait()
-        self.processes["broker"].send_signal(signal.SIGTERM)
-        self.processes["broker"].wait(timeout=120)
+        self.end_broker(kill=False)
 
 
 def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
@@ -81,6 +113,7 @@ def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
     state = ["--json", *paths]
     return [
         ("verify", ["verify", *state]),
+        ("doctor", ["doctor", *state]),
         ("ls", ["ls", *state]),
         ("verify --jobs 2", ["verify", "--jobs", "2", *state]),
         ("ls --by segment", ["ls", "--by", "segment", *state]),

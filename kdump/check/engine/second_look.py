@@ -6,9 +6,11 @@ On a quiet disk this costs one fstat per file, and one stat per file that a find
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
 from typing import Protocol
 
@@ -19,7 +21,7 @@ from kdump.io.errors import went_away
 from kdump.io.file_identities import stem
 from kdump.io.run import ignore
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import CLEAN_MARK, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import declaration
 
@@ -56,12 +58,24 @@ def key(finding: Finding) -> FindingKey:
     return finding.code, finding.file, finding.position, finding.size, finding.message
 
 
+def has_started(unit: CheckedUnit) -> bool:
+    """Return True if the clean-shutdown file of the log directory went away since it was first looked at."""
+    around = unit.around
+    return around.changed(path for path in around.first if os.path.basename(path) == CLEAN_MARK)
+
+
 class Doubts:
     """Decides which findings of one look follow from files that have changed since."""
 
     def __init__(self, unit: CheckedUnit, watch: FileWatch) -> None:
         self.unit = unit
         self.watch = watch
+
+    @cached_property
+    def has_started(self) -> bool:
+        """Whether a broker has started on the log directory since: no conclusion from its clean shutdown holds, such as
+        that indexes are closed."""
+        return has_started(self.unit)
 
     def sort(self, held: list[Finding]) -> tuple[list[Finding], list[Finding]]:
         """Split the findings into those that hold and those that may not."""
@@ -89,6 +103,8 @@ class Doubts:
         if about not in changed:
             changed[about] = self.watch.changed([about] if about == finding.file else self.watch.siblings(finding.file))
         if changed[about]:
+            return True
+        if self.has_started:
             return True
         if not declaration(finding.code).needs_log_dir and self.unit.directory is None:
             return False
@@ -208,7 +224,8 @@ def _further_look(
     """Return the unit as it is after a pause of so many seconds, its FileWatch and its findings; None, after a note, if
     it is gone."""
     time.sleep(pause)
-    again = unit.again(around=any(declaration(finding.code).needs_log_dir for finding in doubtful))
+    needs_log_dir = any(declaration(finding.code).needs_log_dir for finding in doubtful)
+    again = unit.again(around=needs_log_dir or has_started(unit))
     if again is None:
         totals.notes.append(went_away(unit.name))
         return None

@@ -93,10 +93,10 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
 def _directory(place: LogDirectory) -> DirectoryPlan:
     # A broker checks only that something has this name, and follows links.
     clean = file_system.exists(os.path.join(place.path, CLEAN_MARK))
-    plan = DirectoryPlan(place.path, clean)
+    process = lock_holder(place.path)  # one that is starting has not deleted the file yet, but a moment later it has
+    plan = DirectoryPlan(place.path, clean and process is None)
     plan.logDir = not place.only_metadata
     plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))
-    process = lock_holder(place.path)
     if process is not None:
         plan.warnings.append(
             f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "
