@@ -168,14 +168,17 @@ class RegistryReplay:
             self.registry.gone.append((row, HARD_DELETED, self.offset))
 
     def _delete_subject(self, subject: str, last: int) -> None:
-        registry = self.registry
+        registry, is_any = self.registry, False
         for version, row in registry.rows(subject).items():
+            is_any = is_any or version <= last
             if version <= last and not registry.is_deleted(row):
                 registry.mark_deleted(row)
                 registry.put_id(row)
                 if self.on_change is not None:
                     fields = {"state": (LIVE, SOFT_DELETED)}
                     self._change("schema", _name(subject, version), "changed", fields)
+        if not is_any:  # its versions were deleted for good and compacted, or the log lacks them
+            self._change("subject", subject, "ignored", {"version": (None, last)})
 
     def _clear_subject(self, subject: str) -> None:
         """Remove the soft-deleted versions of a subject or, if only a context is named, of its subjects."""

@@ -30,6 +30,7 @@ from tests.registry_disk import (
     SCHEMAS,
     TOPICS,
     Step,
+    delete_subject,
     framed,
     log,
     reference,
@@ -162,6 +163,21 @@ def test_binary_values_that_begin_with_a_zero_byte_are_no_ids(
     assert (
         f"{count_text(len(sure), 'schema ID')} in the last 4 MiB of each partition, {without} without a schema" in page
     )
+
+
+def test_a_deletion_of_a_subject_without_versions_is_in_the_history(tmp_path: Path) -> None:
+    """A history lists every record that means something, also if nothing is left of what it was about."""
+    steps = [schema("a-value", 2, 1, '"int"'), delete_subject("b-value", 3), delete_subject("a-value", 1)]
+    write(tmp_path, {"_schemas-0": [*steps, delete_subject("a-value", 2)]})
+    rows = [(each["offset"], each["entity"], each["name"], each["action"]) for each in objects(tmp_path, "--history")]
+    assert rows == [
+        (0, "schema", "a-value version 2", "created"),
+        (1, "subject", "b-value", "ignored"),
+        (2, "subject", "a-value", "ignored"),
+        (3, "schema", "a-value version 2", "changed"),
+    ]
+    (only,) = objects(tmp_path, "--history", "--subject", "b-*")
+    assert (only["name"], only["record"]) == ("b-value", "DELETE_SUBJECT")
 
 
 @each_case("columns", [80, 100, 160])
