@@ -36,7 +36,7 @@ from kdump.questions.rescue.coordinators import Coordinators, partition_count
 from kdump.questions.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
 from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import aside_step, steps
-from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
+from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, HELD, HOLD, MIN_ISR, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
@@ -278,6 +278,12 @@ class DataRescuer(Rescuer):
                 yield (
                     f"{name} is taken to have {count_text(len(made.partitions), 'partition')}: with another number "
                     "than before, coordinators do not find what is in it; compare server.properties"
+                )
+        for each in self.topics:
+            if each.topic in BROKER_MIN_ISR and self.given.topics.get(each.topic, GivenTopic()).configs is None:
+                yield (
+                    f"{each.topic} is taken to have min.insync.replicas={each.configs[MIN_ISR]}, by the default of "
+                    f"{BROKER_MIN_ISR[each.topic]}: no file of its partitions has it; compare server.properties"
                 )
         gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
         if gone:

@@ -29,6 +29,11 @@ INTERNAL = {
     SHARE_TOPIC: {POLICY: "delete", RETENTION: "-1", COMPRESSION: "producer", MIN_ISR: "", **SEGMENT},
     REMOTE_METADATA_TOPIC: {POLICY: "delete", RETENTION: "-1", "remote.storage.enable": "false"},
 }
+BROKER_MIN_ISR = {
+    TRANSACTION_TOPIC: "transaction.state.log.min.isr",
+    SHARE_TOPIC: "share.coordinator.state.topic.min.isr",
+}
+"""Configs of brokers from which a topic's min.insync.replicas is when it is created: no file of a topic has it."""
 HOLD = {RETENTION: "-1", RETENTION_BYTES: "-1"}
 HELD = (
     "retention.ms and retention.bytes are -1, so that no broker deletes records by its default before the topic's own "

@@ -218,6 +218,8 @@ def test_what_the_logs_show(tmp_path: Path) -> None:
     assert configs["appended"] == {**HOLD, "message.timestamp.type": "LogAppendTime"}
     assert configs["__consumer_offsets"]["cleanup.policy"] == "compact"
     assert configs["__transaction_state"]["min.insync.replicas"] == "1"
+    by_default = "__transaction_state is taken to have min.insync.replicas=1, by the default of transaction.state.log"
+    assert any(each.startswith(by_default) for each in made.summary.notes)  # no file of a partition has it
     image = of_snapshot(made)
     assert {name: each.configs for name, each in image.topics.items()} == configs
     assert image.features["metadata.version"] == 30
@@ -529,5 +531,6 @@ def test_the_number_of_partitions_of_a_coordinators_log(tmp_path: Path) -> None:
     made, topics = rebuilt(tmp_path, source)
     assert sorted(topics["__consumer_offsets"]) == [0]
     assert any("__consumer_offsets is taken to have 1 partition:" in each for each in made.summary.notes)
+    assert not any("min.insync.replicas" in each for each in made.summary.notes)
     # Groups have offsets of topics of which no directory is left.
     assert any("NOT REBUILT" in each for each in made.summary.notes)
