@@ -57,6 +57,8 @@ class DecodedPart(NamedTuple):
     note: str = ""
     stop: int | None = None
     """Position of the problem in the key or value, in bytes; None if unknown."""
+    hides: bool = False
+    """Whether secrets in it are hidden: what shows it next to the bytes hides these, too."""
 
     @property
     def is_decoded(self) -> bool:

@@ -73,7 +73,7 @@ class ConnectDecoder:
         value = NULL
         if record.value is not None:
             try:
-                value = DecodedPart(to_json(without_secrets(connect_value(record.value), text)))
+                value = _hidden(connect_value(record.value), text)
             except ValueError as error:
                 value = DecodedPart(problem=str(error))
         return DecodedRecord(key, value)
@@ -81,7 +81,7 @@ class ConnectDecoder:
     def _key(self, key: bytes | None) -> tuple[DecodedPart, str]:
         try:
             if self.name == OFFSETS:
-                return DecodedPart(to_json(without_secrets(list(offset_key(key))))), ""
+                return _hidden(list(offset_key(key))), ""
             text_key(key, self.name)
             stated = (key or b"").decode()
             return DecodedPart(to_json(stated)), stated
@@ -90,6 +90,12 @@ class ConnectDecoder:
 
     def spans(self, record: Record) -> Spans:
         return [], []
+
+
+def _hidden(value: Any, key: str = "") -> DecodedPart:
+    """Return a value of Connect without secrets. `key`: that of its record."""
+    shown = without_secrets(value, key)
+    return DecodedPart(to_json(shown), hides=shown != value)
 
 
 class MirrorDecoder:

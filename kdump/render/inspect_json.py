@@ -22,6 +22,7 @@ from kdump.log.region import Batch, Region
 from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import path_text
 from kdump.render.long_value import LARGE, PIECE, is_text, texts
+from kdump.state.secrets import HIDDEN
 
 
 def batch_object(target: Target, batch: Batch) -> Object:
@@ -30,8 +31,11 @@ def batch_object(target: Target, batch: Batch) -> Object:
 
 def record_object(target: Target, record: Record, reading: DecodedRecord | None = None) -> Object:
     out = before_key(target, record)
-    put_bytes(out, "key", record.key)
-    put_bytes(out, "value", record.value)
+    for name in ("key", "value"):
+        if _hides(reading, name):
+            out[name] = HIDDEN
+        else:
+            put_bytes(out, name, getattr(record, name))
     headers = []
     for key, value in record.headers:
         header: Object = {}
@@ -40,6 +44,11 @@ def record_object(target: Target, record: Record, reading: DecodedRecord | None 
         headers.append(header)
     out["headers"] = headers
     return out | after_headers(record, reading)
+
+
+def _hides(reading: DecodedRecord | None, part: str) -> bool:
+    """Return True if the decoder has hidden secrets in a key or value: its bytes would show them."""
+    return reading is not None and bool(getattr(reading, part).hides)
 
 
 def before_key(target: Target, record: Record) -> Object:
@@ -131,7 +140,10 @@ def record_line(target: Target, record: Record, reading: DecodedRecord | None = 
             ("value", record.value_start, record.valueSize),
         ):
             yield b","
-            yield from _member(name, data[start : start + size] if size >= 0 else None)
+            if _hides(reading, name):
+                yield _encoded({name: HIDDEN})[1:-1]
+            else:
+                yield from _member(name, data[start : start + size] if size >= 0 else None)
         yield b',"headers":['
         yield from _headers(record, data)
     rest = _encoded(after_headers(record, reading))

@@ -121,7 +121,7 @@ class DecodedLines:
             self._is_plain = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.isControlBatch
             if self._is_plain:
                 self._heads = own_header(batch)
-        if not self._is_plain or record.is_cut:
+        if not self._is_plain or record.is_cut or reading.key.hides or reading.value.hides:
             return None
         if self._plan is None or target is not self._target:
             self._target = target

@@ -459,3 +459,19 @@ def test_checkpoints(tmp_path: Path) -> None:
     assert {each["sourceClusterAlias"] for each in found} == {"a"}
     assert [each["offset"] for each in rows("mirrorCheckpoint", tmp_path, "--as-of", "1")] == [4, 8]
     assert "at offset 3: " in notes(tmp_path)
+
+
+@pytest.mark.parametrize("columns", [(), ("--last", "3")])
+def test_what_is_hidden_is_not_next_to_itself(columns: tuple[str, ...], tmp_path: Path) -> None:
+    """The bytes of a value in which secrets are hidden are hidden, too; others are shown."""
+    secret = connector("a", **{"db.password": "not-so-secret", "filler": "x" * 70_000})
+    steps = [Step(b"session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256"}), secret, connector("b", topics="t")]
+    write(tmp_path, {"connect-configs-0": [*steps, connector("c", password="not-so-secret")]})
+    result = command.run("inspect", tmp_path / "connect-configs-0", "--records", "--json", *columns)
+    assert result.exit_code == 0
+    assert "not-so-secret" not in result.stdout
+    assert "c2VjcmV0" not in result.stdout
+    values = [json.loads(line).get("value") for line in result.stdout.splitlines() if '"record"' in line]
+    assert any('"topics"' in value for value in values)
+    raw = command.run("inspect", tmp_path / "connect-configs-0", "--records", "--json", "--no-decode").stdout
+    assert raw.count("not-so-secret") == 2
