@@ -336,6 +336,7 @@ class _MetadataReader:
         must have this offset and the next ones. Ends at invalid bytes or a missing offset, unless `go_on` is set.
         Records below `start` are in the snapshot: invalid bytes there are only reported."""
         expected = start
+        ends_at: int | None = None
         begun = False
         has_end = self.moment != AsOf()
 
@@ -355,6 +356,12 @@ class _MetadataReader:
                         if not self.go_on:
                             return
                     continue
+                if record.offset is not None and isinstance(record.batch, DefaultRecordBatch):
+                    position = record.batch.header.baseOffset + record.index
+                    if record.offset != position and not record.is_control:
+                        # MetadataBatchLoader and RecordsIterator count the records of a batch from its base offset on.
+                        note(f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}")
+                        record.offset = position
                 if record.offset is None or (not begun and start is not None and record.offset < start):
                     continue
                 if has_end and self.moment.is_before(record.offset, record.timestamp):
@@ -366,13 +373,13 @@ class _MetadataReader:
                         f"the log starts at offset {record.offset}, and there is no valid snapshot of the records "
                         "before it"
                     )
-                if expected is not None and record.offset != expected:
+                if expected is not None and record.offset not in (expected, ends_at):
                     note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
                     self.gap = expected if self.gap is None else self.gap
                     if not self.go_on:
                         return
                 begun = True
-                expected = record.offset + 1
+                expected, ends_at = record.offset + 1, record.batch.lastOffset + 1
                 self.reading = path
                 yield record
 

@@ -132,7 +132,7 @@ class PartitionRecords:
             start = rows[at + VALUE_START]
             stop = start + rows[at + VALUE_SIZE]
             layout = self._layouts.get(data[start : start + FRAME_WIDTH]) if stop >= start + FRAME_WIDTH else None
-            if layout is None or rows[at + KEY_SIZE] > 0:
+            if layout is None or rows[at + KEY_SIZE] >= 0 or rows[at + TIMESTAMP_DELTA] or rows[at + HEADERS_COUNT]:
                 break
             if layout:
                 if stop < start + FIELDS_AT:

@@ -44,6 +44,16 @@ UNREADABLE = {
         reader="MetadataParseException: Could not deserialize metadata record due to unknown frame version {version}"
         "(only frame version 1 is supported)"
     ),
+    "timestamp": Rule(
+        reader="IllegalArgumentException: Got timestamp delta of {delta}, but this is invalid because it is not 0 as "
+        "expected."
+    ),
+    "key": Rule(reader="IllegalArgumentException: Got key in the record when no key was expected"),
+    "missing": Rule(reader="IllegalArgumentException: Missing value in the record when a value was expected"),
+    "headers": Rule(
+        reader="IllegalArgumentException: Got numHeaders of {count}, but this is invalid because it is not 0 as "
+        "expected."
+    ),
     "empty": Rule(reader="IllegalArgumentException: Got an unexpected empty value in the record"),
     "rest": Rule(reader="MetadataParseException: Found {count} byte(s) of garbage after {apiKey}"),
     "content": Rule(reader="MetadataParseException: Failed to deserialize record with type {apiKey}"),
@@ -72,6 +82,8 @@ class MetadataReplay(ReplayState):
             return
         if self.choice is not None and (rule := self.choice.reason(self.log_offset, name, value or b"")) is not None:
             self.refuse(rule)
+            return
+        if self._refuse_frame(record):
             return
         handler = HANDLERS.get(name)
         if value is not None and value[:3] not in self._frames:
@@ -146,6 +158,23 @@ class MetadataReplay(ReplayState):
         if len(self.metadata.frames) < MAX_FRAMES:
             self.metadata.frames.setdefault((frame.apiKey, frame.version, False), self.log_offset)
             self.mark()
+
+    def _refuse_frame(self, record: Record) -> bool:
+        """Refuse a record of which a node does not even read the value (RecordsIterator.readRecord): it expects no key,
+        and that the last byte, the number of headers, is 0."""
+        last = record.data[record.end - 1]
+        if record.timestampDelta:
+            self.refuse(UNREADABLE["timestamp"], delta=record.timestampDelta)
+        elif record.keySize >= 0:
+            self.refuse(UNREADABLE["key"])
+        elif record.valueSize < 0:
+            self.refuse(UNREADABLE["missing"])
+        elif last:
+            self.refuse(UNREADABLE["headers"], count=last - 256 if last > 127 else last)
+        else:
+            return False
+        self.at("no node reads the record: it has more than a value")
+        return True
 
     def _refuse_unreadable(self, decoded: MetadataRecord, value: bytes | None) -> None:
         problem = decoded.problem
