@@ -44,7 +44,9 @@ def test_a_record_that_no_node_reads(tmp_path: Path, fields: dict[str, Any], exc
 def test_an_offset_that_is_missing_in_a_batch(tmp_path: Path) -> None:
     """A node counts: the partition of the topic whose record is missing comes at its offset."""
     values = {0: NO_OP, 2: partition("a", 0, [1]), 3: NO_OP}
-    data = batch([record(delta, value=value) for delta, value in values.items()], partitionLeaderEpoch=1)
+    data = batch(
+        [record(delta, value=value) for delta, value in values.items()], partitionLeaderEpoch=1, lastOffsetDelta=3
+    )
     metadata = read(tmp_path, data + log([topic("later", "b")], offset=4))
     assert [each.offset for each in metadata.refusals] == [1]
     assert (list(metadata.topics), metadata.end_offset) == (["later"], 5)
