@@ -15,7 +15,6 @@ import pytest
 import snappy
 
 from kdump.check.finding import Finding
-from kdump.check.rules.bytes import OURS
 from kdump.check.rules.records import noted_findings
 from kdump.format.codec import decompress, decompress_small, snappy_stream, snappy_tags
 from kdump.format.codec import snappy as blocks
@@ -23,6 +22,7 @@ from kdump.format.errors import DecodeError
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.region import DefaultRecordBatch
+from kdump.problems.catalogue import shared_impact
 from tests import craft
 from tests.conftest import few, iter_regions, numbers_in, seeded
 
@@ -180,7 +180,7 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
     (finding,) = met()
     assert finding.code == "decompression-failed"
     assert 1 << 16 in numbers_in(finding.message)
-    assert finding.consequence == OURS
+    assert finding.consequence == shared_impact("ours")
 
 
 def test_more_than_it_states(read: Callable[..., Any]) -> None:

@@ -22,10 +22,10 @@ import zstandard
 from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
-from kdump.check.rules.bytes import OURS
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.io.source import FileSource
+from kdump.problems.catalogue import shared_impact
 from kdump.questions.inspect.views import JsonView
 from tests import craft, forks
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments
@@ -721,7 +721,7 @@ def test_what_our_own_limits_hide_has_no_consequence(tmp_path: Path) -> None:
     path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, value=bytes(9000))], "gzip"))
     finding = objects(path, "--records", "--max-decompressed-size", "1k")[-1]
     assert finding["code"] == "decompression-failed"
-    assert finding["consequence"] == OURS
+    assert finding["consequence"] == shared_impact("ours")
 
 
 def test_local_time_has_its_summer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
