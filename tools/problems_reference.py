@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.problems.catalogue import OTHERS, Declaration, all_problems
+from kdump.problems.catalogue import OTHERS, Declaration, action, all_problems
 
 HEAD = """# The other problems
 
@@ -28,8 +28,8 @@ def section(problem: Declaration) -> str:
     ]
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
-        lines += ["- Actions:", *(f"    - {action.conditional}." for action in problem.actions)]
-    lines += [f"- Never: {text}." for text in problem.never]
+        lines += ["- Actions:", *(f"    - {each.conditional}." for each in problem.actions)]
+    lines += [f"- Never: {action(text).conditional}." for text in problem.never]
     return "\n".join(lines) + "\n"
 
 

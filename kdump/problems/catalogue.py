@@ -4,7 +4,8 @@ of this package. A family of findings is a file.
 In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what the
 problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION, OFFSET,
 NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its condition, if
-it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without. Keys before
+the first problem of a file hold for all that have no own.
 """
 
 from __future__ import annotations
@@ -68,10 +69,7 @@ class Action(NamedTuple):
     def after(self, conditions: list[str]) -> str:
         """Return what to do, after conditions in words."""
         conditions = [*filter(None, conditions)]
-        if not conditions:
-            return self.do
-        do = self.do if self.do[1:2].isupper() else self.do[:1].lower() + self.do[1:]
-        return f"If {' and '.join(conditions)}, {do}"
+        return f"If {' and '.join(conditions)}, {lowered(self.do)}" if conditions else self.do
 
     @property
     def conditional(self) -> str:
@@ -98,7 +96,7 @@ class Declaration:
     impacts: Mapping[str, str] = field(default_factory=dict)
     """The impact in special cases, by the name of the case."""
     never: tuple[str, ...] = ()
-    """What not to do."""
+    """What not to do, as the actions in a file."""
     title: str = ""
     """What is wrong, with fields; a finding states it in its message."""
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -147,14 +145,18 @@ def all_problems() -> dict[str, Declaration]:
 def declaration(code: str) -> Declaration:
     """Return the declaration of a problem. Raises KeyError for an unknown code."""
     file = _files()[code]
-    fields = _parsed(file, code)[code]
+    fields = {**_parsed(file, ""), **_parsed(file, code)[code]}
     actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
     covers = tuple(fields.get("covers", ()))
-    never = tuple(_filled_list(fields.get("never") or _parsed(file, "").get("never", ())))
+    never = tuple(_filled_list(fields.get("never", ())))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
-    values.setdefault("urgency", _parsed(file, "").get("urgency", ""))
     fix = ". ".join(one.conditional for one in actions)
     return Declaration(code=code, family=file, fix=fix, actions=actions, never=never, covers=covers, **values)
+
+
+def lowered(text: str) -> str:
+    """Return a sentence as it continues another one."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def shared_impact(case: str) -> str:

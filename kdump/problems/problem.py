@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kdump.problems.advice import NO_FACTS, NO_VALUES, actions, fill
-from kdump.problems.catalogue import Declaration, declaration
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_text
+from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
+
+FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
+"""A field of a text, {file:q} if it is quoted for a shell, or a word for what the problem is about."""
 
 
 class Problem(NamedTuple):
@@ -37,29 +41,38 @@ class Problem(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do, in order."""
-        declared = self.declared
-        cases = dict.fromkeys((*declared.impacts, *declared.titles), False) | {self.case: True}
-        return tuple(map(self._text, actions(self.code, {**cases, **self.facts})))
+        return self._chosen(self.declared.actions)
 
     @property
     def never(self) -> tuple[str, ...]:
         """What not to do."""
-        return tuple(map(self._text, self.declared.never))
+        return self._chosen(map(action, self.declared.never))
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what to do."""
+        return "; ".join((self.title, *map(lowered, self.actions)))
+
+    def given(self, facts: Mapping[str, bool | None]) -> Problem:
+        """Return the problem with more facts; what it has stated itself stays."""
+        return self._replace(facts={**facts, **self.facts})
+
+    def _chosen(self, texts: Iterable[Action]) -> tuple[str, ...]:
+        cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False) | {self.case: True}
+        chosen = (chosen_text(text, {**cases, **self.facts}) for text in texts)
+        return tuple(map(self._text, filter(None, chosen)))
 
     def _text(self, text: str) -> str:
-        values = {name: Value(value) if isinstance(value, str) else value for name, value in self.values.items()}
-        return fill(text.format_map(values) if "{" in text else text, self.values)
+        return FIELD.sub(self._value, text)
+
+    def _value(self, match: re.Match[str]) -> str:
+        name = match[1] or match[0]
+        if name not in self.values and not match[1]:
+            return name  # a word for what it is about, which is not known
+        value = str(self.values[name])
+        return shlex.quote(value) if match[2] or not match[1] else value
 
 
 def title_of(code: str, case: str = "", **values: object) -> str:
     """Return what is wrong, or what a step does, in a case of the catalogue."""
     return Problem(code, values, case=case).title
-
-
-class Value(str):
-    """The value of a field: {file:q} is quoted for a shell."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        return shlex.quote(self) if spec == "q" else super().__format__(spec)

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
 
 class OtherReplicas(NamedTuple):
-    """The brokers other than this one that have a replica of a partition, and which of them are in the ISR. Both are as
-    of the end of the metadata on the disk, which may be out of date."""
+    """The brokers other than this one that have a replica of a partition, and which of them are in the ISR. All are as
+    of the end of the metadata on the disk, which may be out of date. `may_lead`: whether this one is the leader, or in
+    the ISR or the ELR."""
 
     brokers: tuple[int, ...]
     in_sync: tuple[int, ...]
+    may_lead: bool = False
 
     @property
     def text(self) -> str:
@@ -41,7 +43,8 @@ def other_replicas(
     if info is None or node not in info.replicas:
         return None
     others = tuple(replica for replica in info.replicas if replica != node)
-    return OtherReplicas(others, tuple(replica for replica in others if replica in info.isr))
+    may_lead = node in (info.leader, *info.isr, *info.eligibleLeaderReplicas)
+    return OtherReplicas(others, tuple(replica for replica in others if replica in info.isr), may_lead)
 
 
 def who_has_it(others: OtherReplicas | None) -> str:

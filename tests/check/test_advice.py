@@ -52,7 +52,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-topics.sh": (f"{TOOLS}TopicCommand", "--bootstrap-server --describe --topic"),
     "kafka-configs.sh": (
         CONFIGS,
-        "--bootstrap-server --alter --describe --topic --entity-type --entity-name --entity-default --add-config "
+        "--bootstrap-server --bootstrap-controller --alter --describe --topic --entity-type --entity-name "
+        "--entity-default --add-config "
         "--delete-config",
     ),
     "kafka-consumer-groups.sh": (
@@ -79,13 +80,21 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     "kafka-features.sh": (
         "org.apache.kafka.tools.FeatureCommand downgrade",
-        "--bootstrap-server --feature --dry-run",
+        "--bootstrap-server --feature --release-version --dry-run",
     ),
     "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
     "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),
     "kafka-metadata-quorum.sh describe": (
         f"{TOOLS}MetadataQuorumCommand describe",
         "--bootstrap-controller --status --replication",
+    ),
+    "kafka-metadata-quorum.sh add-controller": (
+        f"{TOOLS}MetadataQuorumCommand add-controller",
+        "--bootstrap-controller --command-config",
+    ),
+    "kafka-metadata-quorum.sh remove-controller": (
+        f"{TOOLS}MetadataQuorumCommand remove-controller",
+        "--bootstrap-controller --controller-id --controller-directory-id",
     ),
 }
 """The class behind each script of Kafka 4.3.1, and the options that are used. A test that has Kafka's jars checks
@@ -95,7 +104,7 @@ ACTIONS = [(code.code, action) for code in CODES for action in code.actions]
 WORDS = [
     f"{code.code}: {text}"
     for code in CODES
-    for text in (*(action.do for action in code.actions), code.consequence, *code.impacts.values())
+    for text in (*(action.do for action in code.actions), code.title, code.consequence, *code.impacts.values())
 ]
 PAGES = sorted((ROOT / "docs" / "incidents").glob("*.md"))
 
@@ -110,7 +119,11 @@ def kafka_commands(text: str) -> list[tuple[str, set[str]]]:
             taken.append(word.rstrip(".,:;)"))
             if word.endswith((".", ":", ";", ")")):
                 break
-        subcommands = [word for word in ("find-hanging", "abort", "describe") if word in taken]
+        subcommands = [
+            word
+            for word in ("find-hanging", "abort", "describe", "add-controller", "remove-controller")
+            if word in taken
+        ]
         name = " ".join([match[1], *subcommands[:1]])
         found.append((name, {word for word in taken if word.startswith("--")}))
     return found
@@ -179,10 +192,11 @@ def test_a_condition_is_a_fact_or_a_case_of_the_problem(code: str, action: Actio
 
 def test_every_fact_decides_an_action() -> None:
     declared = tomllib.loads((ROOT / "kdump" / "problems" / "facts.toml").read_text())
-    of_findings = {fact for _, action in ACTIONS for fact, _ in action.when}
+    advice = [*(action for _, action in ACTIONS), *(catalogue.action(each) for code in CODES for each in code.never)]
+    of_problems = {fact for action in advice for fact, _ in action.when}
     of_messages = {fact for message in messages() for action in message.actions for fact, _ in action.when}
     choosing = {fact for message in messages() for fact, _ in conditions(message.when)}
-    assert of_findings | of_messages | choosing == set(declared)
+    assert of_problems | of_messages | choosing == set(declared)
 
 
 def test_every_phrase_is_used() -> None:
@@ -192,7 +206,7 @@ def test_every_phrase_is_used() -> None:
         assert f"{{{name}}}" in texts, name
 
 
-@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
+@each_case("code", CODES, ids=lambda code: code.code)
 def test_no_snapshot_is_deleted(code: Any) -> None:
     """Without its snapshot a broker loses track of open transactions: see the trial snapshot-removed."""
     for match in re.finditer(r"(\S+ \S+ )delete [^.]*snapshot", code.fix):
@@ -289,9 +303,9 @@ STRANGE = re.compile(
 )
 
 
-@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
+@each_case("code", CODES, ids=lambda code: code.code)
 def test_plain_english(code: Any) -> None:
-    for text in (code.meaning, code.consequence, code.fix, code.unless):
+    for text in (code.meaning, code.consequence, code.fix, code.unless, code.title, *code.titles.values()):
         assert not STRANGE.search(text), STRANGE.search(text)
 
 
@@ -304,7 +318,7 @@ CHOSEN = {"NEW-DIRECTORY": "out", "SIZE": "1M", "GROUP": "g", "HOST:PORT": "h:1"
 def commands_in(text: str) -> list[list[str]]:
     """Return the words of each kdump command in an action that is to be run as it stands: those with arguments."""
     found = []
-    for match in re.finditer(r"kdump [a-z-]+(?: (?:--[a-z-]+|'[^']*'|[^\s()']*[/A-Z0-9][^\s()']*))*", text):
+    for match in re.finditer(r"kdump [a-z-]+(?: (?:--[a-z-]+(?:=[a-z]+)?|'[^']*'|[^\s()']*[/A-Z0-9][^\s()']*))*", text):
         command = re.sub(r"(?<=[^.])[.,:;](?: .*)?$", "", match[0])
         words = shlex.split(command)[1:]
         if len(words) > 1:
@@ -352,9 +366,10 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
         check_commands(text)
 
 
-@each_case("code", catalogue.findings().values(), ids=lambda code: code.code)
+@each_case("code", CODES, ids=lambda code: code.code)
 def test_an_action_without_a_finding_parses(code: Any) -> None:
-    check_commands(code.fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
+    fix = re.sub(r"\{\w+(?::q)?\}", "/a/1", code.fix)
+    check_commands(fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
 
 
 @each_case("topic", ["a b", r"\1", "$(x)", "TOPIC"])
@@ -428,7 +443,7 @@ def test_the_metadata_log_has_its_own_action() -> None:
 
 
 FETCHING = sorted(
-    {code for code, action in ACTIONS if action.do == "" or "it fetches the partition again" in action.do}
+    {code for code, action in ACTIONS if "it fetches the partition again" in action.do} & set(catalogue.findings())
 )
 
 

@@ -54,12 +54,6 @@ from kdump.log.mounted_bundles import takes_bundles
 from kdump.problems.catalogue import all_problems
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
-SAME_CAUSE = {
-    "startup-missing": ("partition-missing",),
-    "startup-stops": ("metadata-record-refused",),
-    "startup-offline": ("metadata-record-refused",),
-}
-"""What items of the startup cover."""
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""
 
@@ -217,7 +211,7 @@ class Doctor:
         if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
             return True
         declared = all_problems().get(item.code)
-        covers = SAME_CAUSE.get(item.code, ()) if declared is None else declared.covers
+        covers = () if declared is None else declared.covers
         for code in (item.code, *covers):
             for place in places:
                 self._covered.setdefault((code, *place), item.question)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
-from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import SourceError
 from kdump.log.lock_holder import lock_holder
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
@@ -26,18 +27,6 @@ from kdump.questions.restart_plan.plan_text import (
     unknown_text,
 )
 from kdump.questions.restart_plan.run import predict_startup
-
-NEVER_STOPPED = (
-    "do not delete or edit files by trial until it starts: copy the log directories first, a start that gets further "
-    "also truncates logs",
-)
-NEVER_TRIED = ("do not start the broker to see whether it works: a startup truncates and deletes files",)
-NEVER_LOSES = ("do not start the broker before the directories are copied: what a startup truncates is gone",)
-NEVER_STRAY = ("do not delete a -stray directory before you know that another replica has its records",)
-NEVER_MISSING = (
-    "do not start the broker if this was the only replica in sync: with an empty log it may become the leader, and the "
-    "other replicas truncate to match",
-)
 
 
 class StartupExamination:
@@ -89,19 +78,12 @@ class StartupExamination:
         for node, clusters in by_node.items():
             if len(clusters) > 1:
                 paths = [*clusters.values()]
-                self.on.item(
-                    Priority.DEGRADED,
-                    "warning",
-                    "startup-clusters-differ",
+                self.on.report(
+                    Problem("startup-clusters-differ", {"node": node, "count": len(clusters)}),
                     paths[0],
-                    f"node {node} of {len(clusters)} clusters: if these are the log directories of one broker, it does "
-                    "not start",
-                    impact="they are examined here as those of different brokers",
                     evidence=tuple(f"{path}: cluster.id {cluster}" for cluster, path in clusters.items()),
                     file=None,
                     commands=(command("restart-plan", *paths, *self._of_release),),
-                    actions=("if one broker has both in log.dirs, mount its own volume in place of the foreign one",),
-                    never=("do not edit cluster.id or delete meta.properties to make the broker start",),
                 )
 
     def _broker(self, broker: Broker) -> bool:
@@ -165,16 +147,11 @@ class StartupExamination:
         if plan is None:
             return
         if plan.verdict == UNKNOWN:
-            self.on.item(
-                Priority.DEGRADED,
-                "warning",
-                "startup-unknown",
+            self.on.report(
+                Problem("startup-unknown"),
                 broker.paths[0],
-                "it is not known whether the node starts",
                 evidence=tuple(plan.unknowns),
                 commands=(self._command(broker),),
-                actions=("use a newer kdump, one that knows the release that ran here",),
-                never=NEVER_TRIED,
             )
         for stop in plan.stops:
             self._stop(stop, broker, plan)
@@ -182,19 +159,16 @@ class StartupExamination:
             for stop in directory.stops:
                 self._stop(stop, broker, plan)
             is_held = lock_holder(directory.path) is not None
-            for warning in directory.warnings:
-                if not (is_held and warning.startswith("process ")):  # which is in the line of the disk
-                    self.on.item(
-                        Priority.DEGRADED,
-                        "warning",
-                        "startup-warning",
-                        directory.path,
+            for problem in directory.problems:
+                if not (is_held and problem.code == "startup-running"):  # which is in the line of the disk
+                    warning = Problem("startup-warning", {"title": problem.title})
+                    self.on.report(
                         warning,
+                        directory.path,
+                        actions=problem.actions or warning.actions,
                         evidence=(directory.path,),
                         file=directory.path,
                         commands=(self._command(broker),),
-                        actions=("settle this before you start the broker",),
-                        never=NEVER_TRIED,
                     )
         if plan.withoutMetadata and plan.partitions:
             self._without_metadata(plan, broker)
@@ -204,44 +178,26 @@ class StartupExamination:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""
         strays = sum(partition.state == "stray" for partition in plan.partitions)
         count = count_text(strays, "directory is", "directories are")
-        what = "if the controllers have none either, a startup makes all partitions stray"
-        if strays:
-            what = f"{count} stray since an earlier startup: it may be lost, or a controller was formatted anew"
-        title = f"there is no cluster metadata with topics here: {what}"
+        values = {"directories": broker.quoted, "strays": count}
+        problem = Problem("startup-without-metadata", values, {"strays": strays > 0}, "strays" if strays else "")
         rescue = ("rescue", *broker.paths, "--from-data", *(["--with-stray"] if strays else []), "--dry-run")
-        self.on.item(
-            Priority.LOSES,
-            "error" if strays else "warning",
-            "startup-without-metadata",
+        self.on.report(
+            problem,
             broker.paths[0],
-            title,
+            "error" if strays else "warning",
             evidence=tuple(broker.paths),
             commands=(self._command(broker), command(*rescue)),
-            actions=(
-                "check that the controllers still have their metadata before you start the broker",
-                "if neither they nor another broker have a __cluster_metadata-0 with the topics, kdump rescue "
-                "--from-data rebuilds it from the disks of all brokers (docs/rescue.md)",
-            ),
-            never=(
-                "do not format metadata.log.dir again to make the broker start",
-                *(["do not delete the -stray directories: they may be all there is of their topics"] if strays else []),
-            ),
         )
 
     def _change_of_release(self, plan: RestartPlan, broker: Broker) -> None:
         """Report what the start of another release than the disk's changes."""
         first, *changes = [*release_texts(plan)] or [""]
         if changes:
-            self.on.item(
-                Priority.DEGRADED,
-                "warning",
-                "startup-other-release",
+            self.on.report(
+                Problem("startup-other-release", {"release": first}),
                 broker.paths[0],
-                f"the startup of another release; {first}",
                 evidence=tuple(line.strip() for line in changes),
                 commands=(self._command(broker),),
-                actions=("copy the log directories, if you may have to return to the older release",),
-                never=NEVER_TRIED,
             )
 
     def _command(self, broker: Broker) -> str:
@@ -252,26 +208,21 @@ class StartupExamination:
         return ("--kafka-version", self.release.option) if self.release is not None else ()
 
     def _stop(self, stop: StartupFailure, broker: Broker, plan: RestartPlan) -> None:
-        exits = stop.kind == EXIT
-        effect = "the broker does not start" if exits else "the log directory goes offline"
+        code = "startup-stops" if stop.kind == EXIT else "startup-offline"
         is_known = plan.verdict != UNKNOWN
-        if not is_known and plan.release is not None:
-            effect += f" with Kafka {plan.release.version}"
+        release = f" with Kafka {plan.release.version}" if not is_known and plan.release is not None else ""
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
         source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
-        self.on.item(
-            Priority.STOPS if is_known else Priority.DEGRADED,
-            "error" if is_known else "warning",
-            "startup-stops" if exits else "startup-offline",
+        self.on.report(
+            Problem(code, {"release": release, "message": stop.message}),
             source,
-            f"{effect}: {stop.message}",
+            *(() if is_known else ("warning", "degraded")),
             evidence=(where, f"the broker's log will show: {stop.exception}"),
             file=stop.file,
             position=stop.position,
             offset=stop.offset,
             commands=(self._command(broker),),
-            actions=(stop.remedy,),
-            never=NEVER_STOPPED,
+            actions=stop.actions,
             logged=stop.exception,
         )
 
@@ -287,50 +238,25 @@ class StartupExamination:
         }
         if plan.missing:
             self.losing["missing"] += 1
-            title = (
-                "the directory is missing; a startup creates an empty log" if plan.steps else "the directory is missing"
-            )
             offsets = f"the last checkpointed high watermark is {plan.highWatermark}"
             evidence = (offsets,) if plan.highWatermark is not None else ()
-            self._lose(
-                "startup-missing", plan, title, NEVER_MISSING, more | {"evidence": evidence, "actions": (plan.remedy,)}
-            )
+            self._lose(Problem("startup-missing", case="created" if plan.steps else ""), plan, more, evidence)
         elif plan.stray:
             self.losing["stray"] += 1
-            effect = "deletes it" if plan.strayDeleted else "renames it to -stray and no longer serves it"
-            title = f"the directory is stray, and a startup {effect}"
-            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in plan.copyFirst)
-            actions = (*copy, *filter(None, (plan.remedy,)))
-            self._lose(
-                "startup-stray", plan, title, NEVER_STRAY, more | {"evidence": (plan.stray,), "actions": actions}
-            )
+            stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
+            self._lose(stray, plan, more, (plan.stray,))
         elif plan.loses:
             self.losing["loses"] += 1
-            title = (
-                "a startup loses records" if not plan.losesOnlyNew else "after a startup, new records are not readable"
-            )
             cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
-            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in plan.copyFirst)
-            more |= {"evidence": tuple(_evidence(plan)), "actions": (*copy, _choice(plan))}
-            self._lose("startup-loses", plan, title, NEVER_LOSES, more)
+            values = {"path": plan.path, "saved": saved_text(plan), "salvage": plan.salvage}
+            facts = {**plan.facts, "validBatches": bool(plan.salvage)}
+            losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
+            self._lose(losing, plan, more, tuple(_evidence(plan)))
 
-    def _lose(
-        self, code: str, plan: PartitionPlan, title: str, never: tuple[str, ...], more: dict[str, object]
-    ) -> None:
-        self.on.item(Priority.LOSES, "error", code, plan.source, title, never=never, **more)
-
-
-def _choice(plan: PartitionPlan) -> str:
-    """Return what to decide about records that a startup loses, once the directory is copied."""
-    salvage = f"{plan.salvage} saves {saved_text(plan)}" if plan.salvage else "nothing valid can be saved from here"
-    others = plan.replicas
-    if others is None:
-        return f"then decide: if another replica has the records, the truncation costs nothing; otherwise {salvage}"
-    if not others.brokers:
-        return f"{others.text}, so a truncation is final: {salvage}"
-    return f"then decide: {others.text}; if the records are there, the truncation costs nothing; otherwise {salvage}"
+    def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
+        self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
 
 
 def _evidence(each: PartitionPlan) -> list[str]:
@@ -342,6 +268,8 @@ def _evidence(each: PartitionPlan) -> list[str]:
         found.append(f"{cut.kind} from byte {cut.position} of {cut.file} on: {size_text(cut.size)}, {batches}{records}")
     if len(each.cuts) > 2:
         found.append(f"and {count_text(len(each.cuts) - 2, 'more byte range')}")
+    if each.replicas is not None:
+        found.append(each.replicas.text)
     if each.acknowledged:
         found.append(
             f"{count_text(each.acknowledged, 'offset')} below the last checkpointed high watermark "

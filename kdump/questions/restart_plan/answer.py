@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
 
@@ -16,6 +16,8 @@ from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import CorruptRecord, FullIndex, InvalidOffset, KafkaError, RejectedBatch, UnreadableMessage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.problems.advice import NO_FACTS, NO_VALUES
+from kdump.problems.problem import Problem
 from kdump.state.other_replicas import OtherReplicas
 from kdump.state.releases import STORAGE_EXCEPTION
 
@@ -35,20 +37,46 @@ USUAL = ("recover", "scan", "write", "sweep")
 """Kinds of steps that are part of every startup."""
 
 
+OF_NEWER_RELEASE = Problem("startup-file-of-newer-release")
+
+
 class StartupFailure(NamedTuple):
     """Why the broker does not start, or a log directory goes offline. `file`: the file at which it fails; `position`: a
     byte of it."""
 
-    kind: str
-    file: PathText
-    position: int | None
-    offset: int | None
-    message: PathText
-    exception: PathText
+    problem: Problem
+    kind: Annotated[str, Doc()]
+    file: Annotated[PathText, Doc()]
+    exception: Annotated[PathText, Doc()]
     """The exception as the broker's log will show it."""
-    remedy: PathText
-    newer: PathText = ""
+    position: Annotated[int | None, Doc(after="file")] = None
+    offset: Annotated[int | None, Doc(after="position")] = None
+    newer: Annotated[PathText, Doc()] = ""
     """What only a newer release than the newest known one writes; empty if that is not the reason."""
+    of_newer: bool = False
+    """Whether only a newer release writes the file: no older version is to be written over it."""
+
+    @property
+    def code(self) -> Annotated[str, Doc(after="kind")]:
+        """Its code in the catalogue of problems."""
+        return self.problem.code
+
+    @property
+    def message(self) -> Annotated[PathText, Doc(after="offset")]:
+        return self.problem.title
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What to do, in order."""
+        return (OF_NEWER_RELEASE if self.of_newer else self.problem).actions
+
+    @property
+    def remedy(self) -> Annotated[PathText, Doc(after="exception")]:
+        return ". ".join(self.actions)
+
+    def given(self, facts: Mapping[str, bool | None]) -> StartupFailure:
+        """Return the failure with more facts; what it has stated itself stays."""
+        return self._replace(problem=self.problem.given(facts))
 
 
 class StartupFailed(Exception):
@@ -59,49 +87,49 @@ class StartupFailed(Exception):
         self.stop = stop
 
 
-FETCH_AGAIN = (
-    "if another broker leads the partition and this one is in neither Isr nor Elr, move the partition's directory "
-    "away: the broker fetches it again"
-)
-FETCH_METADATA_AGAIN = (
-    "a broker, or a controller that is not a voter, fetches the metadata again; a voter only if a majority of the "
-    "other voters is up with intact logs"
-)
-REMEDIES: dict[type[KafkaError], str] = {
-    CorruptRecord: "save what follows byte {position} of {name}; recovery truncates the file there, if "
-    ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",
-    UnreadableMessage: "save what is readable (kdump inspect --extract), then truncate {file} at byte {position}",
-    InvalidOffset: "move {file} away, or salvage it: its offsets decrease at byte {position}",
-    FullIndex: "increase segment.index.bytes of the topic, or salvage {file}",
-    RejectedBatch: f"truncate a copy of {{file}} at byte {{position}}; or, {FETCH_AGAIN}",
+def failure(
+    kind: str,
+    code: str,
+    file: str,
+    exception: str,
+    position: int | None = None,
+    offset: int | None = None,
+    *,
+    case: str = "",
+    newer: str = "",
+    facts: Mapping[str, bool | None] = NO_FACTS,
+    values: Mapping[str, object] = NO_VALUES,
+    **more: object,
+) -> StartupFailure:
+    """Return the failure with this code of the catalogue; `values`, `more`: of the fields in its texts, in which
+    {file}, {name} and {position} are its own."""
+    values = {"file": file, "name": os.path.basename(file), "position": position, **values, **more}
+    return StartupFailure(Problem(code, values, facts, case), kind, file, exception, position, offset, newer)
+
+
+CODES: dict[type[KafkaError], str] = {
+    CorruptRecord: "startup-batch-corrupt",
+    UnreadableMessage: "startup-message-unreadable",
+    InvalidOffset: "startup-offset-decreases",
+    FullIndex: "startup-index-full",
+    RejectedBatch: "startup-batch-rejected",
 }
-
-
 SMALL_FILES = {
-    "leader-epoch-checkpoint": "delete {file} (only recovery restores the epochs from the batches), or copy it from "
-    "another replica",
-    "partition.metadata": "copy {file} from another replica of the partition; its two lines are 'version: 0' and "
-    "'topic_id: ID'",
+    "leader-epoch-checkpoint": "startup-epochs-unreadable",
+    "partition.metadata": "startup-topic-id-unreadable",
 }
 
 
 def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> StartupFailure:
     """Return the stop for an exception that nothing handles while a log is loaded: the broker exits."""
-    if isinstance(error, BadLine):
-        return _small_file_failure(error, release)
-    file, position = error.file, error.position
-    remedy = REMEDIES[type(error)].format(file=file, name=os.path.basename(file), position=position)
-    return StartupFailure(EXIT, file, position, error.offset, str(error), error.exception, remedy)
-
-
-def _small_file_failure(error: BadLine, release: KafkaRelease) -> StartupFailure:
-    """Return the stop for an exception while reading a small file of a partition."""
-    name = os.path.basename(error.file)
-    remedy = SMALL_FILES[name].format(file=error.file)
-    message = f"{name} cannot be read: {error}"
+    file, code = error.file, CODES.get(type(error), "")
+    if not isinstance(error, BadLine):
+        values = {"DIR": os.path.dirname(file) or os.curdir, "problem": error}
+        return failure(EXIT, code, file, error.exception, error.position, error.offset, values=values)
+    name = os.path.basename(file)
     newer = f"{name} {error.newer}" if error.newer else ""
     kind = EXIT if error.is_number else OFFLINE
-    stop = StartupFailure(kind, error.file, error.position, None, message, error.exception, remedy, newer)
+    stop = failure(kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, problem=error)
     return storage_stop(stop, release)
 
 
@@ -244,27 +272,60 @@ class PartitionPlan:
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
-    stray: Annotated[
-        PathText, Doc("why the broker treats the directory as stray and renames it; empty if it does not")
-    ] = ""
+    problem: Problem | None = None
+    """Why the directory is stray, or that it is missing; None if it is neither."""
     strayDeleted: Annotated[bool, Doc("whether the stray directory is deleted (Kafka 3.0 to 3.6), not renamed")] = False
     missing: Annotated[
         bool,
         Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log"),
     ] = False
-    remedy: Annotated[PathText, Doc("what to do if the directory is missing, or should not become stray")] = ""
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """Those of its log directory that only this log shows."""
+    problems: list[Problem] = field(default_factory=list)
+    """Warnings of its log directory that only this log shows."""
     unread: UnreadTexts = field(default_factory=list)
 
     def again(self) -> PartitionPlan:
         """Return the plan without what was collected while the log was loaded."""
-        return replace(self, steps=[], cuts=[], stops=[], newer=[], notes=[], warnings=[], unread=[])
+        return replace(self, steps=[], cuts=[], stops=[], newer=[], notes=[], problems=[], unread=[])
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def stray(
+        self,
+    ) -> Annotated[
+        PathText,
+        Doc("why the broker treats the directory as stray and renames it; empty if it does not", after="epochsAfter"),
+    ]:
+        return self.problem.title if self.problem is not None and not self.missing else ""
+
+    @property
+    def remedy(
+        self,
+    ) -> Annotated[
+        PathText, Doc("what to do if the directory is missing, or should not become stray", after="missing")
+    ]:
+        return ". ".join(self.actions)
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What to do if the directory is missing, or should not become stray, in order."""
+        return self.problem.given(self.facts).actions if self.problem is not None else ()
+
+    @property
+    def facts(self) -> dict[str, bool | None]:
+        """What it knows of the facts on which actions depend (problems/facts.toml). What the metadata on the disk does
+        not state may be so by now."""
+        is_only = None if self.replicas is None else not self.replicas.brokers
+        return {
+            "metadataLog": self.topic == METADATA_TOPIC,
+            "onlyReplica": is_only,
+            "intactElsewhere": False if is_only else None,
+            "mayLead": (self.replicas is not None and self.replicas.may_lead) or None,
+            "strayDeleted": self.strayDeleted,
+        }
 
     @property
     def loses(
@@ -370,9 +431,8 @@ class DirectoryPlan:
     """Version in meta.properties; None if it cannot be read."""
     steps: Steps = field(default_factory=list)
     stops: Stops = field(default_factory=list)
-    warnings: Annotated[list[PathText], Doc("problems that startup tolerates, but that you should know of before")] = (
-        field(default_factory=list)
-    )
+    problems: list[Problem] = field(default_factory=list)
+    """Problems that startup tolerates."""
     unread: UnreadTexts = field(default_factory=list)
     newPartitions: Annotated[
         int,
@@ -383,6 +443,14 @@ class DirectoryPlan:
     ] = 0
     unlisted: list[str] = field(default_factory=list)
     """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
+
+    @property
+    def warnings(
+        self,
+    ) -> Annotated[
+        list[PathText], Doc("problems that startup tolerates, but that you should know of before", after="stops")
+    ]:
+        return [problem.sentence for problem in self.problems]
 
     @property
     def is_offline(self) -> bool:
@@ -414,6 +482,11 @@ class Quorum(NamedTuple):
     state: Annotated[str, Doc("state in which it starts: leader, resigned, candidate, follower, unattached")]
     leaderId: Annotated[int | None, Doc("leader in quorum-state; null if there is none")]
     epoch: Annotated[int, Doc("epoch in which it starts")]
+
+    @property
+    def facts(self) -> dict[str, bool | None]:
+        """What it knows of the facts on which actions depend (problems/facts.toml)."""
+        return {"voter": self.isVoter, "soleVoter": self.isVoter and len(self.voters) == 1}
 
     @property
     def majority(self) -> int:

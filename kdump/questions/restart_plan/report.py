@@ -164,7 +164,7 @@ class RestartReport(Sink[PlanAnswer]):
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
         self.output.text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
         self.output.text(f"  its log will show: {stop.exception}")
-        self.output.text(f"  action: {stop.remedy}")
+        self._texts(stop.actions, "  action: ")
 
     def _losses(self, plan: RestartPlan) -> None:
         if plan.missing:
@@ -328,7 +328,7 @@ def epochs_change(log: PartitionPlan) -> bool:
 
 def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on stray directories: one entry for all partitions with the same reason."""
-    for (stray, remedy), group in groupby(plans, key=lambda plan: (plan.stray, plan.remedy)):
+    for (stray, actions), group in groupby(plans, key=lambda plan: (plan.stray, plan.actions)):
         names = [log.name for log in group]
         shown = names if everything else names[:MAX_SHOWN]
         listed = ", ".join(shown) + (
@@ -338,8 +338,7 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         is_deleted = any(plan.strayDeleted for plan in plans)
         effect = "deleted, a minute after startup" if is_deleted else "renamed to -stray and no longer served"
         yield f"  {listed}: {subject} {effect}: {stray}"
-        if remedy:
-            yield f"    {remedy}"
+        yield from (f"    {action}" for action in actions)
 
 
 def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
@@ -352,8 +351,8 @@ def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         yield f"  {log.name}: its directory is missing; {effect}"
     if len(plans) > NAMED and not everything:
         yield f"  … and {len(plans) - NAMED:,} more (--full)"
-    for remedy in dict.fromkeys(plan.remedy for plan in plans):
-        yield f"    {remedy}"
+    for action in dict.fromkeys(action for plan in plans for action in plan.actions):
+        yield f"    {action}"
 
 
 def losses(log: PartitionPlan) -> Iterator[str]:

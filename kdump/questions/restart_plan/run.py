@@ -57,11 +57,6 @@ from kdump.state.effective_config import NOWHERE, is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
 
-USE_NEWER = (
-    "use a newer kdump, one that knows the release that ran here, and leave the file as it is; --kafka-version shows "
-    "what one of the known releases needs"
-)
-
 
 def restart_plan(
     paths: str | Iterable[str],
@@ -125,7 +120,7 @@ def predict_startup(
             plan.assumptions.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
         stop = read_only_stop(directory) or full_stop(directory, rights, release)
         if stop is None:
-            directory.warnings += filter(None, [full_warning(directory, rights)])
+            directory.problems += filter(None, [full_warning(directory, rights)])
         else:
             directory.stops.append(stop)
     if metadata is not None and META_ENSEMBLE.applies(release):
@@ -141,17 +136,18 @@ def predict_startup(
         plan.directories, options, strays, metadata, is_selected, rights, release, evidence, on_seen=on_seen
     )
 
-    def add(log: PartitionPlan) -> None:
-        plan.partitions.append(log)
+    def report(log: PartitionPlan) -> None:
         _advise(plan, log.stops)
         if is_selected(log.topic):
             options.found(log)
 
-    for log in manager.metadata_logs():
-        add(log)
+    plan.partitions += manager.metadata_logs()
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
         _add_quorum(plan, disks, release, is_broker)
+    for log in plan.partitions:
+        report(log)
+    if release.mode == KRAFT:
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
         _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and bool(plan.quorum.isVoter)
@@ -163,7 +159,8 @@ def predict_startup(
         manager.strays = StrayPartitions(None)
     if is_broker:
         for log in manager.logs():
-            add(log)
+            plan.partitions.append(log)
+            report(log)
     if is_broker and metadata is not None:
         add_invalid_config(plan, release, metadata)
         add_tiered(plan, metadata, options.limits)
@@ -195,14 +192,13 @@ def predict_startup(
 
 
 def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
-    """Advise against writing an older version over a file that only a newer release writes, unless a known release was
-    asked for."""
-    if plan.is_named or plan.release is None:
-        return
+    """Add what is known of the quorum to what stops a startup, and advise against writing an older version over a file
+    that only a newer release writes, unless a known release was asked for."""
     for number, stop in enumerate(stops):
-        name = os.path.basename(stop.file)
-        if stop.newer or any(newer.startswith(f"{name} version ") for newer in plan.release.newer):
-            stops[number] = stop._replace(remedy=USE_NEWER)
+        newer = () if plan.is_named or plan.release is None else plan.release.newer
+        is_newer = any(reason.startswith(f"{os.path.basename(stop.file)} version ") for reason in newer)
+        is_newer = not plan.is_named and (is_newer or bool(stop.newer))
+        stops[number] = stop._replace(of_newer=is_newer).given(plan.quorum.facts if plan.quorum is not None else {})
 
 
 def _metadata_logs(plan: RestartPlan) -> list[str]:
@@ -219,7 +215,7 @@ def _add_quorum(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broke
     plan.quorum = read_quorum(directory, plan.metadata_log, metadata)
     stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
     directory.stops += filter(None, (*stops, other_voters_stop(disks.server, directory, release)))
-    directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
+    directory.problems += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 
 def _add_refused(

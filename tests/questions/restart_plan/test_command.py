@@ -23,6 +23,7 @@ from kdump.kafka import checkpoint_file
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.live_files import SeenDirectory
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, startup_failure
 from kdump.questions.restart_plan.log_loading import log_manager
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager, parse_name
@@ -467,13 +468,13 @@ def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeyp
 
     def act(plan: PartitionPlan, seen: SeenDirectory) -> None:
         attempts.append(len(attempts))
-        plan.warnings.append("only its header")
+        plan.problems.append(Problem("startup-running", {"process": 1, "file": ".lock"}))
         plan.newer.append("a newer version")
         if len(attempts) < 3:
             plan.unread.append("it is being written")
 
     made = manager._planned(PartitionPlan("a", 0, str(tmp_path), str(tmp_path), "", False), act, None)
-    assert (len(attempts), made.warnings, made.newer) == (3, ["only its header"], ["a newer version"])
+    assert (len(attempts), len(made.problems), made.newer) == (3, 1, ["a newer version"])
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.release_evidence import LAST, LEVEL, first_release, highest_level
 from kdump.format.kafka_release import NEWEST, newer_text, parse_release
 from kdump.format.known_releases import features, newest
-from kdump.questions.restart_plan.answer import RestartPlan
-from kdump.questions.restart_plan.run import USE_NEWER
+from kdump.questions.restart_plan.answer import OF_NEWER_RELEASE, RestartPlan
 from tests import command
 from tests.conftest import FIXTURES, few
 from tests.craft import batch, record, write_file
@@ -304,8 +303,8 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     for report in (result.stdout, doctor):  # nothing that writes an older version over it
         assert "again, as in the other log directories" not in report
     stops = found.allStops
-    assert [stop.remedy == USE_NEWER for stop in stops] == [True] * len(stops)
-    assert all(stop.remedy != USE_NEWER for stop in plan(disk, NEWEST.number).allStops)
+    assert [stop.actions == OF_NEWER_RELEASE.actions for stop in stops] == [True] * len(stops)
+    assert all(stop.actions != OF_NEWER_RELEASE.actions for stop in plan(disk, NEWEST.number).allStops)
     if "partition.metadata" in name or name.endswith(".snapshot"):
         # A broker of a known release starts with both: it does not look at the one, and deletes the other.
         assert plan(disk, NEWEST.number).verdict == "clean"

@@ -22,7 +22,7 @@ from kdump.questions.restart_plan.answer import (
     Quorum,
     QuorumVoter,
     RestartPlan,
-    StartupFailure,
+    failure,
 )
 from kdump.questions.restart_plan.replicas.leader_candidates import ElectionRules, candidates
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
@@ -323,7 +323,7 @@ def test_a_record_that_stops_controllers_counts_if_one_with_it_is_elected(
 ) -> None:
     plans = {node: controller([1] * (4 if node in refused else 3), node=node) for node in BROKERS}
     for node in refused:
-        plans[node].stops.append(StartupFailure(EXIT, "", 0, 3, "", "", ""))
+        plans[node].stops.append(failure(EXIT, "startup-batch-corrupt", "", "", 0, 3, problem=""))
         plans[node].refusedAt.append(3)
     found = quorum_replicas(plans, lambda *_: None)
     assert found is not None
@@ -337,7 +337,7 @@ def test_a_node_starts_if_the_leader_replaces_the_record_that_it_cannot_apply(
 ) -> None:
     logs = {1: [1] * 4, 2: [1] * 3 + [2], 3: [1] * 3 + [2]}
     plans = {node: controller(log, node=node, voters=voters) for node, log in logs.items()}
-    plans[1].stops.append(StartupFailure(EXIT, "", 0, offset, "a record", "", ""))
+    plans[1].stops.append(failure(EXIT, "startup-batch-corrupt", "", "", 0, offset, problem="a record"))
     plans[1].refusedAt.append(offset)
     found = quorum_replicas(plans, lambda *_: None)
     assert found is not None

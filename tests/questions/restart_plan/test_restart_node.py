@@ -394,8 +394,8 @@ def test_relative_paths(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.chdir(at)
             found = kdump.restart_plan([path])
             assert found.verdict == ("stopped" if denied else "clean"), (at, path)
-            assert all(re.search(r"give \S+ to nobody", stop.remedy) for stop in found.allStops)
-            assert not any(f"give {disk.parent} " in stop.remedy for stop in found.allStops)
+            assert all(re.search(r"Give \S+ to nobody", stop.remedy) for stop in found.allStops)
+            assert not any(f"Give {disk.parent} " in stop.remedy for stop in found.allStops)
         if os.geteuid() == 0:
             disk.chmod(0o300)
         else:

@@ -18,7 +18,7 @@ from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
 from kdump.log.live_files import SeenDirectory
 from kdump.log.served_files import is_complete
-from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, Step, failure
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop
 from kdump.state.releases import SWAP_RENAMED
 
@@ -108,10 +108,8 @@ class LogFiles:
         none."""
         number = parse_long(name.partition(".")[0])
         if number is None:
-            message = f"the name {name!r} does not start with an offset"
-            remedy = "move the file out of the directory: no broker wrote it"
             exception = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
-            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, exception, remedy))
+            raise StartupFailed(failure(EXIT, "startup-file-name", self.files[name], exception, shown=repr(name)))
         return number
 
     def has_directory(self, base: int) -> bool:

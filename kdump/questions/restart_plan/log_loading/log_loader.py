@@ -32,6 +32,7 @@ from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     DELETED,
     EXIT,
@@ -40,6 +41,7 @@ from kdump.questions.restart_plan.answer import (
     PartitionPlan,
     StartupFailed,
     StartupFailure,
+    failure,
 )
 from kdump.questions.restart_plan.log_loading.log_files import INDEXES, LogFiles, padded
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment, removed_bytes
@@ -54,16 +56,14 @@ def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
         exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
-        message = f"offset {error.last_offset} does not fit into the segment, but its last offset {last} does"
-        raise StartupFailed(_stop(segment, error.position, error.last_offset, message, exception))
+        raise StartupFailed(_stop(segment, error.position, error.last_offset, exception, end=last))
     parts: list[LogSegment] = []
     with segment.window() as window:
         position = segment.first
         while position < segment.size:
             first = next(read_batches(window, position, segment.size), None)
             if first is None:
-                message = "a segment that has to be split ends with an incomplete batch"
-                raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
+                raise StartupFailed(_stop(segment, position, None, "NoSuchElementException", "incomplete"))
             base = base_offset(window, first)
             part = LogSegment(
                 base,
@@ -82,18 +82,18 @@ def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
                     break
                 part.size = batch.end
             if part.size == position:
-                message = "a batch does not fit into a segment named after its base offset"
                 exception = f"IllegalStateException: Failed to append records from position {position}"
-                raise StartupFailed(_stop(segment, position, base, message, exception))
+                raise StartupFailed(_stop(segment, position, base, exception, "alone"))
             parts.append(part)
             position = part.size
     return parts
 
 
-def _stop(segment: LogSegment, position: int, offset: int | None, message: str, exception: str) -> StartupFailure:
-    path = segment.target.path
-    remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
-    return StartupFailure(EXIT, path, position, offset, message, exception, remedy)
+def _stop(
+    segment: LogSegment, position: int, offset: int | None, exception: str, case: str = "", end: int | None = None
+) -> StartupFailure:
+    code, path, values = "startup-segment-not-split", segment.target.path, {"last": offset, "end": end}
+    return failure(EXIT, code, path, exception, position, offset, case=case, values=values)
 
 
 def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
@@ -311,13 +311,12 @@ class _LogLoader:
                 )
                 self.sizes[base] = segment.size
                 if segment.size > MAX_SEGMENT_SIZE:
-                    message = f"the segment has {segment.size} bytes, the maximum is {MAX_SEGMENT_SIZE}"
                     exception = (
                         f"The size of segment {path} ({segment.size}) is larger than the maximum allowed segment"
                     )
                     exception = f"KafkaException: {exception} size of {MAX_SEGMENT_SIZE}"
-                    remedy = "no broker wrote it so: kdump salvage writes its batches to segments that a broker opens"
-                    raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+                    values = {"size": segment.size, "largest": MAX_SEGMENT_SIZE, "directory": plan.path}
+                    raise StartupFailed(failure(EXIT, "startup-segment-too-large", path, exception, values=values))
                 if any(segment.base == base for segment in self.segments):
                     plan.notes.append(f"{name}: a second name for segment {base}")
                     self.segments = [segment for segment in self.segments if segment.base != base]
@@ -351,12 +350,10 @@ class _LogLoader:
             return [segment]
         position, message, ends = wrong
         if ends:
-            remedy = f"delete {file} and {segment.stem}.index: the broker then rebuilds both"
-            raise StartupFailed(
-                StartupFailure(
-                    EXIT, file, position, None, message, f"KafkaException: {message}", remedy, "".join(newer)
-                )
-            )
+            values = {"reason": message, "index": f"{segment.stem}.index"}
+            exception = f"KafkaException: {message}"
+            code, of = "startup-txn-index-invalid", "".join(newer)
+            raise StartupFailed(failure(EXIT, code, file, exception, position, newer=of, values=values))
         self.files.step("rebuild", file, f"{message}: the segment is recovered", position=position)
         return self._recover_at_load(segment)
 
@@ -407,13 +404,8 @@ class _LogLoader:
             if segment.size and segment.base in self.indexed and indexed_timestamp(self.indexed[segment.base]) == 0
         ]
         if bases:
-            what = count_text(len(bases), "segment")
-            self.plan.warnings.append(
-                f"{self.plan.name}: the .timeindex of {what} from offset {bases[0]} ends with zeros: time-based "
-                "retention takes them for records of 1970, and deletes the segments soon after startup, if "
-                "cleanup.policy has delete and retention.ms is not -1; rebuild it before, with kdump reindex "
-                f"{self.plan.path}"
-            )
+            values = {"log": self.plan.name, "segments": count_text(len(bases), "segment"), "first": bases[0]}
+            self.plan.problems.append(Problem("startup-time-index-zeros", {**values, "directory": self.plan.path}))
 
     def _needs_indexes(self, segment: LogSegment) -> None:
         """Check that both indexes can be mapped for writing. Raises StartupFailed if not."""

@@ -40,9 +40,9 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, target
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     EXIT,
-    FETCH_METADATA_AGAIN,
     HIDDEN,
     OFFLINE,
     DirectoryPlan,
@@ -50,13 +50,14 @@ from kdump.questions.restart_plan.answer import (
     StartupFailed,
     StartupFailure,
     Step,
+    failure,
     startup_failure,
     storage_stop,
 )
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_log
 from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
-from kdump.questions.restart_plan.log_loading.stray_partitions import WITHOUT_ID, StrayPartitions
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
 from kdump.questions.restart_plan.node.root_files import (
     CLEANER,
@@ -78,12 +79,6 @@ from kdump.state.releases import (
     STRAY_WITHOUT_ID_EXITS,
     STRAYS_DELETED,
     STRAYS_RENAMED,
-)
-
-REMEDY = (
-    "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "
-    "and put it back. If it is lost, and this broker is the leader, or in the ISR or the ELR, save the partition from "
-    "another replica first: the replicas may truncate to this broker's empty log"
 )
 
 
@@ -109,27 +104,22 @@ def missing_logs(
         path = os.path.join(directory.path, name_of(key))
         plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), checkpoints[OFFSETS[0]].get(key))
         plan.highWatermark = checkpoints[OFFSETS[2]].get(key)
-        plan.missing, plan.remedy = True, REMEDY
+        plan.missing = True
         if is_created:
             plan.logStartOffset = plan.logEndOffset = 0
             plan.segments = 1
             reason = "an empty log" if expected.is_known else "an empty log, if the cluster still has the partition"
             plan.steps.append(Step("create", path, None, 0, 0, reason))
             if key in missing.blocked:
+                condition = "" if expected.is_known else ", if the cluster still has the partition"
+                values = {"blocking": what_is_at(path), "condition": condition}
+                facts = {"link": file_system.islink(path)}
+                exception = f"FileAlreadyExistsException: {path}"  # LogManager.createLogDirectory
                 plan.stops.append(
-                    _blocked(path, "" if expected.is_known else ", if the cluster still has the partition")
+                    failure(OFFLINE, "startup-partition-blocked", path, exception, facts=facts, values=values)
                 )
+        plan.problem = Problem("startup-missing", case="created" if is_created else "")
         yield plan
-
-
-def _blocked(path: str, condition: str) -> StartupFailure:
-    """Return the stop for something else in place of a partition's directory (LogManager.createLogDirectory)."""
-    message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
-    exception = f"FileAlreadyExistsException: {path}"
-    remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
-    if not file_system.islink(path):
-        remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
-    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
 
 
 def _offline_file(directory: DirectoryPlan, *names: str) -> StartupFailure | None:
@@ -140,11 +130,9 @@ def _offline_file(directory: DirectoryPlan, *names: str) -> StartupFailure | Non
 
 def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
     """Return the stop for a -future directory that takes the name of a live one in the same log directory."""
-    made = "" if file_system.isdir(live) else ", which the broker creates because it is missing"
-    message = f"the broker renames the directory to {live} once it has all records of that log{made}"
+    case = "moved" if file_system.isdir(live) else "created"
     exception = f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
-    remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-    return StartupFailure(OFFLINE, plan.path, None, None, message, exception, remedy)
+    return failure(OFFLINE, "startup-log-replaced", plan.path, exception, case=case, log=plan.name, live=live)
 
 
 @dataclass
@@ -174,9 +162,7 @@ class LogManager:
             path = os.path.join(directory.path, METADATA_LOG)
             if file_system.isfile(path):
                 exception = f"FileAlreadyExistsException: {path}"
-                remedy = f"move it out of the directory: {FETCH_METADATA_AGAIN}"
-                message = "there is a file in place of the metadata log's directory"
-                directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+                directory.stops.append(failure(EXIT, "startup-metadata-log-is-file", path, exception))
             if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 work = WorkProgress(0, self.options)
@@ -188,7 +174,7 @@ class LogManager:
                 plan = self._planned(plan, act, work if self.is_selected(METADATA_TOPIC) else None)
                 work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
-                directory.warnings += plan.warnings
+                directory.problems += plan.problems
                 yield plan
 
     def logs(self) -> Iterator[PartitionPlan]:
@@ -200,13 +186,14 @@ class LogManager:
         for directory in chosen:
             for plan in self._logs_in(directory):
                 plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
-                directory.warnings += [] if plan.stray else plan.warnings
+                plan.stops = [stop.given(plan.facts) for stop in plan.stops]
+                directory.problems += [] if plan.stray else plan.problems
                 yield plan
 
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
         clean = bool(directory.clean)
         directory.stops += write_stops(directory, self.rights)
-        directory.warnings += filter(None, [write_warning(directory, self.rights)])
+        directory.problems += filter(None, [write_warning(directory, self.rights)])
         if directory.clean:
             path = os.path.join(directory.path, CLEAN_MARK)
             directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
@@ -230,14 +217,11 @@ class LogManager:
                 continue
             parsed = parse_name(item.name, self.release)
             if parsed is None:
-                message = f"a directory name is not of the form topic-partition: {item.name!r}"
                 form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
                 exception = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
-                remedy = (
-                    "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
-                    "log directory)"
-                )
-                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
+                facts = {"lostAndFound": item.name == "lost+found"}
+                stop = failure(EXIT, "startup-directory-name", item.path, exception, facts=facts, shown=repr(item.name))
+                directory.stops.append(stop)
                 continue
             topic, partition, state = parsed
             if topic == METADATA_TOPIC or not self.is_selected(topic):
@@ -289,10 +273,7 @@ class LogManager:
                     continue
                 if not file_system.exists(os.path.join(path, "partition.metadata")):
                     self.strays = StrayPartitions(None)
-                    directory.warnings.append(
-                        f"{path} has no partition.metadata, so its topic ID is unknown: the broker logs an error, and "
-                        "does not look for stray partitions"
-                    )
+                    directory.problems.append(Problem("startup-strays-unknown", {"directory": path}))
                     return
 
     def _parameters(self, work: WorkProgress, *, clean: bool) -> LoadParameters:
@@ -363,15 +344,12 @@ class LogManager:
         """Handle a loaded log as loadLog does. Raises StartupFailed, KafkaError, SourceError."""
         failed = _offline_file(directory, *OFFSETS[:2])  # which are read before the logs are loaded
         if failed is not None and plan.openTransactions:
-            message = (
-                f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
-                "open transaction, for which the broker reads the log again, and exits"
-            )
             already = "already " if self.release.line >= (3, 0) else ""
             exception = f"The log dir {directory.path} is {already}offline due to a previous IO exception."
             exception = f"KafkaStorageException: {exception}"
+            values = {"log": plan.name, "remedy": failed.remedy}
             raise StartupFailed(
-                StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
+                failure(EXIT, "startup-open-transaction", failed.file, exception, failed.position, values=values)
             )
         topic_id_at = os.path.join(plan.path, "partition.metadata")
         denial = self.rights.java_error(topic_id_at)
@@ -384,10 +362,7 @@ class LogManager:
             )
             if not self.rights.can(plan.path, WRITE | ENTER):  # UnifiedLog.delete fails the log directory
                 exception = f"AccessDeniedException: {plan.path}"
-                stop = denied(plan.path, "delete", exception, self.rights)
-                message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
-                remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
-                raise StartupFailed(stop._replace(message=message, remedy=remedy))
+                raise StartupFailed(denied(plan.path, "delete", exception, self.rights, "startup-deletion-denied"))
             return
         if plan.state == "stray":
             plan.notes.append(
@@ -402,13 +377,10 @@ class LogManager:
         if other is plan and not is_stray_first and self._becomes_stray(plan, topic_id, directory):
             return
         if other is not plan:
-            message = f"{plan.name} is also live in {other.source}"
             both = f"{other.path} and {plan.path}"
             exception = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
-            remedy = (
-                "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
-            )
-            raise StartupFailed(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+            values = {"log": plan.name, "other": other.source}
+            raise StartupFailed(failure(EXIT, "startup-log-duplicate", plan.path, exception, values=values))
         if plan.state == "future":
             self._future(plan, topic_id, directory)
         elif (moved := self.moves.other_end(plan)) is not None:
@@ -426,21 +398,18 @@ class LogManager:
         if topic_id is None and self.release.mode == KRAFT and STRAY_WITHOUT_ID_EXITS.applies(self.release):
             exception = "RuntimeException: The log dir … does not have a topic ID, "
             exception += "which is not allowed when running in KRaft mode."
-            message = "the partition has no partition.metadata, so its topic ID is unknown"
-            remedy = f"copy partition.metadata from another replica of {plan.name}, or use Kafka 3.7.1"
             path = os.path.join(plan.path, "partition.metadata")
-            raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
-        plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
+            raise StartupFailed(failure(EXIT, "startup-topic-id-missing", path, exception, log=plan.name))
+        problem = self.strays.problem(plan.topic, plan.partition, topic_id, directory.nodeId)
         is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper
-        if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and not plan.stray:
-            plan.stray = WITHOUT_ID  # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
-            plan.remedy = (
-                f"copy partition.metadata from another replica of {plan.name}, if its log is that of this topic"
-            )
-        if not plan.stray:
+        if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and problem is None:
+            # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
+            problem = Problem("startup-stray-without-id", {"log": plan.name}, {"assigned": False})
+        if problem is None:
             return False
-        if not STRAYS_RENAMED.applies(self.release):
-            plan.strayDeleted = True
+        plan.strayDeleted = not STRAYS_RENAMED.applies(self.release)
+        plan.problem = problem._replace(values={**problem.values, "path": plan.path, "directory": directory.path})
+        if plan.strayDeleted:
             reason = "the directory, file.delete.delay.ms (1 min) after startup: it is stray"
             plan.steps.append(Step("delete", plan.path, None, None, 0, reason))
         else:
@@ -470,15 +439,10 @@ class LogManager:
             reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
-        message = (
-            f"the cluster has assigned {plan.name} to this log directory, so the broker renames this directory to "
-            f"{plan.name}, which already exists"
-        )
         exception = (
             f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
         )
-        remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-        raise StartupFailed(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+        raise StartupFailed(failure(EXIT, "startup-log-replaced", plan.path, exception, log=plan.name))
 
     # --- checkpoints ---
 
@@ -498,20 +462,18 @@ class LogManager:
         return {}
 
     def _bad_checkpoint(self, directory: DirectoryPlan, path: str, error: BadLine) -> None:
-        name = os.path.basename(path)
         without = {
-            OFFSETS[0]: "without it, the broker re-reads everything after an unclean shutdown",
-            OFFSETS[1]: "without it, records deleted with DeleteRecords reappear",
-            OFFSETS[2]: "without it, high watermarks start at the log start offset",
-            CLEANER: "without it, compaction starts from the beginning",
-        }[name]
+            OFFSETS[0]: "the broker re-reads everything after an unclean shutdown",
+            OFFSETS[1]: "records deleted with DeleteRecords reappear",
+            OFFSETS[2]: "high watermarks start at the log start offset",
+            CLEANER: "compaction starts from the beginning",
+        }[os.path.basename(path)]
+        values = {"reason": error, "without": without}
         if not error.is_number:
-            message = f"{name} cannot be read: {error}"
-            remedy = f"move {path} out of the directory, or correct its lines: {without}"
-            directory.stops.append(
-                StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+            stop = failure(
+                OFFLINE, "startup-checkpoint-unreadable", path, error.exception, error.position, values=values
             )
+            directory.stops.append(stop)
         else:
-            directory.warnings.append(
-                f"{name}, byte {error.position}: {error}; the broker treats the file as empty: {without}"
-            )
+            values |= {"name": os.path.basename(path), "position": error.position}
+            directory.problems.append(Problem("startup-checkpoint-emptied", values))

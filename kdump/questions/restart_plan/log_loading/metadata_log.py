@@ -22,14 +22,14 @@ from kdump.kafka.quorum_state import check_quorum_state
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     DELETED,
     EXIT,
-    FETCH_METADATA_AGAIN,
     PartitionPlan,
     StartupFailed,
-    StartupFailure,
     Step,
+    failure,
 )
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment
@@ -61,9 +61,8 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
         check_quorum_state(path, how.release)
     except BadLine as error:
         if not QUORUM_STATE_CLEARED.applies(how.release) or not error.exception.startswith("UncheckedIOException"):
-            remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote"
-            remedy += " twice)"
-            stop = StartupFailure(EXIT, path, error.position, None, str(error), error.exception, remedy)
+            problem = "startup-quorum-state-unreadable"
+            stop = failure(EXIT, problem, path, error.exception, error.position, reason=error)
             raise StartupFailed(stop) from error
         plan.steps.append(Step("delete", path, error.position, None, 0, f"{error}: cleared"))
 
@@ -105,15 +104,14 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) 
             kept.append(SnapshotId(int(match[2]), offset, name))
     newest = max(kept, default=None)
     if start > 0 and newest is None and SNAPSHOTS_REQUIRED.applies(release):
-        message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
         word = "than" if release.line >= (4, 4) else "then"  # in Kafka's text
         exception = f"there must be a snapshot at an offset larger {word} the current log start offset {start}"
         exception = f"IllegalStateException: Inconsistent snapshot state: {exception}"
-        remedy = (
-            f"move {plan.path} out of the directory: {FETCH_METADATA_AGAIN}. For a single controller, restore the "
-            "snapshot instead"
+        raise StartupFailed(
+            failure(
+                EXIT, "startup-metadata-snapshot-missing", plan.path, exception, offset=start, values={"start": start}
+            )
         )
-        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, exception, remedy))
     return newest
 
 
@@ -123,12 +121,15 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
     `kafka-storage format` with the voters (KIP-853) and, since 4.4, feature levels: a node takes what it finds there,
     and what is missing is added to the plan's warnings. Raises StartupFailed, SourceError."""
     window = how.open(target(path))
-    remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
+
+    def refuse(exception: str, position: int, case: str = "", reason: object = "") -> StartupFailed:
+        code = "startup-metadata-snapshot-unreadable"
+        return StartupFailed(failure(EXIT, code, path, exception, position, case=case, reason=reason, size=size))
+
     try:
         size, control, data, number, end = window.source.size or 0, None, 0, -1, 0
         if 0 < size < UP_TO_MAGIC:  # RecordsIterator.createMemoryRecords
-            message = f"the snapshot has {size} bytes, less than a batch's header"
-            raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, "NullPointerException", remedy))
+            raise refuse("NullPointerException", 0, "short")
         for number, head in enumerate(read_batches(window, 0, size, whole=True)):
             _known_magic(head.position, head.magic)
             ensure_valid(window, head)
@@ -142,33 +143,21 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
                 window.source.require(end, magic=True)
             _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
-        message = f"the snapshot cannot be read: {error}"
-        raise StartupFailed(
-            StartupFailure(EXIT, path, error.position, None, message, error.exception, remedy)
-        ) from error
+        raise refuse(error.exception, error.position, reason=error) from error
     finally:
         window.source.close()
     if is_bootstrap:
-        lost = []
-        if number < 0:
-            lost.append("a dynamic quorum has no voters, and elects no leader")
-        if number < 1 and not plan.logEndOffset and FORMAT_IN_CHECKPOINT.applies(how.release):
-            lost.append(
-                "a controller starts the new log with the default feature levels, and without anything else that "
-                "kafka-storage was told to write, such as SCRAM credentials"
-            )
-        if lost:
-            what = "no complete batch" if number < 0 else "only its header"
-            plan.warnings.append(f"{path}, which kafka-storage has written, has {what}: {'; '.join(lost)}")
+        loses_levels = number < 1 and not plan.logEndOffset and FORMAT_IN_CHECKPOINT.applies(how.release)
+        if number < 0 or loses_levels:
+            case = "" if number >= 0 else "nothing" if loses_levels else "noVoters"
+            plan.problems.append(Problem("startup-format-checkpoint-incomplete", {"file": path}, case=case))
         return
     if not control and how.release.line >= (3, 5):
-        message = "the snapshot does not start with its header"
         exception = "IllegalStateException: First batch is not a control batch with at least one record"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
+        raise refuse(exception, 0, "noHeader")
     if not data:
-        message = "the snapshot contains only its header: the records after it change objects that are missing"
         exception = "IllegalStateException: Tried to change broker …, but that broker was not registered."
-        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))
+        raise refuse(exception, size, "onlyHeader")
 
 
 def _known_magic(position: int, magic: int) -> None:

@@ -76,4 +76,4 @@ def _is_stray(path: str, topic: str, partition: int, node: int | None, strays: S
         topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
     except (checkpoint_file.BadLine, SourceError):
         return True
-    return topic_id is None or bool(strays.reason(topic, partition, topic_id, node)[0])
+    return topic_id is None or strays.problem(topic, partition, topic_id, node) is not None

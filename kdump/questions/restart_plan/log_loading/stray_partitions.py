@@ -6,10 +6,9 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 
 from __future__ import annotations
 
+from kdump.problems.problem import Problem
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_registrations import PartitionRegistration
-
-WITHOUT_ID = "it has no partition.metadata, so its topic ID is unknown"
 
 
 class StrayPartitions:
@@ -24,40 +23,26 @@ class StrayPartitions:
             return None
         return self.metadata.registration(topic_id, partition)
 
-    def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
-        """Return why the broker treats the directory as stray, and the remedy if there is one; both are empty if it
-        does not, or if that is unknown."""
+    def problem(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> Problem | None:
+        """Return why the broker treats the directory as stray; None if it does not, or if that is unknown."""
         if self.of_zookeeper:
-            migrate = (
-                "start the broker with the release that it ran before; 3.4 to 3.9 can migrate from ZooKeeper to KRaft"
-            )
-            return "its broker ran with ZooKeeper, so the partition is unknown to the KRaft cluster", migrate
+            return Problem("startup-stray-of-zookeeper")
         if self.metadata is None or node is None:
-            return "", ""
+            return None
         of_topic = self.metadata.topics.get(topic)
         own = of_topic.partitions.get(partition) if of_topic is not None else None
         info = self._info(topic_id, partition)
-        if info is not None and node not in info.replicas:
-            return f"its replicas are {', '.join(map(str, info.replicas))}, not {node}", ""
         if info is not None:
-            return "", ""
-        remedy = ""
-        if of_topic is not None and own is not None and node in own.replicas:
-            write = f"write the lines 'version: 0' and 'topic_id: {of_topic.id}' to its partition.metadata"
-            if topic_id is None:
-                remedy = f"if it is that partition, {write}"
-            else:
-                remedy = (
-                    "if the topic was deleted and created again, leave the ID as it is: these are the old topic's "
-                    f"records. If the topic was never deleted (kdump cluster --topic {topic} --history), the file is "
-                    f"damaged: {write}"
-                )
+            replicas = ", ".join(map(str, info.replicas))
+            stray = Problem("startup-stray-unassigned", {"replicas": replicas, "node": node})
+            return None if node in info.replicas else stray
+        new_id = of_topic.id if of_topic is not None else ""
+        values = {"topic": topic, "TOPIC": topic, "partition": partition, "id": topic_id, "newId": new_id}
+        facts = {"assigned": own is not None and node in own.replicas}
         if topic_id is None:
-            return WITHOUT_ID, remedy
-        now = f"the topic {topic} has the ID {of_topic.id}" if of_topic is not None else f"there is no topic {topic}"
-        if of_topic is not None and of_topic.id == topic_id:
-            now = f"the topic {topic} has no partition {partition}"
-        return f"topic ID {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
+            return Problem("startup-stray-without-id", {**values, "log": f"{topic}-{partition}"}, facts)
+        case = "noPartition" if new_id == topic_id else "otherId" if new_id else ""
+        return Problem("startup-stray-with-other-id", values, facts, case)
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
         """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from kdump.io import file_system
 from kdump.io.directory_listing import is_inside
-from kdump.questions.restart_plan.answer import OFFLINE, StartupFailure
+from kdump.questions.restart_plan.answer import OFFLINE, StartupFailure, failure
 
 MOUNTS = "/proc/self/mountinfo"
 ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -209,15 +209,14 @@ def _rights(directories: list[str]) -> Rights:
     return Rights(users[0], own=False) if set(owners) == set(users[:1]) and own not in owners and users else Rights(own)
 
 
-def denied(path: str, word: str, exception: str, rights: Rights) -> StartupFailure:
-    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `exception` is the
+def denied(
+    path: str, verb: str, exception: str, rights: Rights, code: str = "startup-permission-denied"
+) -> StartupFailure:
+    """Return the stop for a file access (`verb`) that the broker's user has no right to; `exception` is the
     exception."""
     where = path if file_system.isdir(path) else os.path.dirname(path) or os.curdir
-    message = f"user {rights.name} has no permission to {word} {path}"
-    if not file_system.lexists(path):
-        message = f"user {rights.name} has no permission to write in {where}"
-    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
-    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
+    case = "" if file_system.lexists(path) else "absent"
+    return failure(OFFLINE, code, path, exception, case=case, user=rights.name, verb=verb, where=where)
 
 
 def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
@@ -228,11 +227,7 @@ def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
         return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
     if not file_system.exists(path) or rights.can(path, WRITE):
         return None
-    exception = f"FileNotFoundException: {path} (Permission denied)"
-    return denied(path, "write", exception, rights)._replace(
-        remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
-        f"{rights.name}, run kdump as that user"
-    )
+    return denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights, "startup-temporary-file")
 
 
 def directory_stop(path: str) -> StartupFailure:
@@ -241,5 +236,4 @@ def directory_stop(path: str) -> StartupFailure:
     exception = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
     )
-    remedy = f"move {path} out of the directory: no broker created it"
-    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", exception, remedy)
+    return failure(OFFLINE, "startup-directory-in-place", path, exception)

@@ -20,7 +20,8 @@ from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
 from kdump.kafka.file_records import base_offset
 from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, StartupFailure
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, failure
 from kdump.questions.restart_plan.node.access_rights import Rights
 from kdump.state.releases import BOOTSTRAP_LEVEL
 
@@ -65,20 +66,14 @@ def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights, r
             if found is None and release.patch is None:
                 first = release._replace(patch=0)
                 if exception := _problem(window, path, options, first)[0]:
-                    directory.warnings.append(
-                        f"Kafka {first.number} exits with {path}, later patches start: {exception}"
-                    )
+                    values = {"release": first.number, "file": path, "reason": exception}
+                    directory.problems.append(Problem("startup-bootstrap-first-patch", values))
         except SourceError as error:
             directory.unread.append(str(error))
         finally:
             window.source.close()
     if found is not None:
-        remedy = (
-            f"move {path} out of the directory: a node of an existing cluster does not need it"
-            " (a new cluster then starts with the latest feature versions)"
-        )
-        message = f"{BOOTSTRAP} cannot be read: {found}"
-        directory.stops.append(StartupFailure(EXIT, path, position, None, message, found, remedy))
+        directory.stops.append(failure(EXIT, "startup-bootstrap-unreadable", path, found, position, reason=found))
 
 
 def _problem(window: Window, path: str, options: Options, release: KafkaRelease) -> tuple[str | None, int | None]:

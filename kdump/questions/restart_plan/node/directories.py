@@ -23,6 +23,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import DirectoryPlan
 
 MISSING = "missing"
@@ -98,10 +99,8 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     plan.logDir = not place.only_metadata
     plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))
     if process is not None:
-        plan.warnings.append(
-            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "
-            "assumes that it is killed now; a second broker would not start"
-        )
+        values = {"process": process, "file": os.path.join(place.path, LOCK)}
+        plan.problems.append(Problem("startup-running", values))
     return plan
 
 

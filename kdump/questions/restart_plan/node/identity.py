@@ -22,7 +22,8 @@ from kdump.kafka.checkpoint_file import BadLine, meta_values
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META
-from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step, failure
 from kdump.questions.restart_plan.node.access_rights import ENTER, WRITE, Rights, denied, temporary_file_stop
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_EQUAL, META_VERSION_0, META_VERSION_1
@@ -56,48 +57,67 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
         elif reason == "" and creates and not directory.failed:
             directory.steps.append(_created(path))
         elif reason == "":
-            message = f"{directory.path if directory.failed else path} is missing"
             exception = "RuntimeException: No readable meta.properties files found."
             if len(directories) > 1:
                 exception = f"RuntimeException: No `meta.properties` found in {directory.path}"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
+            directory.stops.append(_missing_stop(directory, exception, release))
         else:
-            stop = _unreadable(directory, path, reason, alone=len(directories) == 1)
+            stop = _unreadable(directory, reason, release, alone=len(directories) == 1)
             if barrier is not None:
-                message = f"user {rights.name} has no permission to enter {barrier}, which is above {directory.path}"
-                remedy = f"let {rights.name} enter {barrier} (chmod +x, for its group or for all)"
-                remedy += "; if the broker runs as another user, run kdump as that user"
-                stop = stop._replace(message=message, remedy=remedy)
+                values = {"user": rights.name, "barrier": barrier, "directory": directory.path}
+                stop = stop._replace(problem=Problem("startup-directory-barred", values))
             elif "AccessDenied" in reason and not directory.failed:
-                stop = stop._replace(remedy=denied(path, "read", reason, rights).remedy)
+                stop = stop._replace(problem=denied(path, "read", reason, rights).problem)
             directory.stops.append(stop)
     if not valid and not creates and len(directories) > 1 and not any(each.unread for each in directories):
-        message = "no directory has a readable meta.properties"
         exception = "RuntimeException: No readable meta.properties files found."
-        plan.stops.append(
-            StartupFailure(EXIT, directories[0].path, None, None, message, exception, _remedy(directories[0]))
-        )
-    _agree(sorted(valid, key=lambda each: each.path), rights, adds_ids=not creates)
+        plan.stops.append(_stop(EXIT, "none", directories[0], exception, release)._replace(file=directories[0].path))
+    _agree(sorted(valid, key=lambda each: each.path), rights, release)
     if META_VERSION_0.applies(release):
-        _version_0(valid)
+        _version_0(valid, release)
         return
     _one_metadata_log(valid, directories)
-    _complete(valid)
+    _complete(valid, release)
 
 
-def _version_0(directories: list[DirectoryPlan]) -> None:
+def _stop(
+    kind: str,
+    problem: str,
+    directory: DirectoryPlan,
+    exception: str,
+    release: KafkaRelease,
+    case: str = "",
+    **more: object,
+) -> StartupFailure:
+    """Return the stop for a meta.properties. `problem`: the end of the code; `more`: of its fields."""
+    own = "directory.id" if META_ENSEMBLE.applies(release) else ""
+    lines = ", ".join(filter(None, ("version=1", "cluster.id", "node.id", own)))
+    values = {
+        "directory": directory.path,
+        "lines": "version=0, cluster.id, broker.id" if release.mode == ZOOKEEPER else lines,
+        **more,
+    }
+    path, facts = os.path.join(directory.path, META), {"listed": not directory.failed}
+    return failure(kind, f"startup-meta-properties-{problem}", path, exception, case=case, facts=facts, values=values)
+
+
+def _differs(
+    code: str, directory: DirectoryPlan, exception: str, own: object, expected: object, other: str = ""
+) -> None:
+    """Add the stop for an ID that is another one than expected, or that of the directory `other`."""
+    values = {"directory": directory.path, "own": own, "expected": expected, "other": other}
+    directory.stops.append(failure(EXIT, code, os.path.join(directory.path, META), exception, values=values))
+
+
+def _version_0(directories: list[DirectoryPlan], release: KafkaRelease) -> None:
     """Add a stop for each meta.properties of a KRaft node (VerificationFlag.REQUIRE_V0)."""
+    exception = "RuntimeException: Found unexpected version in loaded `meta.properties`"
     for directory in directories:
-        if directory.version == "0":
-            continue
-        path = os.path.join(directory.path, META)
-        message = f"{META} has version {directory.version}, that of a KRaft node: a broker with ZooKeeper reads only 0"
-        exception = "RuntimeException: Found unexpected version in loaded `meta.properties`"
-        remedy = "start the node with KRaft (process.roles), as it ran before"
-        directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+        if directory.version != "0":
+            directory.stops.append(_stop(EXIT, "of-kraft", directory, exception, release, version=directory.version))
 
 
-def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> StartupFailure:
+def _unreadable(directory: DirectoryPlan, reason: str, release: KafkaRelease, alone: bool) -> StartupFailure:
     """Return the stop for a meta.properties that cannot be read. The directory goes offline and the broker uses the
     others; without others, or if it is metadata.log.dir, the node exits."""
     kind, exception = OFFLINE, reason
@@ -110,10 +130,22 @@ def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -
         )
     elif "Exception" not in reason:
         exception = f"RuntimeException: {reason}"
-    message = f"{directory.path} is {directory.failed}" if directory.failed else f"{META}: {reason}"
-    if directory.failed and not directory.failed.startswith("not "):
-        message = f"{directory.path} cannot be read: {directory.failed}"
-    return StartupFailure(kind, path, None, None, message, exception, _remedy(directory))
+    if directory.failed:
+        return _failed_stop(kind, os.path.join(directory.path, META), directory, exception)
+    return _stop(kind, "unreadable", directory, exception, release, reason=reason)
+
+
+def _failed_stop(kind: str, file: str, directory: DirectoryPlan, exception: str) -> StartupFailure:
+    """Return the stop for a directory that cannot be listed."""
+    case = "" if directory.failed.startswith(("not ", "missing")) else "unreadable"
+    values = {"directory": directory.path, "reason": directory.failed}
+    return failure(kind, "startup-directory-failed", file, exception, case=case, values=values)
+
+
+def _missing_stop(directory: DirectoryPlan, exception: str, release: KafkaRelease) -> StartupFailure:
+    if directory.failed:
+        return _failed_stop(EXIT, os.path.join(directory.path, META), directory, exception)
+    return _stop(EXIT, "missing", directory, exception, release)
 
 
 def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
@@ -123,22 +155,8 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
         path = os.path.join(directory.path, METADATA_LOG)
         if directory.metadataLogDir or not file_system.exists(path):
             continue
-        message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"
         exception = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
-        remedy = f"check metadata.log.dir for the node's own, and move the other out of log.dirs (not {configured}"
-        directory.stops.append(
-            StartupFailure(EXIT, path, None, None, message, exception, f"{remedy} unless it is the older one)")
-        )
-
-
-def _remedy(directory: DirectoryPlan) -> str:
-    if directory.failed:
-        return f"mount or repair {directory.path}, or remove it from log.dirs: this node then loses its partitions"
-    path = os.path.join(directory.path, META)
-    return (
-        f"write {path} again, as in the other log directories: version=1, cluster.id, node.id, directory.id"
-        " (kdump cluster --show brokers shows the IDs); do not format the directory"
-    )
+        directory.stops.append(failure(EXIT, "startup-metadata-logs-differ", path, exception, configured=configured))
 
 
 def _read(directory: DirectoryPlan) -> str | None:
@@ -158,7 +176,7 @@ def _read(directory: DirectoryPlan) -> str | None:
     return None
 
 
-def _complete(directories: list[DirectoryPlan]) -> None:
+def _complete(directories: list[DirectoryPlan], release: KafkaRelease) -> None:
     """Add a stop for each meta.properties without a node ID or cluster ID. The node exits after it has read all of
     them, also if other directories are valid (initializeLogDirs)."""
     for directory in directories:
@@ -166,36 +184,29 @@ def _complete(directories: list[DirectoryPlan]) -> None:
             name for name, value in (("node", directory.nodeId), ("cluster", directory.clusterId)) if value is None
         ]
         if missing:
-            path = os.path.join(directory.path, META)
             exception = f"RuntimeException: Error: {missing[0]} ID not found in {directory.path}"
-            message = f"{META} states no {' and no '.join(missing)} ID"
-            if directory.version == "0":
-                message += ": it has version 0, or no version, in which only broker.id and cluster.id are read"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
+            ids, case = " and no ".join(missing), "version0" if directory.version == "0" else ""
+            directory.stops.append(_stop(EXIT, "incomplete", directory, exception, release, ids=ids, case=case))
 
 
-def _agree(directories: list[DirectoryPlan], rights: Rights, *, adds_ids: bool) -> None:
-    """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID. `adds_ids`:
-    whether the node adds a directory ID if there is none."""
+def _agree(directories: list[DirectoryPlan], rights: Rights, release: KafkaRelease) -> None:
+    """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID. With KRaft, the
+    node adds a directory ID if there is none."""
     seen: dict[str, str] = {}
     for directory in directories:
         cluster = next((plan for plan in directories if plan.clusterId is not None), directory)
         node = next((plan for plan in directories if plan.nodeId is not None), directory)
         path = os.path.join(directory.path, META)
-        here = f"check that {directory.path} belongs to this broker"
         if directory.clusterId not in (None, cluster.clusterId):
-            message = f"cluster.id {directory.clusterId}, but {cluster.path} has {cluster.clusterId}"
             exception = f"RuntimeException: Invalid cluster.id in: {path}. Expected {cluster.clusterId}, but read"
-            directory.stops.append(
-                StartupFailure(EXIT, path, None, None, message, f"{exception} {directory.clusterId}", here)
-            )
+            exception += f" {directory.clusterId}"
+            ids = directory.clusterId, cluster.clusterId, cluster.path
+            _differs("startup-cluster-id-differs", directory, exception, *ids)
         if directory.nodeId not in (None, node.nodeId):
-            message = f"node.id {directory.nodeId}, but {node.path} has {node.nodeId}"
-            exception = (
-                f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
-            )
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, here))
-        if directory.directoryId is None and not adds_ids:
+            exception = f"Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
+            exception = f"RuntimeException: {exception}"
+            _differs("startup-node-id-differs", directory, exception, directory.nodeId, node.nodeId, node.path)
+        if directory.directoryId is None and META_CREATED.applies(release):
             continue
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
@@ -206,15 +217,12 @@ def _agree(directories: list[DirectoryPlan], rights: Rights, *, adds_ids: bool) 
                 directory.stops.append(stop._replace(kind=EXIT))
             continue
         if is_reserved(directory.directoryId):
-            message = f"directory.id {directory.directoryId} is reserved"
             exception = "RuntimeException: Invalid reserved directory ID"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
+            directory.stops.append(_stop(EXIT, "reserved", directory, exception, release, own=directory.directoryId))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
-            message = f"directory.id {directory.directoryId} is also that of {other}"
             exception = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
-            remedy = "one of them is a copy of the other: start the broker with only one"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+            _differs("startup-directory-id-duplicate", directory, exception, directory.directoryId, None, other)
 
 
 def configured(directories: list[DirectoryPlan], server: ServerProperties, release: KafkaRelease) -> None:
@@ -230,10 +238,7 @@ def configured(directories: list[DirectoryPlan], server: ServerProperties, relea
             exception = (
                 f"Inconsistent{'Node' if is_kraft else 'Broker'}IdException: Configured {ids} in meta.properties"
             )
-        path = os.path.join(directory.path, META)
-        message = f"node.id {directory.nodeId}, but {server.path} has {node}"
-        remedy = f"mount the directories of node {node} there, or set node.id={directory.nodeId} in {server.path}"
-        directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+        _differs("startup-node-id-configured", directory, exception, directory.nodeId, node, server.path)
 
 
 def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
@@ -242,21 +247,15 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: 
     for directory in directories:
         if directory.stops or directory.nodeId is None or directory.directoryId is None or not directory.logDir:
             continue
-        path = os.path.join(directory.path, META)
         owner = metadata.owner_of(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
-            message = f"node.id {directory.nodeId}, but the cluster's metadata has this directory.id for broker {owner}"
             exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
-            remedy = f"set node.id={owner} in {path}, if the broker's configuration has that ID"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+            _differs("startup-node-id-registered", directory, exception, directory.nodeId, owner)
             plan.assumptions.append(f"the broker's configuration has node.id={owner}")
         own = metadata.broker_directories.get(directory.nodeId)
         if owner is None and own:
-            directory.warnings.append(
-                f"directory.id {directory.directoryId} is not among those of broker {directory.nodeId} in the "
-                f"cluster's metadata ({', '.join(own)}): partitions assigned to a different ID are not served until "
-                "the controller has reassigned them; if the ID in meta.properties is wrong, correct it"
-            )
+            values = {"own": directory.directoryId, "node": directory.nodeId, "registered": ", ".join(own)}
+            directory.problems.append(Problem("startup-directory-id-unregistered", values))
 
 
 def is_reserved(directory_id: str) -> bool:
@@ -288,7 +287,7 @@ def identify_by_checkpoint(
             directory.unread.append(str(error))
             continue
         except BadLine as error:
-            directory.stops.append(_exit(path, f"{META}: {error}", error.exception, release))
+            directory.stops.append(_stop(EXIT, "unreadable", directory, error.exception, release, reason=error))
             continue
         if values is None:
             _missing(directory, path, release)
@@ -300,10 +299,8 @@ def identify_by_checkpoint(
         _parse(directory, values, release)
     live = [each for each in directories if not each.failed and not any(x.kind == OFFLINE for x in each.stops)]
     if not live and release.mode == ZOOKEEPER and not any(each.unread for each in directories):
-        message = "no log directory can be used"
         exception = "Shutdown broker because none of the specified log dirs can be created or validated"
-        first = directories[0].path
-        plan.stops.append(StartupFailure(EXIT, first, None, None, message, exception, f"make {first} readable"))
+        plan.stops.append(failure(EXIT, "startup-no-log-directory", directories[0].path, exception))
     return [directory for directory, _ in stated]
 
 
@@ -323,14 +320,12 @@ def _missing(directory: DirectoryPlan, path: str, release: KafkaRelease) -> None
     if META_CREATED.applies(release) and not directory.failed:
         directory.steps.append(_created(path))
         return
-    message = f"{directory.path if directory.failed else path} is missing"
     if META_CREATED.applies(release):
         exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
-        remedy = f"mount or repair {directory.path}, or remove it from log.dirs"
-        directory.stops.append(StartupFailure(OFFLINE, directory.path, None, None, message, exception, remedy))
+        directory.stops.append(_failed_stop(OFFLINE, directory.path, directory, exception))
         return
     exception = f"KafkaException: No `meta.properties` found in {directory.path} (have you run `kafka-storage.sh` to"
-    directory.stops.append(_exit(path, message, f"{exception} format the directory?)", release))
+    directory.stops.append(_missing_stop(directory, f"{exception} format the directory?)", release))
 
 
 def _offline(directory: DirectoryPlan, reason: str, release: KafkaRelease, rights: Rights) -> StartupFailure:
@@ -356,20 +351,18 @@ def _equal(stated: list[tuple[DirectoryPlan, dict[str, str]]], release: KafkaRel
             names = [name for name, key in pairs if getattr(directory, key) != getattr(first, key)]
         if not names:
             continue
-        path = os.path.join(directory.path, META)
-        message = f"{', '.join(names)} differ from those in {first.path}"
-        if len(names) == 1:
-            message = f"{names[0]} {values.get(names[0])}, but {first.path} has {expected.get(names[0])}"
         exception = "InconsistentBrokerMetadataException: BrokerMetadata is not consistent across log.dirs."
-        remedy = f"check that {directory.path} belongs to this broker"
         if names == ["directory.id"]:
-            remedy = f"remove the lines directory.id, which Kafka {release.number} does not know, from {META}"
-        directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+            ids = values.get(names[0]), expected.get(names[0]), first.path
+            _differs("startup-directory-id-unknown", directory, exception, *ids)
+            continue
+        one = {"ids": ", ".join(names), "own": values.get(names[0]), "expected": expected.get(names[0])}
+        case = "one" if len(names) == 1 else ""
+        directory.stops.append(_stop(EXIT, "differ", directory, exception, release, case, other=first.path, **one))
 
 
 def _parse(directory: DirectoryPlan, values: Mapping[str, str], release: KafkaRelease) -> None:
     """Add the stop for values that a node cannot use."""
-    path = os.path.join(directory.path, META)
     version = parse_int(values.get("version", "0"))
     exception = ""
     for name in ("version", "broker.id", "node.id"):
@@ -390,13 +383,6 @@ def _parse(directory: DirectoryPlan, values: Mapping[str, str], release: KafkaRe
         if lacking is not None:
             exception = f"Failed to find required property {lacking}."
     if exception:
-        message = f"{META}: {exception}"
-        if release.mode == ZOOKEEPER and version == 1:
-            message = f"{META} has version 1, that of a KRaft node: a broker with ZooKeeper reads only version 0"
-        directory.stops.append(_exit(path, message, f"RuntimeException: {exception}", release))
-
-
-def _exit(path: str, message: str, exception: str, release: KafkaRelease) -> StartupFailure:
-    lines = "version=0, cluster.id, broker.id" if release.mode == ZOOKEEPER else "version=1, cluster.id, node.id"
-    remedy = f"write {path} again, as in the other log directories: {lines}; do not format the directory"
-    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+        problem = "of-kraft" if release.mode == ZOOKEEPER and version == 1 else "unreadable"
+        stop = _stop(EXIT, problem, directory, f"RuntimeException: {exception}", release, version=1, reason=exception)
+        directory.stops.append(stop)

@@ -14,8 +14,9 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.io import file_system
 from kdump.kafka.quorum_state import quorum_state
-from kdump.kafka.server_properties import VOTERS, ServerProperties
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     CANDIDATE,
     EXIT,
@@ -28,6 +29,7 @@ from kdump.questions.restart_plan.answer import (
     Quorum,
     QuorumVoter,
     StartupFailure,
+    failure,
 )
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import VOTERS_COMPARED
@@ -78,13 +80,11 @@ def last_epoch_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure 
     if quorum.epoch < INT_MAX:
         return None
     path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
-    message = f"the epoch {quorum.epoch} is the largest one: no leader can be elected after it"
     exception = "Shutting down because we were unable to register with the controller quorum."
     if quorum.isVoter:
         entry = f"EpochEntry[epoch={-INT_MAX - 1}, …]"
         exception = f"IllegalArgumentException: Received invalid partition leader epoch entry {entry}"
-    remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
-    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+    return failure(EXIT, "startup-last-epoch", path, exception, epoch=quorum.epoch)
 
 
 def other_voters_stop(
@@ -98,14 +98,13 @@ def other_voters_stop(
     if not VOTERS_COMPARED.applies(release):
         return None
     named, stated = (str(sorted(numbers)) for numbers in (server.voters, voters))
-    message = f"it has the voters {stated}, {server.path} the voters {named}"
     exception = (
         f"IllegalStateException: Configured voter set: {named} is different from the voter set read from the state "
         f"file: {stated}. Check if the quorum configuration is up to date, or wipe out the local state file if "
         "necessary"
     )
-    remedy = f"set {VOTERS} to the cluster's voters; if it is right, move {path} out of the directory"
-    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+    values = {"stated": stated, "configured": named, "properties": server.path}
+    return failure(EXIT, "startup-voters-differ", path, exception, values=values)
 
 
 def sole_voter_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure | None:
@@ -113,46 +112,31 @@ def sole_voter_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure 
     leader for ever (KIP-853)."""
     if not quorum.hasOtherDirectory or len(quorum.voters) > 1:
         return None
-    own = quorum.voters[0].voterDirectoryId
     path = os.path.join(directory.path, "meta.properties")
-    message = (
-        f"the only voter of the quorum is node {directory.nodeId} with directory {own}, but {directory.path} is "
-        f"directory {directory.directoryId}, as after formatting a new disk: no leader is elected, and the node never "
-        "comes up"
-    )
     exception = "The loader is still catching up because we still don't know the high water mark yet."
-    remedy = (
-        f"if this is the disk of that voter, and only its meta.properties is new, set directory.id={own} there; "
-        "otherwise restore the disk of the voter"
-    )
-    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+    values = _other_directory(directory, quorum.voters[0].voterDirectoryId)
+    return failure(EXIT, "startup-sole-voter-differs", path, exception, values=values)
+
+
+def _other_directory(directory: DirectoryPlan, expected: str | None) -> dict[str, object]:
+    ids = {"node": directory.nodeId, "own": directory.directoryId, "expected": expected}
+    return {**ids, "directory": directory.path}
 
 
 def quorum_warnings(
     quorum: Quorum, directory: DirectoryPlan, metadata: MetadataImage | None, *, is_controller: bool
-) -> list[str]:
+) -> list[Problem]:
     """Return what the administrator should know before startup."""
     path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
     led = metadata.leader if metadata is not None else None
     is_several = quorum.isVoter and len(quorum.voters) > 1
     if is_several and led is not None and led.leaderId == directory.nodeId and not file_system.exists(path):
-        return [
-            f"{path} is missing, and node {directory.nodeId} led epoch {led.leaderEpoch}: if the other voters still "
-            "name it as the leader, it exits (IllegalStateException: … inconsistent with current leader); start it "
-            "again when they have elected another one"
-        ]
+        values = {"file": path, "node": directory.nodeId, "epoch": led.leaderEpoch}
+        return [Problem("startup-voter-without-state", values)]
     if quorum.hasOtherDirectory and len(quorum.voters) > 1:
         own = next(voter.voterDirectoryId for voter in quorum.voters if voter.voterId == directory.nodeId)
-        warning = (
-            f"node {directory.nodeId} is no voter: the quorum has it with directory {own}, but {directory.path} is "
-            f"directory {directory.directoryId}, as after formatting a new disk. It neither votes nor leads"
-        )
-        warning += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
-        return [warning]
+        return [Problem("startup-voter-other-directory", _other_directory(directory, own))]
     if is_controller and quorum.kraftVersion and quorum.isVoter is False and not quorum.hasOtherDirectory:
         voters = ", ".join(str(voter.voterId) for voter in quorum.voters)
-        return [
-            f"node {directory.nodeId} is no voter (the voters are {voters}): it neither votes nor leads until "
-            "kafka-metadata-quorum.sh add-controller makes it one"
-        ]
+        return [Problem("startup-controller-not-voter", {"node": directory.nodeId, "voters": voters})]
     return []

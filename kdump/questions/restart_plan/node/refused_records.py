@@ -14,7 +14,8 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.kafka.config_def import config_exception
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, StartupFailure
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, failure
 from kdump.state.metadata_image import MetadataImage
 
 UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
@@ -49,33 +50,31 @@ def add_refused(
     more = f", nor {count_text(len(refused) - 1, 'later record')}" if len(refused) > 1 else ""
     folder = os.path.join(directory.path, METADATA_LOG)
     if first.stops_broker(release.line) or is_controller:
-        several = _is_one_of_several(plan)
         why = ""
         if not first.stops_broker(release.line):
             why = uncommitted(plan, metadata, first.offset)
             plan.refusedAt.append(first.offset)
         verb = "read" if first.reader else "abort" if first is activation else "apply"
+        values = {"record": what, "verb": verb, "more": more, "uncommitted": why, "folder": folder}
         plan.stops.append(
-            StartupFailure(
+            failure(
                 EXIT,
+                "startup-record-refused",
                 first.file or folder,
+                first.exception,
                 first.position if first.file else None,
                 first.offset,
-                f"{what}: the node cannot {verb} it{more}, and halts{why}",
-                first.exception,
-                _remedy(folder, several=several),
+                facts={"soleVoter": not _is_one_of_several(plan)},
+                values=values,
             )
         )
         return
-    halts = "a node with the controller role halts there"
-    goes_on = "a broker alone logs a fault, goes on without the record, and takes no more metadata snapshots"
-    if not any(refusal.loader for refusal in refused):
-        goes_on = "a broker alone applies it"
-    message = f"{what}: {first.exception}; {halts}; {goes_on}"
+    case = "" if any(refusal.loader for refusal in refused) else "applied"
+    problem = Problem("startup-record-left-out", {"record": what, "exception": first.exception}, case=case)
     if is_controller is None:
-        plan.doubts.append(f"{message} (--properties FILE states the roles)")
+        plan.doubts.append(f"{problem.title} (--properties FILE states the roles)")
     else:
-        directory.warnings.append(message)
+        directory.problems.append(problem)
 
 
 def _is_one_of_several(plan: RestartPlan) -> bool:
@@ -89,16 +88,6 @@ def uncommitted(plan: RestartPlan, metadata: MetadataImage, offset: int | None) 
     return UNCOMMITTED if may else ""
 
 
-def _remedy(folder: str, *, several: bool) -> str:
-    copy = f"copy {folder} first: no configuration skips a record"
-    if several:
-        return f"{copy}. If another voter does not have it, move {folder} away, and the node fetches the log again"
-    return (
-        f"{copy}. Start the release that wrote it, if that is another one; otherwise rebuild the metadata without the "
-        "record, from the disks of all nodes (kdump rescue)"
-    )
-
-
 def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
     """Add the stop for the first topic config that LogManager refuses when it starts: one of any topic, whether or not
     the broker has a replica (LogConfig.fromProps). Limits that depend on another config (local.retention.bytes and
@@ -109,14 +98,7 @@ def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: Metad
             if not exception or release.mode != KRAFT:
                 continue
             directory = plan.metadata_directory or plan.directories[0]
-            message = (
-                f"the metadata has {name}={value} for the topic {topic.name}, with which no broker starts its logs"
-            )
-            remedy = (
-                f"delete the config: kafka-configs.sh --bootstrap-controller HOST:PORT --alter --entity-type topics "
-                f"--entity-name {topic.name} --delete-config {name}; a node that is its own controller starts with "
-                "process.roles=controller for that"
-            )
             file = os.path.join(directory.path, METADATA_LOG)
-            plan.stops.append(StartupFailure(EXIT, file, None, None, message, exception, remedy))
+            values = {"config": name, "value": value, "topic": topic.name}
+            plan.stops.append(failure(EXIT, "startup-config-invalid", file, exception, values=values))
             return

@@ -25,7 +25,8 @@ from kdump.cluster.release_evidence import (
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, RestartPlan, StartupFailure
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, RestartPlan, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import uncommitted
 from kdump.state.metadata_image import MetadataImage
@@ -55,50 +56,43 @@ def refusals(
     final = dict(metadata.features)
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
+    of = {"release": release.number, "uncommitted": ""}
     for name, level in sorted(final.items(), key=lambda item: item[0] != LEVEL):
         since = first_release(name, level)
-        what = f"the cluster's {name} is {level_name(name, level)}"
+        what = f"{name} is {level_name(name, level)}"
         if since > release.line:
-            message = f"{what}; " if since > LAST else f"{what}, which "
-            message += f"Kafka {release.number} does not support" + (" it" if since > LAST else "")
-            start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
-            remedy = f"start {start}; {_way_down(final, release)}"
+            values = {
+                "level": what,
+                "start": "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later",
+                "wayDown": _way_down(final, release),
+            }
+            case = "newer" if since > LAST else ""
             exception = _exception(name, level, release, is_controller)
-            yield _stop(plan, metadata, file, (name, level), message, exception, remedy)
+            yield _stop(plan, metadata, file, (name, level), "unsupported", exception, of | values, case)
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
-            message = f"{what}, but Kafka {release.number} needs {metadata_levels()[lowest]} or later"
-            remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
-            yield _stop(plan, metadata, file, (name, level), message, _unknown_level(level, release), remedy)
+            values = {"level": what, "lowest": metadata_levels()[lowest]}
+            exception = _unknown_level(level, release)
+            yield _stop(plan, metadata, file, (name, level), "too-low", exception, of | values)
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
     if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
-        message = f"the checkpoint at offset 0, which kafka-storage has written, has no {LEVEL}"
         exception = f"RuntimeException: No FeatureLevelRecord for {LEVEL} was found in the bootstrap metadata"
-        remedy = (
-            f"copy {BOOTSTRAP_SNAPSHOT} from another controller that was formatted in the same way. With a static "
-            "quorum (controller.quorum.voters) and records in the log, it is enough to move the file away"
-        )
-        yield StartupFailure(EXIT, os.path.join(file, BOOTSTRAP_SNAPSHOT), None, None, message, exception, remedy)
+        yield failure(EXIT, "startup-format-without-level", os.path.join(file, BOOTSTRAP_SNAPSHOT), exception)
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
             plan.doubts.append(formatted_level_text(name, level))
     for (name, level), offset in all_levels(metadata).items():
         if first_release(name, level) <= release.line or final.get(name) == level:
             continue
-        message = f"{earlier_level_text(name, level, offset)}, before it was lowered"
-        reason = f"Kafka {release.number} does not support it, and no metadata snapshot is newer"
+        earlier = earlier_level_text(name, level, offset)
         if is_controller:
-            remedy = (
-                "start the release that ran here until the node has a newer metadata snapshot, or fetch the metadata "
-                "again"
-            )
             exception = _exception(name, level, release, is_controller)
-            yield _stop(plan, metadata, file, (name, level), f"{message}: {reason}", exception, remedy)
+            yield _stop(plan, metadata, file, (name, level), "lowered", exception, of | {"level": earlier})
             return
         if name == LEVEL or first_release(name, level) > LAST:
-            plan.doubts.append(f"{message}: {reason}")
+            plan.doubts.append(Problem("startup-level-lowered", of | {"level": earlier}).title)
 
 
 def _stop(
@@ -106,17 +100,20 @@ def _stop(
     metadata: MetadataImage,
     file: str,
     level: tuple[str, int],
-    message: str,
+    problem: str,
     exception: str,
-    remedy: str,
+    values: dict[str, str],
+    case: str = "",
 ) -> StartupFailure:
-    """Return the stop at the first record with the level of a feature; `file`: if it is not a record."""
+    """Return the stop at the first record with the level of a feature; `file`: if it is not a record; `problem`: the
+    end of the code."""
     offset = metadata.levels.get(level)
     path, position = metadata.places.get(offset, ("", 0)) if level in metadata.levels else ("", 0)
     if not exception.startswith(UNREAD):
-        message += uncommitted(plan, metadata, offset)
+        values = {**values, "uncommitted": uncommitted(plan, metadata, offset)}
         plan.refusedAt.append(offset)
-    return StartupFailure(EXIT, path or file, position if path else None, offset, message, exception, remedy)
+    code, place = f"startup-level-{problem}", position if path else None
+    return failure(EXIT, code, path or file, exception, place, offset, case=case, values=values)
 
 
 def _lowest_level(release: KafkaRelease) -> int:

@@ -15,7 +15,8 @@ from kdump.io import file_system
 from kdump.log.file_kinds import LOCK
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK
-from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure, failure
 from kdump.questions.restart_plan.node.access_rights import (
     ENTER,
     READ,
@@ -67,13 +68,13 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
         yield from filter(None, stops)
 
 
-def write_warning(directory: DirectoryPlan, rights: Rights) -> str:
-    """Return what to know about a file that a broker writes only if the log cleaner has something to do; empty if
+def write_warning(directory: DirectoryPlan, rights: Rights) -> Problem | None:
+    """Return what to know about a file that a broker writes only if the log cleaner has something to do; None if
     there is nothing."""
     stop = temporary_file_stop(os.path.join(directory.path, CLEANER), rights)
     if stop is None:
-        return ""
-    return f"{stop.message}: once the log cleaner writes there, the log directory fails; {stop.remedy}"
+        return None
+    return Problem("startup-cleaner-checkpoint", {"message": stop.message, "remedy": stop.remedy})
 
 
 def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
@@ -82,11 +83,8 @@ def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> Startu
     if not rights.can(directory.path, WRITE | ENTER):
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
     if file_system.isdir(path) and not file_system.islink(path) and file_system.listdir(path):
-        message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
         exception = f"DirectoryNotEmptyException: {path}"
-        return StartupFailure(
-            OFFLINE, path, None, None, message, exception, f"move {path} out of the directory: no broker created it"
-        )
+        return failure(OFFLINE, "startup-directory-in-place", path, exception, case="cleanShutdown")
     return None
 
 
@@ -99,13 +97,8 @@ def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
         kind = EXIT  # the file is created before the broker can take a log directory offline
     if directory.metadataLogDir:
         kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
-    message = f"the file system of {directory.path} is mounted read-only"
-    remedy = (
-        "mount it read-write; if it is a copy or a snapshot, the rest of this plan assumes that it can be written to"
-    )
-    return StartupFailure(
-        kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy
-    )
+    exception = f"FileSystemException: {path}: Read-only file system"
+    return failure(kind, "startup-read-only", path, exception, directory=directory.path)
 
 
 def full_stop(directory: DirectoryPlan, rights: Rights, release: KafkaRelease) -> StartupFailure | None:
@@ -125,25 +118,15 @@ def full_stop(directory: DirectoryPlan, rights: Rights, release: KafkaRelease) -
     if not directory.metadataLogDir:
         path = directory.path
         exception = "InternalError: a fault occurred in a recent unsafe memory access operation in compiled Java code"
-    message = f"the file system of {directory.path} has no {what}"
-    remedy = "free some of it (kdump space says how); the rest of this plan assumes that it is not full"
-    if IO_ERROR_EMPTIES.applies(release):
-        remedy += (
-            ". Do not start it before: a recovery that cannot write a producer snapshot empties the segment, and "
-            "deletes those after it"
-        )
-    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+    facts = {"emptiesSegments": IO_ERROR_EMPTIES.applies(release)}
+    values = {"directory": directory.path, "lacking": what}
+    return failure(EXIT, "startup-disk-full", path, exception, facts=facts, values=values)
 
 
-def full_warning(directory: DirectoryPlan, rights: Rights) -> str:
-    """Return the warning for a log directory without free space, whose broker starts; empty if there is none."""
+def full_warning(directory: DirectoryPlan, rights: Rights) -> Problem | None:
+    """Return the warning for a log directory without free space, whose broker starts; None if there is none."""
     what = _lacks(directory, rights)
-    if not what:
-        return ""
-    return (
-        f"the file system of {directory.path} has no {what}: the broker starts, and takes the log directory offline as "
-        "soon as it appends to a log or a checkpoint grows; free some of it before"
-    )
+    return Problem("startup-disk-full-later", {"directory": directory.path, "lacking": what}) if what else None
 
 
 def _lacks(directory: DirectoryPlan, rights: Rights) -> str:
