@@ -10,7 +10,7 @@ from kdump.format.iso_time import iso
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.errors import not_known
-from kdump.problems.catalogue import CLIENTS, DEGRADED
+from kdump.problems.catalogue import CLIENTS, OLD
 from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
@@ -128,7 +128,7 @@ class TransactionsExamination:
             problem,
             row.source,
             severity="error" if hangs else "warning",
-            urgency=DEGRADED if waits else CLIENTS,
+            urgency=OLD if waits else CLIENTS,
             topic=row.topic,
             partition=row.partition,
             evidence=(begins, *row.remarks),

@@ -149,6 +149,9 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _page(self, page: Page) -> None:
         self.output.page()
         entries = sorted(self._entries.values(), key=lambda each: each.first.priority)
+        first = [disk for disk in self._disks if disk.newer or disk.process is not None or disk.copyOf is not None]
+        for disk in first:  # what limits everything that follows
+            self._disk(disk)
         left = self._not_examined(page)
         if page.interrupted:
             self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
@@ -169,7 +172,8 @@ class DoctorReport(Sink[DoctorAnswer]):
                 self.output.text(f"   {count_text(len(entries) - 1, 'more item')} below, then what was examined")
         self.output.line("")
         for disk in self._disks:
-            self._disk(disk)
+            if disk not in first:
+                self._disk(disk)
         for question in self._questions:
             if question.question != STARTUP or len(question.byBroker) > FIRST_LEFT:
                 self._question(question)

@@ -39,7 +39,7 @@ from kdump.problems import catalogue
 from kdump.questions.space.file_systems import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
-from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
+from tests.conftest import DISKS, FIXTURES, ROOT, SEED, few, sample, seeded
 from tests.craft import batch, flip, one, record, write_file
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
 from tests.disks import partition
@@ -48,6 +48,7 @@ from tests.questions.restart_plan.restart_recipe import second
 from tests.state import test_metadata as metadata
 from tests.state.test_groups import commit
 from tests.test_verdicts import leave_out_the_unchanged
+from tools import first_screens
 from tools.incident import INCIDENTS, lay_out
 from tools.incident.disk import leave_out
 from tools.incident.registry import BASES
@@ -846,3 +847,15 @@ def _damaged(path: Path) -> bytes:
     data = bytearray(path.read_bytes())
     data[300:304] = b"\xff\x00\xff\x00"
     return bytes(data)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sample([*first_screens.NAMES], 2, "screens"))
+def test_the_first_screen(name: str) -> None:
+    """It has the verdict, the first item and its first action, within 80 columns and 24 lines."""
+    section = first_screens.section(name)
+    assert section in (ROOT / "docs" / "first-screens.md").read_text()
+    shown = section.split("```text\n")[1]
+    assert "\n1. " in f"\n{shown}"
+    assert "\n   do       " in shown
+    assert all(len(line) <= 80 or line.startswith("   more ") for line in shown.splitlines())
