@@ -102,7 +102,8 @@ class Declaration:
     titles: Mapping[str, str] = field(default_factory=dict)
     """The title in special cases, by the name of the case."""
     covers: tuple[str, ...] = ()
-    """Problems that have the same cause if they are about the same place: they are not reported again."""
+    """Problems that have the same cause if they are about the same place, which are not reported again; *: all findings
+    at the same position of the same file."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
     always_checked: bool = False

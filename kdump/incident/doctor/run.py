@@ -210,6 +210,8 @@ class Doctor:
             places.append((item.file, item.position))
         if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
             return True
+        if item.question == DAMAGE and ("*", item.file, item.position) in self._covered:
+            return True
         declared = all_problems().get(item.code)
         covers = () if declared is None else declared.covers
         for code in (item.code, *covers):

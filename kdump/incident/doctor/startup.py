@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from kdump.check.diagnosis.diagnose import diagnose, is_exact
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
@@ -14,6 +16,9 @@ from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import SourceError
 from kdump.log.lock_holder import lock_holder
+from kdump.log.paths import target as as_target
+from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.plan_text import (
@@ -250,10 +255,22 @@ class StartupExamination:
             cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
-            values = {"path": plan.path, "saved": saved_text(plan), "salvage": plan.salvage}
-            facts = {**plan.facts, "validBatches": bool(plan.salvage)}
+            values = {"path": plan.path, "saved": saved_text(plan), "salvage": plan.salvage, "DIR": plan.path}
+            is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
+            facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact, "metadataLog": False}
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
             self._lose(losing, plan, more, tuple(_evidence(plan)))
+
+    def _is_repaired_exactly(self, path: str, position: int) -> bool:
+        """Return True if one flipped bit explains the damage to the batch at which a startup truncates a log."""
+        with suppress(SourceError):
+            window = self.disks.options.open(as_target(path))
+            try:
+                region = next(iter(regions(window, start=position, limits=self.disks.options.limits)), None)
+                return isinstance(region, Batch) and not region.crcValid and is_exact(region, diagnose(region))
+            finally:
+                window.source.close()
+        return False
 
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
