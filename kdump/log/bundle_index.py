@@ -29,7 +29,8 @@ MAX_KEPT = 32 << 20
 
 
 class FileStatus(NamedTuple):
-    """What stat shows of a file or directory: times in ns, sizes in bytes; `allocated` is what it occupies."""
+    """What stat shows of a file or directory: times in ns, sizes in bytes; `allocated` is what it occupies, `links` the
+    number of names of a file."""
 
     mode: int
     size: int
@@ -39,6 +40,7 @@ class FileStatus(NamedTuple):
     gid: int
     device: int
     inode: int
+    links: int = 1
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStatus:
@@ -52,6 +54,7 @@ class FileStatus(NamedTuple):
             status.st_gid,
             status.st_dev,
             status.st_ino,
+            status.st_nlink if stat.S_ISREG(status.st_mode) else 1,
         )
 
 

@@ -189,8 +189,8 @@ class Bundle:
         """Return what stat returns for a file of the bundle."""
         seconds, rest = divmod(status.mtimeNs, 1_000_000_000)
         device = status.device + self._number * MOUNTS
-        links, times = 0, (seconds,) * 3  # links are not known
-        numbers = (status.mode, status.inode, device, links, status.uid, status.gid, status.size, *times)
+        times = (seconds,) * 3
+        numbers = (status.mode, status.inode, device, status.links, status.uid, status.gid, status.size, *times)
         more = {
             "st_mtime": seconds + rest / 1e9,
             "st_mtime_ns": status.mtimeNs,

@@ -106,10 +106,10 @@ class PartitionSummary:
         except OSError:
             return 0
         allocated = getattr(status, "st_blocks", 0) * 512
-        if status.st_nlink == 1:
-            self.on_disk += allocated
-        else:
+        if status.st_nlink > 1:
             self.linked[status.st_dev, status.st_ino] = allocated
+        else:
+            self.on_disk += allocated
         return status.st_size
 
     @property

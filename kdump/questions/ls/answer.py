@@ -103,7 +103,10 @@ class ListedBatches(NamedTuple):
     ]
     records: Annotated[
         int | None,
-        Doc("number of records, from headers; null if not all were read, or for compressed magic 0 and 1"),
+        Doc(
+            "number of records, from headers, also of markers, of aborted transactions and below the log start offset: "
+            "stats has what consumers receive; null if not all were read, or for compressed magic 0 and 1"
+        ),
         Shown(rank=2),
     ]
     oldestTimestamp: Annotated[

@@ -266,7 +266,7 @@ def _of_status(status: os.stat_result, seen: SeenFiles, *, is_directory: bool) -
     blocks = getattr(status, "st_blocks", 0) * 512
     if is_directory:
         return Files(allocated=blocks)
-    if status.st_nlink != 1:  # 0 in a bundle
+    if status.st_nlink > 1:
         file = status.st_dev, status.st_ino
         blocks = 0 if file in seen else blocks
         seen.add(file)

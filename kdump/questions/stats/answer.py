@@ -192,6 +192,14 @@ class PartitionStatistics(NamedTuple):
         int | None,
         Doc("number of these that are not control records and decode; the statistics below cover only these"),
     ]
+    readableRecords: Annotated[
+        int | None,
+        Doc("number of data records that consumers receive: at or above the log start offset; null if not known"),
+    ]
+    committedRecords: Annotated[
+        int | None,
+        Doc("number of these that consumers with isolation.level=read_committed receive; null if not known"),
+    ]
     controlRecords: Annotated[int, Doc("number of transaction markers and of KRaft's control records")]
     undecodedRecords: Annotated[int | None, Doc("number of records in valid batches that do not decode")]
     firstOffset: Annotated[int | None, Doc("first offset of valid batches; null in the total", OFFSET)]
@@ -274,8 +282,9 @@ class PartitionStatistics(NamedTuple):
 
 
 KEYS_OF_RECORDS = (
-    "dataRecords", "oldest", "oldestAt", "newest", "newestAt", "untimedRecords", "recordsPerSecond", "bytesPerSecond",
-    "peak", "times", "late", "timestampTypes", "ratio", "recordBytes", "headers", "keys", "values", "topKeys",
+    "dataRecords", "readableRecords", "committedRecords", "oldest", "oldestAt", "newest", "newestAt",
+    "untimedRecords", "recordsPerSecond", "bytesPerSecond", "peak",
+    "times", "late", "timestampTypes", "ratio", "recordBytes", "headers", "keys", "values", "topKeys",
     "undecodedRecords",
 )  # fmt: skip
 """JSON keys that are null if the records of a segment are not known."""
@@ -293,6 +302,8 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         PartitionStatistics,
         stats,
         scope="total" if is_total else "partition",
+        readableRecords=stats.readable,
+        committedRecords=stats.committed,
         undecodedRecords=stats.undecoded,
         oldestAt=_at(stats.extremes.get(OLDEST)),
         newestAt=_at(stats.extremes.get(NEWEST)),

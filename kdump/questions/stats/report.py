@@ -105,6 +105,8 @@ class StatsReport(Sink[StatsPart]):
             Column("bytes", "size", lambda s: size_text(s.bytes), True),
             Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
             Column("records", "records", lambda s: f"{s.records:,}", True),
+            Column("readable", "readable", lambda s: _unlike(s.readable, s.records), True, 6),
+            Column("committed", "committed", lambda s: _unlike(s.committed, s.readable), True, 6),
             Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
             Column("ratio", "ratio", lambda s: "" if s.ratio is None or s.unknown else f"{s.ratio:.1f}x", True, 5),
             Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
@@ -182,6 +184,9 @@ class StatsReport(Sink[StatsPart]):
         self._pair(
             "records", f"{stats.records:,} in {count_text(stats.soundBatches, 'batch', 'batches')}{broken}{control}"
         )
+        if stats.readable is not None and (stats.readable, stats.committed) != (stats.records, stats.records):
+            committed = "" if stats.committed == stats.readable else f"; {stats.committed:,} with read_committed"
+            self._pair("for consumers", f"{count_text(stats.readable, 'record')}{committed}")
         if stats.firstOffset is not None and stats.partitions == 1:
             self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
         if stats.oldest is not None and not stats.unknown:
@@ -413,6 +418,11 @@ def _rate(stats: Stats) -> str:
         return ""
     rate = (stats.dataRecords - stats.untimed) / stats.seconds
     return number(rate) if rate >= 0.01 else "<0.01"
+
+
+def _unlike(count: int | None, other: int | None) -> str:
+    """Return a number if it is known and another one than that in the column before."""
+    return "" if count is None or count == other else f"{count:,}"
 
 
 def _few(stats: Stats, part: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kdump.check.options import Options
+from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.core.batch_counts import count_batches, decode_batches
 from kdump.core.column_numbers import (
     BASE_OFFSET,
@@ -53,6 +54,7 @@ from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.questions.find_copies import of_places, reject_others
+from kdump.questions.stats.readable_records import readable_records
 from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
 
@@ -68,6 +70,7 @@ def stats(
     selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
     path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
     options = Options.given(options)
+    states: LogDirectoryStates = {}
 
     for place in of_places(paths, options):
         if isinstance(place, Target):
@@ -86,7 +89,10 @@ def stats(
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
             made.unread += place.listing_errors
-            yield read(segments, made, options)
+            read(segments, made, options)
+            start = single_partition_summary(place, states).log_start
+            made.readable, made.committed = readable_records(segments, start, made, options)
+            yield made
 
 
 def read(segments: list[Target], into: Stats, options: Options) -> Stats:
@@ -271,7 +277,8 @@ class StatsReader(RegionObserver):
             stats.controlBatches += 1
             stats.controlRecords += count
             payload = batch.size - batch.headerSize
-            self._codec(batch.compression, count, payload, payload if batch.compression == "none" else 0)
+            is_counted = self.hidden or batch.compression != "none"  # in the sums of a bundle, or not known
+            self._codec(batch.compression, count, payload, 0 if is_counted else payload)
             return
         if (problem := undecoded_count_problem(batch)) is not None:
             batch.note(problem)

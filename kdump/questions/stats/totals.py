@@ -126,6 +126,9 @@ class Stats(LogCounts):
     unknown: int = 0
     """Number of segments of a bundle about whose records nothing is known, and `keyless`: of which only sums are."""
     keyless: int = 0
+    readable: int | None = None
+    """Data records that consumers receive, and `committed`: that read_committed ones do; None if not known."""
+    committed: int | None = None
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -255,7 +258,11 @@ class Stats(LogCounts):
 
     def add(self, other: Stats) -> None:
         """Add the statistics of another partition. Its keys are counted with its topic."""
+        is_first = not self.partitions
         self._add_counts(other)
+        for name in ("readable", "committed"):
+            own, more = getattr(self, name), getattr(other, name)
+            setattr(self, name, more if is_first else None if None in (own, more) else own + more)
         for name, codec in other.codecs.items():
             own = self.codecs.setdefault(name, Codec())
             own.batches += codec.batches

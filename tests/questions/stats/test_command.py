@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -106,6 +107,31 @@ def test_naive_sums(path: Path) -> None:
         if each["producerId"] is not None and each["producerId"] >= 0:
             producers[each["producerId"]] += each["recordCount"]
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
+
+
+READ = ("clean-1/payments-0", "clean-1/trimmed-0", "clean-1/users-0", "disk-1/payments-0", "clean-2/ledger-0")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_consumers_receive(name: str, tmp_path: Path) -> None:
+    """As inspect shows it, from any log start on."""
+    log = shutil.copytree(FIXTURES / name, tmp_path / "disk" / Path(name).name)
+    topic, _, number = log.name.rpartition("-")
+
+    def offsets(*options: str) -> list[int]:
+        lines = command.run("inspect", log, "--records", "--no-decode", "--json", *options).stdout.splitlines()
+        records = [row for row in map(json.loads, lines) if row["type"] == "record"]
+        return [row["offset"] for row in records if "control" not in row]
+
+    every, committed = offsets(), offsets("--read-committed")
+    assert len(committed) < len(every) or "payments" not in name
+    for start in (None, min(every), every[len(every) // 3], committed[-1], max(every) + 1):
+        if start is not None:
+            checkpoint = log.parent / "log-start-offset-checkpoint"
+            checkpoint.write_text(f"0\n1\n{topic} {number} {start}\n")
+        (said,) = stats(log)
+        assert said["readableRecords"] == sum(offset >= (start or 0) for offset in every)
+        assert said["committedRecords"] == sum(offset >= (start or 0) for offset in committed)
 
 
 def test_total_is_the_sum() -> None:
