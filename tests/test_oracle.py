@@ -174,15 +174,17 @@ def invalid(path: Path, *options: str) -> tuple[list[int], int]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ORACLE_DISKS)
 def test_verify_crc_agrees_with_isvalid(name: str, tmp_path: Path) -> None:
-    """Compare batch by batch, then again with the last byte of one batch changed: only that batch may have an error."""
+    """Compare batch by batch, then again with the last byte of one batch changed: only that batch may have an error.
+    The batches of a metadata snapshot are not counted: they are no part of a log."""
     for words, path in sample(logs(name), 2, "checksums"):
         said = [dict(FIELD.findall(line)) for line in entries(words)[0]]
         wrong = [int(theirs["position"]) for theirs in said if theirs["isvalid"] == "false"]
-        assert invalid(path) == (wrong, len(said)), path
+        count = 0 if path.suffix == ".checkpoint" else len(said)
+        assert invalid(path) == (wrong, count), path
         if not said:
             continue
         chosen = said[len(said) // 2]
         data = bytearray(path.read_bytes())
         data[int(chosen["position"]) + int(chosen["size"]) - 1] ^= 0x01
         copy = write_file(tmp_path / path.parent.name / path.name, data)
-        assert invalid(copy) == (sorted({*wrong, int(chosen["position"])}), len(said)), path
+        assert invalid(copy) == (sorted({*wrong, int(chosen["position"])}), count), path

@@ -45,7 +45,7 @@ def verdict_of(row: Any) -> tuple[int, RecordVerdict]:
 
 def _finding(values: Any) -> StoredFinding:
     finding = StoredFinding(*values)
-    for value in (finding.code, finding.severity, finding.message, finding.consequence):
+    for value in (finding.code, finding.severity, finding.message, finding.case):
         text(value)
     for value in (finding.expected, finding.actual):
         if value is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 
+from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.source import FileSource, Source, open_source
 from kdump.io.window import Window
@@ -24,7 +24,7 @@ def not_mounted(source: Source) -> SourceError:
 
 def refuse_compressed(path: str) -> None:
     """Raise SourceError for a packed bundle that is compressed."""
-    if os.path.isfile(path):
+    if file_system.isfile(path):
         with closing(open_source(path)) as source:
             if is_packed(Window(source)):
                 raise not_mounted(source)

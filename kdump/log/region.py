@@ -324,7 +324,7 @@ class StoredFinding(NamedTuple):
     expected: Any
     actual: Any
     message: str
-    consequence: str
+    case: str
 
 
 class RecordVerdict(NamedTuple):

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from kdump.problems.catalogue import Action, declaration, fact_clauses, shared_impact
+from kdump.problems.catalogue import Action, declaration, fact_clauses, is_shared_impact, shared_impact
 
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
@@ -36,6 +36,11 @@ def impact(code: str, case: str = "", offset: int | None = None, values: Mapping
         for words, instead in PLACELESS:
             text = text.replace(words, instead)
     return text.format_map({"offset": offset, **values})
+
+
+def has_case(code: str, case: str) -> bool:
+    """Return True if a problem has an impact of that name: a file may state any."""
+    return not case or case in declaration(code).impacts or is_shared_impact(case)
 
 
 def actions(code: str, facts: Mapping[str, bool | None], values: Mapping[str, object] = NO_VALUES) -> tuple[str, ...]:

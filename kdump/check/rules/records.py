@@ -29,6 +29,7 @@ from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, RecordVerdict, StoredFinding
+from kdump.problems.advice import has_case
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext
@@ -93,6 +94,8 @@ def _stored(target: Target, batch: Batch, record_verdict: RecordVerdict, *, keye
             continue
         values = stored._asdict()
         del values["code"]
+        if not has_case(code.code, stored.case):
+            values["case"] = ""
         yield code.finding(target, next_offset=next_offset(batch), **values)
 
 

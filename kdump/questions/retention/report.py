@@ -97,7 +97,7 @@ class RetentionReport(Sink[Any]):
             else:
                 self._unshown += 1
         elif isinstance(answer, RetentionBlocker):
-            self._blockers.append(answer)
+            self._blockers.append(answer._replace(problem=None))  # its texts are all that is shown
         elif isinstance(answer, PartitionRetention):
             self._partition(answer)
 
