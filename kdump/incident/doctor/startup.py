@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,10 @@ from kdump.format.size_text import size_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import SourceError
+from kdump.io.run import ignore
+from kdump.kafka.small_files import topic_id
 from kdump.log.lock_holder import lock_holder
+from kdump.log.log_directory import META
 from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
@@ -31,7 +35,11 @@ from kdump.questions.restart_plan.plan_text import (
     saved_text,
     unknown_text,
 )
+from kdump.questions.restart_plan.replicas.restart_cluster import joined
 from kdump.questions.restart_plan.run import predict_startup
+
+MAX_TOPIC_IDS = 2000
+"""Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""
 
 
 class StartupExamination:
@@ -70,6 +78,8 @@ class StartupExamination:
         for broker in self.disks.brokers:
             done += self._broker(broker)
         self._mixed_clusters()
+        self._wrong_cluster_ids()
+        self._start_order()
         question.isComplete = done == len(self.disks.brokers) and not question.unread
 
     def _mixed_clusters(self) -> None:
@@ -90,6 +100,62 @@ class StartupExamination:
                     file=None,
                     commands=(command("restart-plan", *paths, *self._of_release),),
                 )
+
+    def _start_order(self) -> None:
+        """Report which broker of a cluster has to start first, if replicas lose records otherwise."""
+        for directories in self.disks.clusters.values():
+            paths = [directory.path for directory in directories]
+            own = [plan for plan in self.plans if plan.directories and plan.directories[0].path in paths]
+            plans = {plan.nodeId: plan for plan in own if plan.nodeId is not None}
+            if len(plans) < 2 or len(plans) < len(own):
+                continue
+            try:
+                options = self.on.reporting(replace(self.disks.options, found=ignore))
+                summary = joined(dict(sorted(plans.items())), self.disks, options, paths).summary
+            except OutOfTime:
+                self.on.question.notExamined.append(
+                    "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
+                )
+                return
+            if summary is None or not summary.worstLost or len(summary.startOrder) < 2:
+                continue
+            first, *others = map(str, summary.startOrder)
+            values = {
+                "worst": count_text(summary.worstLost, "offset"),
+                "acknowledged": f"{summary.worstAcknowledged:,}",
+                "first": first,
+                "then": ", then ".join(others),
+                "lost": count_text(summary.lost, "offset") if summary.lost else "nothing",
+            }
+            self.losing["order"] += 1
+            self._texts.append(f"start broker {first} first, then {', '.join(others)}: kdump restart-plan")
+            self.on.report(
+                Problem("startup-order", values),
+                paths[0],
+                commands=(command("restart-plan", *paths, *self._of_release),),
+            )
+        self.on.question.answer = "; ".join(self._texts)
+
+    def _wrong_cluster_ids(self) -> None:
+        """Report brokers of different clusters that have partitions of the same topics, by their IDs: no two clusters
+        give a topic the same one."""
+        if len({broker.ids.get("cluster.id") for broker in self.disks.brokers}) < 2:
+            return
+        topics = {id(broker): _topic_ids(broker) for broker in self.disks.brokers}
+        for number, broker in enumerate(self.disks.brokers):
+            for other in self.disks.brokers[:number]:
+                mine, theirs = broker.ids.get("cluster.id"), other.ids.get("cluster.id")
+                shared = topics[id(broker)] & topics[id(other)]
+                if mine and theirs and mine != theirs and shared:
+                    self.on.report(
+                        Problem("startup-cluster-id-wrong", {"mine": mine, "other": theirs, "count": len(shared)}),
+                        broker.paths[0],
+                        evidence=tuple(
+                            f"{each.paths[0]}: cluster.id {each.ids['cluster.id']}" for each in (broker, other)
+                        ),
+                        file=os.path.join(broker.directories[0].path, META),
+                        commands=(command("cluster", broker.paths[0]), command("cluster", other.paths[0])),
+                    )
 
     def _broker(self, broker: Broker) -> bool:
         """Predict the startup of a broker. Returns False if there is no prediction."""
@@ -274,6 +340,12 @@ class StartupExamination:
 
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
+
+
+def _topic_ids(broker: Broker) -> frozenset[str]:
+    """Return the topic IDs in the partition.metadata files of a broker, of some of its partitions."""
+    places = [place for directory in broker.directories for place in directory.partitions if not place.state]
+    return frozenset(filter(None, map(topic_id, places[:MAX_TOPIC_IDS])))
 
 
 def _evidence(each: PartitionPlan) -> list[str]:

@@ -859,3 +859,19 @@ def test_the_first_screen(name: str) -> None:
     assert "\n1. " in f"\n{shown}"
     assert "\n   do       " in shown
     assert all(len(line) <= 80 or line.startswith("   more ") for line in shown.splitlines())
+
+
+def test_a_broker_with_another_cluster_id_than_its_topics(tmp_path: Path) -> None:
+    """Two clusters do not give a topic the same ID: with other topics, they are two clusters."""
+    roots = [Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / f"disk-{number}")) for number in (1, 2)]
+    meta = (roots[1] / "meta.properties").read_text().replace("node.id=1", "node.id=2")
+    (roots[1] / "meta.properties").write_text(
+        re.sub(r"(cluster|directory)\.id=.*", lambda m: f"{m[1]}.id={'y' * 22}", meta)
+    )
+    (wrong,) = (each for each in items_in(answers(*roots, *NOW)) if each["code"] == "startup-cluster-id-wrong")
+    assert wrong["priority"] == Priority.STOPS
+    assert {f"{root}: cluster.id" in "".join(wrong["evidence"]) for root in roots} == {True}
+    for number, path in enumerate(sorted(roots[1].glob("*/partition.metadata"))):
+        path.write_text(f"version: 0\ntopic_id: {number:021}A\n")
+    codes = {each["code"] for each in items_in(answers(*roots, *NOW))}
+    assert "startup-cluster-id-wrong" not in codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise, permutations
@@ -91,14 +91,21 @@ def restart_cluster(
             disks=disks,
         )
         made.plans[node] = plan
+    return joined(made.plans, disks, options)
+
+
+def joined(plans: dict[int, RestartPlan], disks: Disks, options: Options, paths: Sequence[str] = ()) -> ClusterPlan:
+    """Return the plan of the brokers of one cluster, given those of each, by node ID. `paths`: its log directories, if
+    `disks` has those of other clusters, too."""
+    made = ClusterPlan(plans)
     counter = RecordCounter(options)
-    quorum = quorum_replicas(made.plans, counter.count)
+    quorum = quorum_replicas(plans, counter.count)
     if quorum is not None:
-        take_back_stops(made.plans, quorum)
-    for plan in made.plans.values():
+        take_back_stops(plans, quorum)
+    for plan in plans.values():
         options.found(plan)
-    if len(nodes) > 1:
-        _join(made, quorum, *disks.newest_metadata(), options, counter)
+    if len(plans) > 1:
+        _join(made, quorum, *disks.newest_metadata(*paths), options, counter)
     return made
 
 
