@@ -52,11 +52,6 @@ class KnownRelease(NamedTuple):
     broker_configs: Mapping[str, str | None]
     synonyms: Mapping[str, tuple[str, ...]]
 
-    @property
-    def registration(self) -> int:
-        """The highest version of the record by which a broker registers, that of its highest level."""
-        return self.messages["metadata"]["RegisterBrokerRecord"].highest
-
     def takes(self, feature: str, level: int) -> bool:
         """Return True if a node registers with a range of this feature that includes the level. Level 0 stands for a
         feature that is not used."""

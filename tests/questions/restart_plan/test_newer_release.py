@@ -150,13 +150,24 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str, ex
         ("3.9", 22, "RuntimeException: Tried to apply FeatureLevelRecord"),  # an unstable level
         ("4.0", 27, "IllegalArgumentException: Unsupported metadata version"),
         ("4.0", 26, "RuntimeException: Tried to apply FeatureLevelRecord"),
-        ("4.2", 33, "MetadataParseException: Failed to deserialize record with type 0"),
+        ("4.2", 33, "IllegalArgumentException: Unsupported metadata version"),
+        ("4.2", 30, "RuntimeException: Tried to apply FeatureLevelRecord"),
         ("4.3", 33, "IllegalArgumentException: Unsupported metadata version"),
     ],
 )
 def test_how_a_release_refuses_a_level(tmp_path: Path, release: str, level: int, exception: str) -> None:
     disk = controller(tmp_path / "disk", feature(LEVEL, level))
     assert plan(disk, release).stops[0].exception.startswith(exception)
+
+
+@pytest.mark.parametrize("release", ["4.1", "4.2"])
+def test_a_record_that_cannot_be_read_comes_before_a_level_that_cannot_be_applied(tmp_path: Path, release: str) -> None:
+    """As 4.2.0 does with a log of 4.3: an unstable level, and a broker's registration of a later version."""
+    endpoint = b"\x02" + text("CLIENT") + text("localhost") + bytes(4) + b"\0"
+    registered = bytes([0, 0, 0, 1, 0]) + bytes(24) + endpoint + b"\x01\0\0\0\0"
+    disk = controller(tmp_path / "disk", feature(LEVEL, 30), framed(0, registered, version=4))
+    (stop,) = plan(disk, release).stops
+    assert stop.exception == "MetadataParseException: Failed to deserialize record with type 0"
 
 
 def test_a_level_that_only_bootstrap_has(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.cluster import metadata_refusals
 from kdump.cluster.release_evidence import (
     LAST,
     LEVEL,
@@ -40,6 +41,8 @@ KRAFT_LEVEL = "kraft.version"
 BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
 UNREAD = "MetadataParseException"
 """The exception of a record that a node cannot read, committed or not."""
+READS_FIRST = (4, 1)
+"""First release whose nodes have been seen to fail at such a record before they apply an earlier level."""
 WRAPPED = (4, 0)
 """First release whose FeaturesDelta throws an exception of its own for a level of metadata.version that it does not
 know."""
@@ -57,6 +60,8 @@ def refusals(
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
     of = {"release": release.number, "uncommitted": ""}
+    refused = metadata_refusals.refusals(metadata, release) if release.line >= READS_FIRST else []
+    unread = next((each.exception for each in refused if each.reader), "")
     for name, level in sorted(final.items(), key=lambda item: item[0] != LEVEL):
         since = first_release(name, level)
         what = f"{name} is {level_name(name, level)}"
@@ -67,13 +72,13 @@ def refusals(
                 "wayDown": _way_down(final, release),
             }
             case = "newer" if since > LAST else ""
-            exception = _exception(name, level, release, is_controller)
+            exception = unread or _exception(name, level, release, is_controller)
             yield _stop(plan, metadata, file, (name, level), "unsupported", exception, of | values, case)
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
             values = {"level": what, "lowest": metadata_levels()[lowest]}
-            exception = _unknown_level(level, release)
+            exception = unread or _unknown_level(level, release)
             yield _stop(plan, metadata, file, (name, level), "too-low", exception, of | values)
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
@@ -88,7 +93,7 @@ def refusals(
             continue
         earlier = earlier_level_text(name, level, offset)
         if is_controller:
-            exception = _exception(name, level, release, is_controller)
+            exception = unread or _exception(name, level, release, is_controller)
             yield _stop(plan, metadata, file, (name, level), "lowered", exception, of | {"level": earlier})
             return
         if name == LEVEL or first_release(name, level) > LAST:
@@ -163,9 +168,6 @@ def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool
 
 def _unknown_level(level: int, release: KafkaRelease) -> str:
     """Return the exception with which a node reads a level in the metadata log that it does not know."""
-    registers = at_most(min(first_release(LEVEL, level), LAST)).registration
-    if release.line >= (4, 1) and registers > at_most(release.line).registration:
-        return f"{UNREAD}: Failed to deserialize record with type 0"
     if release.line >= WRAPPED:
         return "IllegalArgumentException: Unsupported metadata version"
     return unknown_level(level, release)
