@@ -61,3 +61,13 @@ def test_each_kind_is_a_finding_of_its_own(tmp_path: Path) -> None:
         ("timestamp-in-future", 3),
         ("timestamp-in-past", 4),
     ]
+
+
+def test_retention_states_the_unit_of_what_it_deletes(tmp_path: Path) -> None:
+    for name, time in (("seconds-0", WRITTEN // 1000), ("old-0", WRITTEN - 9 * YEAR), ("zero-0", 0)):
+        data = batch([record(value=b"v")], baseTimestamp=time, maxTimestamp=time)
+        path = write_file(tmp_path / name / f"{0:020}.log", data)
+        os.utime(path, (WRITTEN // 1000, WRITTEN // 1000))
+    found = objects("retention", tmp_path, "--now", str(WRITTEN))
+    notes = {each["topic"]: each["notes"] for each in found if each["type"] == "retention"}
+    assert [name for name in notes if any("read as seconds" in note for note in notes[name])] == ["seconds"]

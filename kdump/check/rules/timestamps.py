@@ -41,6 +41,11 @@ def other_unit(timestamp: int, modified: int) -> tuple[str, int] | None:
     return None
 
 
+def is_long_before(timestamp: int, modified: int) -> bool:
+    """Return True if a timestamp, in ms, is more than ten years before the file's modification time; -1 is none."""
+    return 0 <= timestamp < modified - LONG
+
+
 class TimestampRule(Observer):
     """Checks only maxTimestamp, which covers every record: another rule reports it if it is wrong."""
 
@@ -94,7 +99,7 @@ class TimestampRule(Observer):
 
 
 def _code(timestamp: int, modified: int) -> Code | None:
-    """Return the code of the finding for a timestamp; -1 is none."""
+    """Return the code of the finding for a timestamp."""
     if timestamp > modified + DAY:
         return TIMESTAMP_IN_FUTURE
-    return TIMESTAMP_IN_PAST if 0 <= timestamp < modified - LONG else None
+    return TIMESTAMP_IN_PAST if is_long_before(timestamp, modified) else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kdump.answer import of_fact, unknown_keys
+from kdump.check.rules.timestamps import is_long_before, other_unit, utc
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.format.count_text import count_text, offsets_text
 from kdump.format.streams_record import key_structure
@@ -27,7 +28,7 @@ from kdump.questions.retention.answer import (
 from kdump.questions.retention.blockers import RetentionCase
 from kdump.questions.retention.configs import Setting, Settings
 from kdump.questions.retention.deletion import HELD as IS_HELD
-from kdump.questions.retention.deletion import LATER, NOW
+from kdump.questions.retention.deletion import LATER, NOW, Deletion
 from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.questions.transactions.answer import PartitionTransactions
@@ -38,6 +39,7 @@ from kdump.state.unknown_offsets import CHECKPOINT_OF, CheckpointedOffsets
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
 UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
+OTHER_UNIT = "due because of timestamps up to {largest}: read as {unit}, they are up to {converted}"
 NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
 IS_STRAY = Problem("retention-stray")
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
@@ -210,6 +212,15 @@ def _is_windowed(case: RetentionCase) -> bool | None:
     return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
 
 
+def is_due_by_unit(notes: Iterable[str]) -> bool:
+    """Return True if a note states that segments are due because their timestamps are in another unit."""
+    return any(note.startswith(OTHER_UNIT.partition("{")[0]) for note in notes)
+
+
+def _by_time(deletion: Deletion) -> bool:
+    return deletion.rule in ("retention.ms", "local.retention.ms")
+
+
 def _notes(case: RetentionCase) -> Iterator[str]:
     may_lose = state_in(case.topic) == CHANGELOG and case.settings.deletes and _is_of_streams(case)
     if may_lose and _is_windowed(case) is None:
@@ -223,6 +234,12 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
     if files and case.settings.deletes:
         yield OF_FILE.format(count=len(files), segments="segment" if len(files) == 1 else "segments")
+    due = [segment for segment, found in zip(case.segments, case.deletions) if found.state == NOW and _by_time(found)]
+    largest = max((segment for segment in due if segment.largest >= 0), key=lambda each: each.largest, default=None)
+    if largest is not None and is_long_before(largest.largest, largest.modified):
+        unit = other_unit(largest.largest, largest.modified)
+        if unit is not None:
+            yield OTHER_UNIT.format(largest=utc(largest.largest), unit=unit[0], converted=utc(unit[1]))
     uncounted = sum(segment.uncounted for segment in case.segments)
     if uncounted:
         yield UNCOUNTED.format(batches=count_text(uncounted, "batch", "batches"))

@@ -875,3 +875,20 @@ def test_a_broker_with_another_cluster_id_than_its_topics(tmp_path: Path) -> Non
         path.write_text(f"version: 0\ntopic_id: {number:021}A\n")
     codes = {each["code"] for each in items_in(answers(*roots, *NOW))}
     assert "startup-cluster-id-wrong" not in codes
+
+
+@pytest.mark.parametrize(
+    ("configs", "priority"), [({}, 1), ({"retention.ms": "-1"}, 4), ({"cleanup.policy": "compact"}, 4)]
+)
+def test_timestamps_in_seconds_lose_records_where_retention_applies(
+    tmp_path: Path, configs: dict[str, str], priority: int
+) -> None:
+    root = tmp_path / "disk"
+    time = AT // 1000
+    log = write_file(root / "t-0" / f"{ZERO}.log", batch([record(value=b"v")], baseTimestamp=time, maxTimestamp=time))
+    os.utime(log, (time, time))
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=FN96DRb6S3GeSIQS03itlw\n")
+    values = [metadata.topic("t", "t"), *(metadata.config(2, "t", *each) for each in configs.items())]
+    write_file(root / "__cluster_metadata-0" / f"{ZERO}.log", metadata.log(values))
+    (item,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "timestamp-in-past"]
+    assert item["priority"] == priority
