@@ -91,7 +91,6 @@ def long_lives(count: int) -> Any:
                 starts=chosen.randrange(10),
                 last_seen=last + chosen.randrange(2000),
                 seen_epoch=epoch,
-                ended=last - 1,
                 file=chosen.randrange(60),
                 position=chosen.randrange(1 << 30),
             ),

@@ -49,6 +49,8 @@ def contents() -> dict[str, list[str]]:
         "Reference": [
             "facts",
             "findings",
+            "problems",
+            "first-screens",
             "format",
             "messages",
             "json",
