@@ -43,8 +43,8 @@ OTHERS = re.compile(
     r"kdump: \d+ .deleted.* not searched.*\n"
     r'|"committedRecords":\d+'
 )
-"""What differs: left-overs are counted, and time passes. What read_committed consumers receive depends on the .txnindex,
-which these disks lack, and which the startup that installs a segment writes."""
+"""What differs: left-overs are counted, and time passes. What read_committed consumers receive depends on the
+.txnindex, which these disks lack, and which the startup that installs a segment writes."""
 
 
 def disk(root: Path, name: str) -> Path:
