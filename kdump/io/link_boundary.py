@@ -22,7 +22,7 @@ def begin(named: Iterable[str], roots: Mapping[str, str] = NO_ROOTS) -> None:
     _named = frozenset(map(os.path.realpath, named))
     _roots.clear()
     _roots.update(roots)
-    _real_directory.cache_clear()
+    _directory_above.cache_clear()
 
 
 def roots() -> dict[str, str]:
@@ -35,25 +35,26 @@ def add_root(directory: str) -> None:
     whole = os.path.abspath(directory)
     if whole not in _roots and refusal(whole) is None:
         _roots[whole] = os.path.realpath(whole)
-        _real_directory.cache_clear()
+        _directory_above.cache_clear()
 
 
 def refusal(path: str) -> str | None:
     """Return why a file or directory below one of these directories is not read; None if it is, or is below none."""
     if not _roots:
         return None
-    above, name = os.path.split(os.path.abspath(path))
-    real_above = _real_directory(above)
+    above, name = os.path.split(path)
+    real_above, is_read = _directory_above(above)
     if real_above is None:
         return None
-    whole, real = os.path.join(above, name), os.path.join(real_above, name)
     try:
-        status = os.lstat(whole)
-        if stat.S_ISLNK(status.st_mode):
-            real, status = os.path.realpath(whole), os.stat(whole)
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) or name in ("", ".", ".."):
+            real_above, status = os.path.realpath(path), os.stat(path)
+            is_read = _is_read(real_above)
     except (OSError, ValueError):
         return None
-    if not _is_read(real):
+    if not is_read:
+        real = os.path.realpath(path)
         return f"a link leads out of the log directories, to {real}; it is not read unless you pass that path, too"
     return None if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else "not a file"
 
@@ -66,9 +67,14 @@ def refuse(path: str) -> None:
 
 
 @lru_cache(1024)
-def _real_directory(directory: str) -> str | None:
-    """Return where a directory is that is at or below one of `_roots`; None if it is not."""
-    return os.path.realpath(directory) if _is_below(directory, _roots) else None
+def _directory_above(path: str) -> tuple[str | None, bool]:
+    """Return where a directory is that is at or below one of `_roots`, None if it is not; and whether what is in it is
+    read."""
+    directory = os.path.abspath(path)
+    if not _is_below(directory, _roots):
+        return None, False
+    real = os.path.realpath(directory)
+    return real, _is_read(real)
 
 
 def _is_read(real: str) -> bool:
