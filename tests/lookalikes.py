@@ -276,6 +276,8 @@ edited("snapshot-mismatch", f"franz-gzip-0/{120:020}.snapshot",
 edited("snapshot-mismatch", f"users-0/{254:020}.snapshot",
        "a producer with a later timestamp in the snapshot: the cleaner removed the last record of its last batch",
        producer(4, timestamp=1_795_247_905_232 + 137))
+harmless("snapshot-missing", "clean-1", "orders-gzip-0", "no .snapshot after a clean shutdown, and no open transaction",
+         lambda root: [path.unlink() for path in (root / "orders-gzip-0").glob("*.snapshot")])
 edited("newer-release", f"franz-gzip-0/{120:020}.snapshot",
        "a producer snapshot of version 0, of a development version", lambda data: b"\0\0" + data[2:])
 edited("checkpoint-invalid", f"{PLAIN}/leader-epoch-checkpoint", "an empty leader-epoch-checkpoint", lambda _: b"")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.command import run
+from tests.conftest import FIXTURES
 from tests.craft import batch, record
 from tests.disks import snapshot
 
@@ -49,3 +51,20 @@ def test_no_record_has_the_timestamp_of_the_snapshot(tmp_path: Path) -> None:
     assert found(earlier, timestamp=TIME + 5, kept=(0, 1)) == [
         f"producer 7: timestamp is {TIME + 5}, but {TIME + 10} in the log"
     ]
+
+
+@pytest.mark.parametrize("ending", ["open", "ended", "kept", "killed"])
+def test_an_open_transaction_without_a_snapshot_after_a_clean_shutdown(ending: str, tmp_path: Path) -> None:
+    """Only with a clean shutdown, no .snapshot at all and an open transaction does a broker forget something
+    (UnifiedLog.rebuildProducerState)."""
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "disk-1", disk)
+    removed = "orders-zstd-0" if ending == "ended" else "payments-0"
+    for path in (disk / removed).glob("*.snapshot") if ending != "kept" else ():
+        path.unlink()
+    if ending == "killed":
+        (disk / ".kafka_cleanshutdown").unlink()
+    lines = map(json.loads, run("verify", disk / removed, "--only", "snapshots", "--json").stdout.splitlines())
+    messages = [line["message"] for line in lines if line.get("code") == "snapshot-missing"]
+    expected = "no .snapshot after a clean shutdown, and 1 open transaction, the earliest from offset 114"
+    assert messages == ([expected] if ending == "open" else [])

@@ -19,6 +19,7 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.timestamps import TimestampRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
+from kdump.check.watchers.broker_start import BrokerStart
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
@@ -74,7 +75,12 @@ RULES = (
     _for(
         "snapshots",
         make=lambda given: ProducerSnapshotRule(
-            given.producers, given.compaction, given.partition.snapshots, given.files.snapshot
+            given.producers,
+            given.compaction,
+            given.partition.snapshots,
+            given.files.snapshot,
+            BrokerStart(given.partition, given.known, given.files.snapshot),
+            given.partition.segments[-1].log if given.partition.segments else None,
         ),
     ),
     _for("producers", "snapshots", make=lambda given: given.producers),

@@ -11,16 +11,19 @@ from typing import Any
 from kdump.check.finding import Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
+from kdump.check.watchers.broker_start import BrokerStart
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.column_numbers import BASE_OFFSET
 from kdump.core.header_columns import HeaderColumns, within
+from kdump.format.count_text import count_text
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producer_state import ProducerStateEntry
 
 SNAPSHOT_INVALID = Code("snapshot-invalid")
 SNAPSHOT_MISMATCH = Code("snapshot-mismatch")
+SNAPSHOT_MISSING = Code("snapshot-missing")
 
 
 def invalid_region(target: Target, region: Region) -> Finding:
@@ -33,8 +36,9 @@ SnapshotEntry = tuple[int, dict[str, Any]]
 
 
 class ProducerSnapshotRule(Observer):
-    """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
-    returns the entries of a snapshot, None if it is not valid."""
+    """Compares each producer snapshot with the log once the batches below its offset have been processed, and
+    reports a transaction that a broker forgets because there is none. `read` returns the entries of a snapshot, None if
+    it is not valid; `start`: what a broker does with the snapshots, None if it is unknown."""
 
     saved_fields = {"first": NUMBER, "compared": NAMES}
 
@@ -44,7 +48,11 @@ class ProducerSnapshotRule(Observer):
         compaction: CompactionWatcher,
         snapshots: list[Target],
         read: Callable[[Target], Iterator[SnapshotEntry] | None],
+        start: BrokerStart | None = None,
+        last: Target | None = None,
     ) -> None:
+        self.start = start
+        self.last = last
         self.producers = producers
         self.compaction = compaction
         self.read = read
@@ -78,7 +86,24 @@ class ProducerSnapshotRule(Observer):
         )
 
     def end(self) -> Iterable[Finding]:
-        return [finding for target in self.waiting for finding in self._compare(target)]
+        findings = [finding for target in self.waiting for finding in self._compare(target)]
+        return findings + list(self._forgotten())
+
+    def _forgotten(self) -> Iterator[Finding]:
+        """Yield a finding if a broker starts without producer state, though a transaction is open in the log."""
+        if self.start is None or self.last is None or not self.start.starts_empty or self.producers.damages:
+            return
+        if self.producers.known.state or self.compaction.compacted:  # the cleaner removes markers, too
+            return
+        begins = sorted(entry.txn_first_offset for _, entry in self.producers.state.items())
+        running = [offset for offset in begins if offset >= self.start.log_start]
+        if running:
+            yield SNAPSHOT_MISSING.finding(
+                self.last,
+                message=f"no .snapshot after a clean shutdown, and {count_text(len(running), 'open transaction')}, "
+                f"the earliest from offset {running[0]}",
+                offset=running[0],
+            )
 
     def _compare(self, target: Target) -> Iterator[Finding]:
         self.compared.append(target.path)
