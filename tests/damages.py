@@ -831,6 +831,9 @@ for topic, name, what, change in (
     edited(name, "snapshot-invalid", "clean-1", f"orders-{topic}-0/{300:020}.snapshot", what, change)
 edited("snapshot-bit-recovery", "snapshot-invalid", "crash-1", f"orders-gzip-0/{300:020}.snapshot",
        "a bit flips, after an unclean shutdown", lambda data: flip(data, 8 * 30))
+done("snapshot-none", "snapshot-missing", "clean-1", f"payments-0/{0:020}.log",
+     "there is no .snapshot, and a transaction is open",
+     lambda root: [path.unlink() for path in (root / "payments-0").glob("*.snapshot")], severity="error")
 edited("snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
        "lastSequence is 298 instead of 299", producer(0, lastSequence=298), position=10)
 edited("snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:020}.snapshot",
