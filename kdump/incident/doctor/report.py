@@ -210,7 +210,7 @@ class DoctorReport(Sink[DoctorAnswer]):
             return f"{head}: {to_do}", head, "torn"
         if page.verdict == LOSES:
             head = f"DO NOT {again} THE BROKER YET"
-            return f"{head}, a startup loses data: {to_do}", head, "bad"
+            return f"{head}, data is lost then or within an hour: {to_do}", head, "bad"
         if page.verdict != NOTHING:
             return to_do.upper() if entries == 1 else f"{entries:,} THINGS TO DO, in this order", "", ""
         head = "NOTHING TO DO"

@@ -34,6 +34,7 @@ from kdump.incident.doctor.answer import (
     Item,
     LargestTopic,
     Page,
+    Priority,
     Question,
 )
 from kdump.incident.doctor.connectors import ConnectExamination, has_connect
@@ -92,6 +93,8 @@ class Doctor:
         self._run = run
         self._began = time.monotonic()
         self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
+        self._loses = False
+        """Whether an item is about what is lost at the next startup, or within an hour of it."""
         self.found: Counter[str] = Counter()
         """Number of items by severity."""
         self._startup: StartupExamination | None = None
@@ -164,6 +167,8 @@ class Doctor:
         if self._startup is not None:
             verdict = UNKNOWN if self._startup.is_unknown else verdict
             verdict = STOPS if self._startup.does_not_start else LOSES if self._startup.loses else verdict
+        if self._loses and verdict == ACT:
+            verdict = LOSES
         is_unknown = bool(unread) or (self._startup is not None and self._startup.is_unknown)
         status = 3 if verdict == STOPS else 2 if is_unknown else int(bool(self.found))
         is_complete = all(each.isComplete for each in self.questions) and not unread
@@ -200,6 +205,7 @@ class Doctor:
             if answer.question != LOG:
                 answer = self._log.joined(answer)
             self.found[answer.severity] += 1
+            self._loses = self._loses or answer.priority == Priority.LOSES
         self._emit(answer)
 
     def _has_cause(self, item: Item) -> bool:

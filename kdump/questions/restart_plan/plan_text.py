@@ -44,10 +44,14 @@ def loss_texts(plan: RestartPlan) -> list[str]:
     return parts
 
 
+LOADS = "loading the logs loses"
+
+
 def no_loss_text(plan: RestartPlan) -> str:
-    """Return that the startup loses nothing; of records alone if there are warnings, which may be about anything."""
+    """Return that loading the logs loses nothing, which is what was looked at: not what retention deletes later, or a
+    leader that lacks records. Of records alone if there are warnings, which may be about anything."""
     warnings = plan.warnings
-    return f"no records are lost; {count_text(len(warnings), 'warning')}" if warnings else "nothing is lost"
+    return f"{LOADS} no records; {count_text(len(warnings), 'warning')}" if warnings else f"{LOADS} nothing"
 
 
 def metadata_text(plan: RestartPlan) -> str:

@@ -74,7 +74,7 @@ def own(root: Path) -> list[bytes]:
 def test_clean() -> None:
     result = run(DISK)
     assert result.exit_code == 0
-    assert "STARTS normally after a clean shutdown; nothing is lost" in result.stdout
+    assert "STARTS normally after a clean shutdown; loading the logs loses nothing" in result.stdout
     assert "assumed" in result.stdout
 
 
@@ -214,7 +214,7 @@ def test_the_metadata_snapshot_covers_what_is_lost_below_its_end(tmp_path: Path)
     os.truncate(disk / "__cluster_metadata-0" / FIRST, Disk(disk).batches("__cluster_metadata-0")[-1][0])
     covered = run(disk, *options)
     assert covered.exit_code == 0
-    assert "nothing is lost" in covered.stdout
+    assert "loading the logs loses nothing" in covered.stdout
     assert "282..326" not in covered.stdout
 
 
