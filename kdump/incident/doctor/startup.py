@@ -18,6 +18,7 @@ from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, c
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.kafka.small_files import topic_id
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import META
 from kdump.log.paths import target as as_target
@@ -343,8 +344,10 @@ class StartupExamination:
 
 
 def _topic_ids(broker: Broker) -> frozenset[str]:
-    """Return the topic IDs in the partition.metadata files of a broker, of some of its partitions."""
-    places = [place for directory in broker.directories for place in directory.partitions if not place.state]
+    """Return the topic IDs in the partition.metadata files of a broker, of some of its partitions. That of the metadata
+    log is the same in every cluster (Uuid.METADATA_TOPIC_ID)."""
+    every = (place for directory in broker.directories for place in directory.partitions if not place.state)
+    places = [place for place in every if place.topic != METADATA_TOPIC]
     return frozenset(filter(None, map(topic_id, places[:MAX_TOPIC_IDS])))
 
 

@@ -873,6 +873,9 @@ def test_a_broker_with_another_cluster_id_than_its_topics(tmp_path: Path) -> Non
     assert {f"{root}: cluster.id" in "".join(wrong["evidence"]) for root in roots} == {True}
     for number, path in enumerate(sorted(roots[1].glob("*/partition.metadata"))):
         path.write_text(f"version: 0\ntopic_id: {number:021}A\n")
+    for root in roots:  # the same in every cluster
+        text = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"
+        (root / "__cluster_metadata-0" / "partition.metadata").write_text(text)
     codes = {each["code"] for each in items_in(answers(*roots, *NOW))}
     assert "startup-cluster-id-wrong" not in codes
 
