@@ -166,6 +166,7 @@ site: $(VENV)/.ready $(VENV)/.docs
 trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.incident_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.release_trials $(RELEASE_JARS) $(RELEASE_DISKS) --replace
 	$(BIN)/python -m tools.upgrade_trials $(RELEASE_JARS)

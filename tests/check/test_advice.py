@@ -35,6 +35,7 @@ from tests.conftest import DISKS, ROOT, sample
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
 from tests.each_case import each_case
 from tests.remedies import REMEDIES
+from tools.incident_trials import INCIDENTS
 from tools.trials.cluster import config_command
 
 if sys.version_info >= (3, 11):
@@ -45,6 +46,7 @@ else:
 TRIALS: dict[str, dict[str, Any]] = {
     row["name"]: row for row in json.loads((ROOT / "docs" / "remedy-trials.json").read_text())
 }
+INCIDENT_TRIALS: list[dict[str, Any]] = json.loads((ROOT / "docs" / "incident-trials.json").read_text())
 TOOLS = "org.apache.kafka.tools."
 CONFIGS = "ConfigCommand"
 """Its package depends on the release."""
@@ -215,6 +217,15 @@ def test_no_snapshot_is_deleted(code: Any) -> None:
 
 def test_every_remedy_was_tried() -> None:
     assert set(TRIALS) == {remedy.name for remedy in REMEDIES}
+
+
+@each_case("name", [incident.name for incident in INCIDENTS])
+def test_the_first_action_of_an_incident_is_right(name: str) -> None:
+    """Done as printed, with a real broker: nothing is left, and nothing else lost."""
+    (row,) = [row for row in INCIDENT_TRIALS if row["name"] == name]
+    assert (row["isFirst"], row["broker"], row["left"]) == (True, "starts", [])
+    assert "consumedLog" not in row
+    assert "consumedCommittedLog" not in row
 
 
 @each_case(

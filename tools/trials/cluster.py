@@ -18,6 +18,8 @@ from kdump.format.kafka_release import KafkaRelease, parse_release
 
 KAFKA = "4.3.1"
 START_SECONDS = 180
+LEADING_SECONDS = 6
+"""Time in s after startup in which a broker has become the leader of what it may lead."""
 IDLE_MS = 4000
 """Timeout of a consumer in ms: without a new record for this long, it has read everything that it can."""
 
@@ -98,7 +100,8 @@ def config_command(jars: Path) -> str:
 class Cluster:
     """Runs both processes inside a `with` block. `dirs`: the broker's log.dirs; `metadata`: its metadata.log.dir, None
     if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one;
-    `configs`: further lines of the broker's configuration."""
+    `configs`: further lines of the broker's configuration; `others`: the log directory of each further broker, which
+    have the node IDs from 2 on, and start after the broker or, with `others_first`, before it."""
 
     start_seconds: float = START_SECONDS
 
@@ -113,19 +116,30 @@ class Cluster:
         user: int | None = None,
         combined: bool = False,
         configs: str = "",
+        others: Sequence[Path] = (),
+        others_first: bool = False,
     ) -> None:
         self.jars = jars
         self.work = work
         self.ports = {"controller": free_port(), "broker": free_port()}
         self.dirs = {"controller": [controller_dir], "broker": list(dirs)}
+        for node, path in enumerate(others, 2):
+            self.ports[f"broker-{node}"], self.dirs[f"broker-{node}"] = free_port(), [path]
         self.metadata, self.user, self.combined = metadata, user, combined
         self.configs = configs
+        self.others_first = others_first
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
-        for node, role in enumerate(self.ports):
+        nodes = [*self.ports]
+        others = [role for role in nodes if role not in ("controller", "broker")]
+        first, last = (others, ["broker"]) if self.others_first else (["broker"], others)
+        for role in ("controller", *first, *last):
+            node = nodes.index(role)
             if role == "controller" and self.combined:
                 continue
+            if role in last and others:
+                self._wait_for(first)
             (self.work / f"{role}.properties").write_text(self._properties(node, role))
             with (self.work / f"{role}.log").open("wb") as log:
                 command = self.command(role)
@@ -146,8 +160,8 @@ class Cluster:
         return self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
 
     def _properties(self, node: int, role: str) -> str:
-        roles, voter, controller = role, 0, self.ports["controller"]
-        kind = role
+        roles, voter, controller = role.split("-")[0], 0, self.ports["controller"]
+        kind = roles
         if self.combined:
             roles, voter, kind = "broker,controller", node, "combined"
         dirs = ",".join(map(str, self.dirs[role]))
@@ -180,15 +194,25 @@ class Cluster:
     def started(self) -> bool:
         """Wait for startup. Returns True if both are up, False if one has exited or takes too long."""
         until = time.monotonic() + self.start_seconds
-        last = [*self.ports][-1]
+        brokers = [*self.ports][1:]
         while time.monotonic() < until:
             time.sleep(0.3)
             if any(map(self.ended, self.processes)):
                 return False
-            if any(STARTED.search(line) for line in self.log(last)):
+            if all(map(self._is_up, brokers)):
                 time.sleep(2)
-                return not self.ended(last)
+                return not any(map(self.ended, brokers))
         return False
+
+    def _is_up(self, role: str) -> bool:
+        return any(map(STARTED.search, self.log(role)))
+
+    def _wait_for(self, roles: Sequence[str]) -> None:
+        """Wait until brokers are up, and lead what they can, or have exited."""
+        until = time.monotonic() + self.start_seconds
+        while time.monotonic() < until and not all(self._is_up(role) or self.ended(role) for role in roles):
+            time.sleep(0.3)
+        time.sleep(LEADING_SECONDS)
 
     def tool(self, name: str, *arguments: str, timeout: float = 60) -> tuple[str, str]:
         command = self.java(TOOL + name, "--bootstrap-server", f"127.0.0.1:{self.ports['broker']}", *arguments)

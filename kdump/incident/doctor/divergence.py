@@ -10,7 +10,7 @@ from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.directory_listing import length
 from kdump.problems.problem import Problem
-from kdump.questions.diff.differences import DIVERGENT
+from kdump.questions.diff.differences import DAMAGE, DIVERGENT
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies
 from kdump.questions.find_copies import Copy, copy_of
 
@@ -73,9 +73,21 @@ def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:
 
 def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:
     paths = [copy.path for copy in copies]
+    damaged = [number for number in range(len(copies)) if made.epoch_at(number) is None]
+    if made.cause == DAMAGE and damaged:
+        on.report(
+            Problem("replica-damaged", {"first": made.firstDivergentOffset, "damaged": paths[damaged[0]]}),
+            copies[damaged[0]].segments[0].source,
+            topic=made.topic,
+            partition=made.partition,
+            evidence=tuple(paths),
+            offset=made.firstDivergentOffset,
+            commands=(command("diff", *paths),),
+        )
+        return
     cause = {
         "missing": "one copy lacks records",
-        "damage": "one copy is damaged",
+        "damage": "the copies are damaged",
         "records": "the records differ",
         "epochs": "the leader epochs differ, the records do not",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -133,7 +134,7 @@ class GroupsExamination:
         self.on.report(
             Problem(
                 "group-offsets-unusable",
-                {"count": count_text(len(bad), "committed offset"), "GROUP": group},
+                {"count": count_text(len(bad), "committed offset"), "GROUP": group, **_reset(bad)},
                 case="resets" if resets else "",
             ),
             self._source,
@@ -182,7 +183,11 @@ class GroupsExamination:
         self.on.report(
             Problem(
                 "group-offsets-removed",
-                {"count": count_text(len(gone), "committed offset was", "committed offsets were"), "GROUP": group},
+                {
+                    "count": count_text(len(gone), "committed offset was", "committed offsets were"),
+                    "GROUP": group,
+                    **_to_offset(gone[0].topic, gone[0].partition, gone[0].before),
+                },
                 {"committedAgain": all(each.after is not None for each in gone)},
             ),
             self._source,
@@ -199,6 +204,18 @@ def _first(evidence: list[str]) -> tuple[str, ...]:
     """Return the first lines, one for each partition, and the number of the others."""
     more = len(evidence) - SHOWN
     return (*evidence[:SHOWN], *([f"and {count_text(more, 'more partition')}"] if more > 0 else ()))
+
+
+def _reset(bad: list[CommittedPosition | SharePosition]) -> dict[str, object]:
+    """Return the fields of an action for the first of these positions: the offset nearest to it that the log has."""
+    first, offset = bad[0], _offset(bad[0])
+    if offset is None or first.logStartOffset is None or first.logEndOffset is None:
+        return _to_offset(first.topic, first.partition, None)
+    return _to_offset(first.topic, first.partition, min(max(offset, first.logStartOffset), first.logEndOffset))
+
+
+def _to_offset(topic: str, partition: int, offset: int | None) -> dict[str, object]:
+    return {"at": shlex.quote(f"{topic}:{partition}"), "to": "OFFSET" if offset is None else offset}
 
 
 def _offset(position: CommittedPosition | SharePosition) -> int | None:

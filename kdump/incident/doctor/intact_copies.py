@@ -43,10 +43,14 @@ class IntactCopies:
     def of(self, finding: Finding, unit: CheckUnit) -> tuple[bool | None, list[str]]:
         """Return whether another broker has the offsets of a finding intact, None if that is unknown because not all
         replicas are here; and the directories of those that have them."""
-        place, replicas = unit.partition, unit.known.replicas
-        if place is None or place.topic is None or place.partition is None or finding.offset is None:
-            return None, []
         last = finding.offset if finding.next_offset is None else finding.next_offset - 1
+        return self.of_offsets(finding.offset, last, unit)
+
+    def of_offsets(self, first: int | None, last: int | None, unit: CheckUnit) -> tuple[bool | None, list[str]]:
+        """Return the same for these offsets."""
+        place, replicas = unit.partition, unit.known.replicas
+        if place is None or place.topic is None or place.partition is None or first is None or last is None:
+            return None, []
         intact: list[str] = []
         without: set[int | None] = set()
         for copy in self._copies.get((place.topic, place.partition), ()):
@@ -57,7 +61,7 @@ class IntactCopies:
                 continue
             if topic_id(copy) != topic_id(place):
                 continue
-            has = self._has(copy, finding.offset, last)
+            has = self._has(copy, first, last)
             if has:
                 intact.append(copy.path)
             elif has is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
+from kdump.incident.doctor.intact_copies import IntactCopies
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.kafka.small_files import topic_id
@@ -80,6 +82,7 @@ class StartupExamination:
             done += self._broker(broker)
         self._mixed_clusters()
         self._wrong_cluster_ids()
+        self._empty_controllers()
         self._start_order()
         question.isComplete = done == len(self.disks.brokers) and not question.unread
 
@@ -127,15 +130,40 @@ class StartupExamination:
                 "first": first,
                 "then": ", then ".join(others),
                 "lost": count_text(summary.lost, "offset") if summary.lost else "nothing",
+                "diff": command("diff", *paths),
             }
             self.losing["order"] += 1
             self._texts.append(f"start broker {first} first, then {', '.join(others)}: kdump restart-plan")
             self.on.report(
-                Problem("startup-order", values),
+                Problem("startup-order", values, {"losesInAnyOrder": bool(summary.lost)}),
                 paths[0],
                 commands=(command("restart-plan", *paths, *self._of_release),),
             )
         self.on.question.answer = "; ".join(self._texts)
+
+    def _empty_controllers(self) -> None:
+        """Report the only controller of a cluster if it has no metadata log, and another disk shows its topics. It is
+        the only voter (controller.quorum.voters), so it elects itself with an empty log (KafkaRaftClient)."""
+        for directories in self.disks.clusters.values():
+            paths = [directory.path for directory in directories]
+            plans = [plan for plan in self.plans if plan.directories and plan.directories[0].path in paths]
+            voters = {each.voterId for plan in plans if plan.quorum is not None for each in plan.quorum.voters}
+            source, metadata = self.disks.metadata(directories)
+            if metadata is None or metadata.kraft_version:
+                continue
+            for plan in plans:
+                has_log = any(partition.topic == METADATA_TOPIC for partition in plan.partitions)
+                if voters != {plan.nodeId} or has_log or plan.withoutMetadata:
+                    continue
+                self.losing["controller"] += 1
+                directories_of_all = " ".join(shlex.quote(path) for path in paths)
+                values = {"node": plan.nodeId, "topics": count_text(len(metadata.topics), "topic")}
+                self.on.report(
+                    Problem("startup-controller-empty", {**values, "directories": directories_of_all}),
+                    plan.directories[0].path,
+                    evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
+                    commands=(command("rescue", *paths, "--dry-run"),),
+                )
 
     def _wrong_cluster_ids(self) -> None:
         """Report brokers of different clusters that have partitions of the same topics, by their IDs: no two clusters
@@ -148,8 +176,13 @@ class StartupExamination:
                 mine, theirs = broker.ids.get("cluster.id"), other.ids.get("cluster.id")
                 shared = topics[id(broker)] & topics[id(other)]
                 if mine and theirs and mine != theirs and shared:
+                    controllers = [each for each in (broker, other) if self._is_controller(each)]
+                    wrong = broker if controllers == [other] else other
+                    values = {"mine": mine, "other": theirs, "count": len(shared)}
+                    values |= {"right": controllers[0].ids["cluster.id"] if controllers else ""}
+                    values |= {"wrong": " and ".join(os.path.join(each.path, META) for each in wrong.directories)}
                     self.on.report(
-                        Problem("startup-cluster-id-wrong", {"mine": mine, "other": theirs, "count": len(shared)}),
+                        Problem("startup-cluster-id-wrong", values, {"controllerHere": len(controllers) == 1}),
                         broker.paths[0],
                         evidence=tuple(
                             f"{each.paths[0]}: cluster.id {each.ids['cluster.id']}" for each in (broker, other)
@@ -157,6 +190,11 @@ class StartupExamination:
                         file=os.path.join(broker.directories[0].path, META),
                         commands=(command("cluster", broker.paths[0]), command("cluster", other.paths[0])),
                     )
+
+    def _is_controller(self, broker: Broker) -> bool:
+        """Return True if the metadata on the disk of a node shows that it is a controller."""
+        metadata = self.disks.newest_metadata(*broker.paths)[1]
+        return metadata is not None and broker.node_id in metadata.controllers
 
     def _broker(self, broker: Broker) -> bool:
         """Predict the startup of a broker. Returns False if there is no prediction."""
@@ -322,11 +360,29 @@ class StartupExamination:
             cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
-            values = {"path": plan.path, "saved": saved_text(plan), "salvage": plan.salvage, "DIR": plan.path}
+            values = {
+                "path": plan.path,
+                "saved": saved_text(plan),
+                "salvage": plan.salvage,
+                "DIR": plan.path,
+                "TOPIC": plan.topic,
+            }
             is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact, "metadataLog": False}
+            if facts.get("intactElsewhere") is None:
+                facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
             self._lose(losing, plan, more, tuple(_evidence(plan)))
+
+    def _is_intact_elsewhere(self, plan: PartitionPlan) -> bool | None:
+        """Return whether another broker here has all that a startup removes of a log; None if it is unknown."""
+        offsets = [(cut.offset, cut.lastOffset) for cut in plan.cuts if cut.loses]
+        unit = next((unit for unit in self.disks.units if unit.partition and unit.partition.path == plan.path), None)
+        if unit is None or not offsets:
+            return None
+        copies = IntactCopies(self.disks, self.disks.options)
+        has = [None if last is None else copies.of_offsets(first, last, unit)[0] for first, last in offsets]
+        return True if all(has) else False if False in has else None
 
     def _is_repaired_exactly(self, path: str, position: int) -> bool:
         """Return True if one flipped bit explains the damage to the batch at which a startup truncates a log."""

@@ -48,9 +48,9 @@ from tests.questions.restart_plan.restart_recipe import second
 from tests.state import test_metadata as metadata
 from tests.state.test_groups import commit
 from tests.test_verdicts import leave_out_the_unchanged
-from tools import first_screens
+from tools import first_screens, incident_trials
 from tools.incident import INCIDENTS, lay_out
-from tools.incident.disk import leave_out
+from tools.incident.disk import Disk, leave_out
 from tools.incident.registry import BASES
 
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21T09:00Z")
@@ -895,3 +895,66 @@ def test_timestamps_in_seconds_lose_records_where_retention_applies(
     write_file(root / "__cluster_metadata-0" / f"{ZERO}.log", metadata.log(values))
     (item,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "timestamp-in-past"]
     assert item["priority"] == priority
+
+
+CLUSTER_DISKS = DISKS / "kafka-4.3"
+"""The disks of a cluster: clean-0 is that of its only controller."""
+
+
+def test_the_cluster_id_of_the_controller_is_right(tmp_path: Path) -> None:
+    controller, broker = (copy_disk(CLUSTER_DISKS / f"clean-{node}", tmp_path / f"disk-{node}") for node in (0, 1))
+    meta = broker / "meta.properties"
+    right = re.findall(r"cluster\.id=(\S+)", meta.read_text())[0]
+    meta.write_text(meta.read_text().replace(right, "y" * 22))
+    (wrong,) = (
+        each for each in items_in(answers(controller, broker, *NOW)) if each["code"] == "startup-cluster-id-wrong"
+    )
+    assert wrong["actions"] == [
+        f"While the node is stopped, set cluster.id={right}, which its controller has, in {meta}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "given", "is_reported"), [(True, (0, 1), True), (False, (0, 1), False), (True, (0,), False)]
+)
+def test_the_only_controller_without_a_metadata_log_starts_a_new_cluster(
+    lost: bool, given: tuple[int, ...], is_reported: bool, tmp_path: Path
+) -> None:
+    """The incident lost-controller of docs/incident-trials.json."""
+    nodes = [copy_disk(CLUSTER_DISKS / f"clean-{node}", tmp_path / f"disk-{node}") for node in (0, 1)]
+    if lost:
+        shutil.rmtree(nodes[0] / "__cluster_metadata-0")
+    found = answers(*(nodes[node] for node in given), *NOW)
+    codes = [each["code"] for each in sorted(items_in(found), key=lambda each: int(each["priority"]))]
+    assert codes[:1] == ["startup-controller-empty"] if is_reported else "startup-controller-empty" not in codes
+    assert (found[-1]["verdict"] == doctor_run.LOSES) == is_reported
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_damaged_replica_is_one_item(clean: bool, tmp_path: Path) -> None:
+    """It does not diverge, and what to do depends on the other disk: it has what is damaged. See the incidents
+    flipped-bit-replica and flipped-bit-replica-unclean of docs/incident-trials.json."""
+    nodes = [copy_disk(CLUSTER_DISKS / f"clean-{node}", tmp_path / f"disk-{node}") for node in range(3)]
+    disk = Disk(nodes[1])
+    incident_trials.flipped_bit_of_replica(disk) if clean else incident_trials.flipped_bit_of_replica_unclean(disk)
+    errors = {each["code"]: each for each in items_in(answers(*nodes, *NOW)) if each["severity"] == "error"}
+    assert [*errors] == (["crc-mismatch"] if clean else ["startup-loses", "startup-order"])
+    first = errors["crc-mismatch" if clean else "startup-loses"]["actions"][0]
+    starts = (
+        "Stop the broker. Once another broker is Leader" if clean else "Start the broker once another one that has them"
+    )
+    assert first.startswith(starts)
+
+
+def test_what_replicas_lose_in_any_order_is_saved_first(tmp_path: Path) -> None:
+    paths = [CLUSTER_DISKS / f"clean-{node}" for node in range(3)]
+    (order,) = [each for each in items_in(answers(*paths, *NOW)) if each["code"] == "startup-order"]
+    diff = shlex.join(["kdump", "diff", *map(str, paths)])
+    assert order["actions"][0] == f"Before any start, save what the replicas lose: {diff} states the commands"
+
+
+def test_the_offsets_of_a_group_are_set_by_a_command_that_runs(tmp_path: Path) -> None:
+    (root,) = incident("offsets-reset", tmp_path / "disks")
+    (unusable,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "group-offsets-unusable"]
+    reset = "--group tx-group --topic orders-none:0 --reset-offsets --to-offset 120 --dry-run"
+    assert reset in unusable["actions"][0]
