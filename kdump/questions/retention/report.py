@@ -60,7 +60,7 @@ class HoldTable(Sink[Any]):
 
     def add(self, answer: Any) -> None:
         if isinstance(answer, RetentionBlocker):
-            self._blockers.append(answer)
+            self._blockers.append(answer._replace(problem=None))
 
     def end(self) -> None:
         without = () if len({blocker.source for blocker in self._blockers}) > 1 else ("source",)
@@ -83,7 +83,8 @@ class RetentionReport(Sink[Any]):
         self._unshown = 0
         self._blockers: list[RetentionBlocker] = []
         self._rows: list[PartitionRetention] = []
-        self._held: list[tuple[PartitionRetention, list[RetentionBlocker]]] = []
+        self._held: list[PartitionRetention] = []
+        self._held_by: list[list[RetentionBlocker]] = []  # of each of those held
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.single = self.single or (was_named and not self._begun and self.tables.names is None)
@@ -110,7 +111,8 @@ class RetentionReport(Sink[Any]):
         else:
             self._rows.append(answer)
             if self._blockers:
-                self._held.append((answer, self._blockers))
+                self._held.append(answer)
+                self._held_by.append(self._blockers)
         self.partitions += 1
         self._segments, self._blockers, self._unshown = [], [], 0
 
@@ -122,7 +124,7 @@ class RetentionReport(Sink[Any]):
             self._summary()
         without = () if len({row.source for row in self._rows}) > 1 else ("source",)
         self.tables.write("retention", map(answer_object, self._rows), without)
-        for answer, blockers in self._held:
+        for answer, blockers in zip(self._held, self._held_by, strict=True):
             self.output.line("")
             self._verdict(answer, blockers)
             self._all_blockers(blockers)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import pytest
 
-from kdump.cli import command_of
+from kdump.cli import cli, command_of
 from kdump.incident.explain.answer import Explanation
 from kdump.incident.explain.broker_paths import is_windows
 from kdump.incident.explain.catalogue import by_error, messages
@@ -245,7 +245,8 @@ def parses(command: str) -> bool:
     if words[0] != "kdump":
         return "{" not in command or "awk" in command
     try:
-        command_of(words[1]).make_context(words[1], words[2:], resilient_parsing=False)
+        above = click.Context(cli, **cli.context_settings)
+        command_of(words[1]).make_context(words[1], words[2:], parent=above)
     except click.UsageError:
         return False
     return True
