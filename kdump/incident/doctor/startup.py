@@ -170,7 +170,7 @@ class StartupExamination:
         give a topic the same one."""
         if len({broker.ids.get("cluster.id") for broker in self.disks.brokers}) < 2:
             return
-        topics = {id(broker): _topic_ids(broker) for broker in self.disks.brokers}
+        topics = {id(broker): self._topic_ids(broker) for broker in self.disks.brokers}
         for number, broker in enumerate(self.disks.brokers):
             for other in self.disks.brokers[:number]:
                 mine, theirs = broker.ids.get("cluster.id"), other.ids.get("cluster.id")
@@ -190,6 +190,14 @@ class StartupExamination:
                         file=os.path.join(broker.directories[0].path, META),
                         commands=(command("cluster", broker.paths[0]), command("cluster", other.paths[0])),
                     )
+
+    def _topic_ids(self, broker: Broker) -> set[str]:
+        """Return the IDs of the topics in the metadata of a node, and in the partition.metadata files of some of its
+        partitions. That of the metadata log is the same in every cluster (Uuid.METADATA_TOPIC_ID)."""
+        every = (place for directory in broker.directories for place in directory.partitions if not place.state)
+        places = [place for place in every if place.topic != METADATA_TOPIC]
+        metadata = self.disks.newest_metadata(*broker.paths)[1]
+        return {*filter(None, map(topic_id, places[:MAX_TOPIC_IDS])), *(metadata.by_id if metadata else ())}
 
     def _is_controller(self, broker: Broker) -> bool:
         """Return True if the metadata on the disk of a node shows that it is a controller."""
@@ -397,14 +405,6 @@ class StartupExamination:
 
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
-
-
-def _topic_ids(broker: Broker) -> frozenset[str]:
-    """Return the topic IDs in the partition.metadata files of a broker, of some of its partitions. That of the metadata
-    log is the same in every cluster (Uuid.METADATA_TOPIC_ID)."""
-    every = (place for directory in broker.directories for place in directory.partitions if not place.state)
-    places = [place for place in every if place.topic != METADATA_TOPIC]
-    return frozenset(filter(None, map(topic_id, places[:MAX_TOPIC_IDS])))
 
 
 def _evidence(each: PartitionPlan) -> list[str]:
