@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
 from kdump.problems.advice import NO_FACTS, NO_VALUES, actions, impact
 from kdump.problems.catalogue import declaration
@@ -26,6 +27,7 @@ FILES = {
     "replication-offset-checkpoint": "watermarkFile",
     "cleaner-offset-checkpoint": "cleanerFile",
     "log-start-offset-checkpoint": "startFile",
+    BOOTSTRAP: "bootstrapFile",
 }
 """The facts that the name of a file is (problems/facts.toml)."""
 
@@ -83,8 +85,8 @@ class Finding(NamedTuple):
         """What to do about it, in order."""
         cases = dict.fromkeys(declaration(self.code).impacts, False) | dict.fromkeys(self.case.split("+"), True)
         own = {"error": self.severity == ERROR}
-        if self.topic is not None:
-            own["metadataLog"] = self.topic == METADATA_TOPIC
+        if self.topic is not None or os.path.basename(self.file) == BOOTSTRAP:
+            own["metadataLog"] = self.topic in (METADATA_TOPIC, None)
         own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}
         return actions(self.code, {**cases, **own, **self.facts}, self.values)
 

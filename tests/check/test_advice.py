@@ -25,7 +25,7 @@ from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.incident.explain.catalogue import messages
-from kdump.log.paths import Target
+from kdump.log.paths import Target, target
 from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Action, conditions, fact_clauses
@@ -226,6 +226,30 @@ def test_the_first_action_of_an_incident_is_right(name: str) -> None:
     assert (row["isFirst"], row["broker"], row["left"]) == (True, "starts", [])
     assert "consumedLog" not in row
     assert "consumedCommittedLog" not in row
+
+
+METADATA_FILES = (
+    "bootstrap.checkpoint",
+    "__cluster_metadata-0/00000000000000000000.log",
+    "__cluster_metadata-0/00000000000000000200-0000000001.checkpoint",
+)
+OF_PARTITIONS = re.compile(r"log\.dirs|kafka-(?:topics|consumer-groups)\.sh|kdump salvage")
+"""What helps with the replica of a topic. The metadata log is in no topic, and bootstrap.checkpoint in no partition."""
+
+
+@each_case("file", METADATA_FILES)
+def test_no_advice_for_a_replica_is_given_for_metadata(file: str) -> None:
+    for code in CODES:
+        if code.family in ("bytes", "records"):
+            finding = Code(code.code).finding(target(f"/disk/{file}"), message="damaged", offset=5)
+            assert not [text for text in finding.actions if OF_PARTITIONS.search(text)], code.code
+
+
+def test_a_damaged_bootstrap_checkpoint_is_moved_away() -> None:
+    finding = Code("crc-mismatch").finding(target("/disk/bootstrap.checkpoint"), message="damaged")
+    assert [text.partition(":")[0] for text in finding.actions] == [
+        "Move /disk/bootstrap.checkpoint out of the log directory"
+    ]
 
 
 @each_case(

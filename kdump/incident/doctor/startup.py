@@ -375,8 +375,10 @@ class StartupExamination:
                 "DIR": plan.path,
                 "TOPIC": plan.topic,
             }
-            is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
-            facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact, "metadataLog": False}
+            is_exact = (
+                cut is not None and plan.topic != METADATA_TOPIC and self._is_repaired_exactly(cut.file, cut.position)
+            )
+            facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
             if facts.get("intactElsewhere") is None:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")

@@ -103,7 +103,7 @@ def failure(
 ) -> StartupFailure:
     """Return the failure with this code of the catalogue; `values`, `more`: of the fields in its texts, in which
     {file}, {name} and {position} are its own."""
-    values = {"file": file, "name": os.path.basename(file), "position": position, **values, **more}
+    values = {"file": file, "SEGMENT": file, "name": os.path.basename(file), "position": position, **values, **more}
     return StartupFailure(Problem(code, values, facts, case), kind, file, exception, position, offset, newer)
 
 

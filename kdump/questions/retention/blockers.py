@@ -291,6 +291,6 @@ def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
     is_against = compaction.is_taken and bool(case.settings["log.cleaner.enable"])
     kind = answers.TOO_LARGE if broken.damage.is_too_large else answers.DAMAGED
     values = {"reason": broken.damage.reason, "when": when}
-    facts = {"metadataLog": False}
+    facts = {"metadataLog": False, "bootstrapFile": False}
     made = _blocker(case, kind, COMPACTION, reached, values, facts, at=broken, is_against=is_against)
     yield made._replace(position=broken.damage.position)

@@ -960,3 +960,13 @@ def test_the_offsets_of_a_group_are_set_by_a_command_that_runs(tmp_path: Path) -
     (unusable,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "group-offsets-unusable"]
     reset = "--group tx-group --topic orders-none:0 --reset-offsets --to-offset 120 --dry-run"
     assert reset in unusable["actions"][0]
+
+
+def test_a_damaged_metadata_log_is_not_treated_as_a_replica(tmp_path: Path) -> None:
+    root = copy_disk(CLUSTER_DISKS / "clean-1", tmp_path / "disk")
+    log = root / "__cluster_metadata-0" / f"{ZERO}.log"
+    Disk(root).flip(log, log.stat().st_size // 2)
+    (losing,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "startup-loses"]
+    assert losing["actions"][0] == f"Copy {log.parent} elsewhere before you start the broker"
+    assert losing["actions"][-1] == "Follow the incident page metadata-log"
+    assert not re.search(r"kafka-topics\.sh|repaired", str(losing["actions"]))
