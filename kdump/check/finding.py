@@ -14,8 +14,9 @@ from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
-from kdump.problems.advice import NO_FACTS, NO_VALUES, actions, impact
+from kdump.problems.advice import NO_FACTS, NO_VALUES, impact
 from kdump.problems.catalogue import declaration
+from kdump.problems.problem import Problem
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -83,12 +84,11 @@ class Finding(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
-        cases = dict.fromkeys(declaration(self.code).impacts, False) | dict.fromkeys(self.case.split("+"), True)
         own = {"error": self.severity == ERROR}
         if self.topic is not None or os.path.basename(self.file) == BOOTSTRAP:
             own["metadataLog"] = self.topic in (METADATA_TOPIC, None)
         own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}
-        return actions(self.code, {**cases, **own, **self.facts}, self.values)
+        return Problem(self.code, self.values, {**own, **self.facts}, self.case).actions
 
     @property
     def values(self) -> dict[str, object]:

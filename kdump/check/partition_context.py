@@ -14,7 +14,7 @@ from kdump.kafka.small_files import CheckpointOffset
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
-from kdump.state.other_replicas import OtherReplicas
+from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles
 
 
@@ -71,9 +71,9 @@ class PartitionContext:
     now: int = 0
     """Current time, epoch ms."""
     tiered: bool = False
+    """Whether segments of the topic are copied to remote storage."""
     remote_start: int | None = None
     """Of a tiered partition that log-start-offset-checkpoint does not list: see RemoteLog.start_of."""
-    """Whether segments of the topic are copied to remote storage."""
     release: AppliedRelease = NEWEST_APPLIES
     last: bool | None = None
     """For a file that is checked alone: whether it is the newest segment of its partition."""
@@ -86,9 +86,7 @@ class PartitionContext:
     @property
     def facts(self) -> dict[str, bool | None]:
         """What it knows of the facts on which the actions for a finding depend (problems/facts.toml)."""
-        is_only = None if self.replicas is None else not self.replicas.brokers
-        elsewhere = False if is_only else None
-        return {"clean": self.clean, "onlyReplica": is_only, "intactElsewhere": elsewhere, "tiered": self.tiered}
+        return {"clean": self.clean, "tiered": self.tiered, **replica_facts(self.replicas)}
 
     @property
     def is_cleaned(self) -> bool:

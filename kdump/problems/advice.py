@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 from kdump.problems.catalogue import Action, declaration, fact_clauses, is_shared_impact, shared_impact
@@ -43,15 +42,9 @@ def has_case(code: str, case: str) -> bool:
     return not case or case in declaration(code).impacts or is_shared_impact(case)
 
 
-def actions(code: str, facts: Mapping[str, bool | None], values: Mapping[str, object] = NO_VALUES) -> tuple[str, ...]:
-    """Return what to do about a problem, in order: the actions whose conditions are not false. A condition that is
-    unknown, which is also one that `facts` lacks, is stated before its action."""
-    chosen = (chosen_text(action, facts) for action in declaration(code).actions)
-    return tuple(fill(text, values) for text in chosen if text)
-
-
 def chosen_text(action: Action, facts: Mapping[str, bool | None]) -> str:
-    """Return an action with its unknown conditions; empty if one is false."""
+    """Return an action after its conditions that are unknown, which are also those that `facts` lacks; empty if one is
+    false."""
     unknown = []
     for fact, wanted in action.when:
         value = facts.get(fact)
@@ -60,8 +53,3 @@ def chosen_text(action: Action, facts: Mapping[str, bool | None]) -> str:
         elif value != wanted:
             return ""
     return action.after(unknown)
-
-
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """Return an action with the values of its placeholders, quoted for a shell. Those without a value stay."""
-    return PLACEHOLDER.sub(lambda match: shlex.quote(str(values.get(match[0], match[0]))), template)

@@ -58,7 +58,9 @@ class Problem(NamedTuple):
         return self._replace(facts={**facts, **self.facts})
 
     def _chosen(self, texts: Iterable[Action]) -> tuple[str, ...]:
-        cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False) | {self.case: True}
+        cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False) | dict.fromkeys(
+            self.case.split("+"), True
+        )
         chosen = (chosen_text(text, {**cases, **self.facts}) for text in texts)
         return tuple(map(self._text, filter(None, chosen)))
 

@@ -47,6 +47,12 @@ def other_replicas(
     return OtherReplicas(others, tuple(replica for replica in others if replica in info.isr), may_lead)
 
 
+def replica_facts(others: OtherReplicas | None) -> dict[str, bool | None]:
+    """Return what the metadata shows of the facts on which actions depend (problems/facts.toml)."""
+    is_only = None if others is None else not others.brokers
+    return {"onlyReplica": is_only, "intactElsewhere": False if is_only else None}
+
+
 def who_has_it(others: OtherReplicas | None) -> str:
     """Return who may have what is lost on this broker, as the end of a sentence."""
     return "another replica may have it" if others is None else others.text

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 
-from kdump.check.diagnosis.diagnose import CERTAIN
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
@@ -106,8 +105,12 @@ class PartitionCheck(Resumable):
         """The producer snapshot at the base offset of the first segment, which stands in for the log below it: its open
         transactions are those at the start. None if there is no such snapshot, or it is not valid."""
         if self.transactions in self._observers and not alone:
-            self.transactions.start = start = BrokerStart(partition, known, self.neighbor_files.snapshot)
-            self._seed(start)
+            self.transactions.start = self._start
+            self._seed(self._start)
+
+    @cached_property
+    def _start(self) -> BrokerStart:
+        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot)
 
     def _producer_watcher(self) -> ProducerWatcher:
         return ProducerWatcher(self.known)
@@ -131,6 +134,7 @@ class PartitionCheck(Resumable):
             compaction=self.compaction,
             limits=self.options.limits,
             is_one_log=self.alone or self.partition.topic is not None,
+            start=lambda: self._start,
         )
 
     def _make_observers(self) -> list[Observer]:
@@ -278,7 +282,7 @@ class PartitionCheck(Resumable):
 
     def _repaired(self, batch: Batch) -> DefaultRecordBatch | None:
         """Return a damaged batch of a producer as it was written, if one flipped bit explains the damage."""
-        if self.options.headers_only or not isinstance(batch, DefaultRecordBatch) or batch.size > CERTAIN:
+        if self.options.headers_only or not isinstance(batch, DefaultRecordBatch):
             return None
         repaired = unflipped(batch)
         return repaired if isinstance(repaired, DefaultRecordBatch) else None

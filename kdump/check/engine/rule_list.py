@@ -42,6 +42,7 @@ class RuleInputs(NamedTuple):
     compaction: CompactionWatcher
     limits: Limits
     is_one_log: bool
+    start: Callable[[], BrokerStart]
 
 
 class RuleEntry(NamedTuple):
@@ -79,7 +80,7 @@ RULES = (
             given.compaction,
             given.partition.snapshots,
             given.files.snapshot,
-            BrokerStart(given.partition, given.known, given.files.snapshot),
+            given.start(),
             given.partition.segments[-1].log if given.partition.segments else None,
         ),
     ),

@@ -32,8 +32,6 @@ def unflipped(batch: Batch) -> Batch | None:
         return None
     if difference.bit_count() == 1:
         data[batch.crc_start - 4 : batch.crc_start] = batch.computedCrc.to_bytes(4, "big")
-        if not batch.format.is_message:
-            data[17:21] = batch.computedCrc.to_bytes(4, "big")
     else:
         flip = next(single_bit_flips(batch.magic, difference, covered), None)
         if flip is None:

@@ -65,7 +65,7 @@ class DamageExamination:
         self.disks = disks
         self.on = on
         self.totals = CheckTotals()
-        self._intact = IntactCopies(disks, disks.options)
+        self._intact = IntactCopies(disks)
         self.found: Counter[str] = Counter()
         self._remote_logs: dict[int, RemoteLog] = {}
         """By node."""

@@ -44,7 +44,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
             question.partitionsLeft -= 1
             if made.relation == DIVERGENT:
                 diverged += 1
-                _item(made, same, disks, on)
+                _item(made, same, on)
             for each in made.copies:
                 for unread in each.unread:
                     on.unread(unread)
@@ -71,7 +71,7 @@ def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:
         yield [copy for copy in copies if copy.topic_id in (topic_id, None)]
 
 
-def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:
+def _item(made: Diff, copies: list[Copy], on: Examination) -> None:
     paths = [copy.path for copy in copies]
     damaged = [number for number in range(len(copies)) if made.epoch_at(number) is None]
     if made.cause == DAMAGE and damaged:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
-from kdump.check.options import Options
 from kdump.incident.doctor.disks import Disks
 from kdump.io.errors import SourceError
 from kdump.kafka.small_files import topic_id
@@ -22,8 +21,8 @@ MAX_BATCHES = 10_000
 class IntactCopies:
     """The partitions of the disks, by topic and number."""
 
-    def __init__(self, disks: Disks, options: Options) -> None:
-        self.options = options
+    def __init__(self, disks: Disks) -> None:
+        self.options = disks.options
         self._cluster = {
             directory.path: number for number, own in enumerate(disks.clusters.values()) for directory in own
         }

@@ -52,7 +52,7 @@ from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles
-from kdump.problems.catalogue import all_problems
+from kdump.problems.catalogue import declaration
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
 BUDGET = 60.0
@@ -218,8 +218,7 @@ class Doctor:
             return True
         if item.question == DAMAGE and ("*", item.file, item.position) in self._covered:
             return True
-        declared = all_problems().get(item.code)
-        covers = () if declared is None else declared.covers
+        covers = () if item.question == LOG else declaration(item.code).covers
         for code in (item.code, *covers):
             for place in places:
                 self._covered.setdefault((code, *place), item.question)

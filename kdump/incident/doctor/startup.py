@@ -7,10 +7,12 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from kdump.check.diagnosis.diagnose import diagnose, is_exact
+from kdump.check.engine.units import CheckUnit
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
@@ -384,14 +386,22 @@ class StartupExamination:
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
             self._lose(losing, plan, more, tuple(_evidence(plan)))
 
+    @cached_property
+    def _intact(self) -> IntactCopies:
+        return IntactCopies(self.disks)
+
+    @cached_property
+    def _unit_of(self) -> dict[str, CheckUnit]:
+        """The units by the directories of their partitions."""
+        return {unit.partition.path: unit for unit in self.disks.units if unit.partition is not None}
+
     def _is_intact_elsewhere(self, plan: PartitionPlan) -> bool | None:
         """Return whether another broker here has all that a startup removes of a log; None if it is unknown."""
         offsets = [(cut.offset, cut.lastOffset) for cut in plan.cuts if cut.loses]
-        unit = next((unit for unit in self.disks.units if unit.partition and unit.partition.path == plan.path), None)
-        if unit is None or not offsets:
+        unit = self._unit_of.get(plan.path) if offsets else None
+        if unit is None:
             return None
-        copies = IntactCopies(self.disks, self.disks.options)
-        has = [None if last is None else copies.of_offsets(first, last, unit)[0] for first, last in offsets]
+        has = [None if last is None else self._intact.of_offsets(first, last, unit)[0] for first, last in offsets]
         return True if all(has) else False if False in has else None
 
     def _is_repaired_exactly(self, path: str, position: int) -> bool:

@@ -195,7 +195,7 @@ def alternatives(text: str) -> list[Match]:
 
 
 def _applies(message: Message, parts: dict[str, str]) -> bool:
-    return not message.when or holds(message.when, of_message(normalized(parts))) is True
+    return not message.when or holds(message.when, of_message(normalized(parts)))
 
 
 BEGINNING = 4

@@ -19,7 +19,7 @@ _IN_ACTIONS = {
     "PARTITION": "{partitionNumber}",
     "DIR": "{path}",
 }
-"""The placeholders of problems/catalogue.py that messages may state, as parts of commands."""
+"""The placeholders of problems/advice.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _OPTION = re.compile(r" --[\w-]+ \{(topic|group)\}")
 LOG_TIME = "logTime"
@@ -110,6 +110,6 @@ def _filled(text: str, values: dict[str, str], disks: Sequence[str] = ()) -> str
 
 
 def fill_action(action: str, parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> str:
-    """Return an action with the placeholders of problems/catalogue.py filled in that a message states."""
+    """Return an action with the placeholders of problems/advice.py filled in that a message states."""
     named = PLACEHOLDER.sub(lambda match: _IN_ACTIONS.get(match[0], match[0]), action)
     return _filled(named, _values(parts, disk, on_disk)) if named != action else action

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cached_property
 
 from kdump.cluster.disks import Disks
 from kdump.incident.explain.broker_paths import names_of, partition_of
@@ -34,7 +35,7 @@ class DiskPlaces:
             else:
                 raise SourceError(f"{place.path}: not a directory; pass a log directory or a partition directory")
 
-    @property
+    @cached_property
     def topics(self) -> set[str]:
         """The topics that have a directory on these disks."""
         return {name.rpartition("-")[0] for name in self.partitions}

@@ -42,13 +42,11 @@ LONGEST_REASON = 100
 
 
 class IoError(NamedTuple):
-    """An error of the operating system. `exception`: the class, without its package; empty if there is none.
-    `is_of_shell`: whether a program of a shell reports it, and not Java."""
+    """An error of the operating system. `is_of_shell`: whether a program of a shell reports it, and not Java."""
 
     reason: str
     file: str = ""
     otherFile: str = ""
-    exception: str = ""
     is_of_shell: bool = False
 
     @property
@@ -85,10 +83,10 @@ def _of_exception(name: str, rest: str, reasons: Collection[str]) -> IoError | N
         if name not in CLASS_REASONS or (name == "FileNotFoundException" and not _PATH.fullmatch(rest)):
             return None  # a reason that is not known, a class path, or another library's sentence
         reason, files = CLASS_REASONS[name], rest
-    if name not in (*WITH_FILES, "FileNotFoundException"):
-        return IoError(reason, _path_in(files), exception=name)
+    if name not in WITH_FILES:
+        return IoError(reason, _path_in(files))
     file, _, other = files.partition(" -> ")
-    return IoError(reason, file, other, name)
+    return IoError(reason, file, other)
 
 
 def _reason(text: str, reasons: Collection[str]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.advice import NO_FACTS, NO_VALUES
 from kdump.problems.problem import Problem
-from kdump.state.other_replicas import OtherReplicas
+from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
 
 EXIT, OFFLINE = "exit", "offline"
@@ -318,11 +318,9 @@ class PartitionPlan:
     def facts(self) -> dict[str, bool | None]:
         """What it knows of the facts on which actions depend (problems/facts.toml). What the metadata on the disk does
         not state may be so by now."""
-        is_only = None if self.replicas is None else not self.replicas.brokers
         return {
             "metadataLog": self.topic == METADATA_TOPIC,
-            "onlyReplica": is_only,
-            "intactElsewhere": False if is_only else None,
+            **replica_facts(self.replicas),
             "mayLead": (self.replicas is not None and self.replicas.may_lead) or None,
             "strayDeleted": self.strayDeleted,
         }
