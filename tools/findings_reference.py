@@ -28,6 +28,10 @@ little of a log: if a broker starts normally, it has not found the damage, and a
 
 Before any repair: stop the broker, back the partition's directory up, and compare it with another replica. The actions
 below, and some that would do harm, were tried with a real broker, too: [remedy-trials.json](remedy-trials.json).
+"Actions tried" names the trials in which an action that repairs the problem was done on a real broker's disk; they are
+in that file, in [incident-trials.json](incident-trials.json), [salvage-trials.json](salvage-trials.json),
+[rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) or
+[coordinator-trials.json](coordinator-trials.json).
 """
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files next to it"}
 
@@ -51,7 +55,7 @@ def section(code: Declaration, trials: list[dict[str, Any]]) -> str:
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += ["- Actions:", *(f"    - {action.conditional}." for action in code.actions)]
-    lines += [f"- Kafka: {code.source}"]
+    lines += [code.tried, f"- Kafka: {code.source}"]
     for trial in trials:
         lines += [
             "",

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from kdump.log.log_directory import META
 from tools.incident import damaged_bytes, groups, producers
 from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, USERS, ZERO, Disk
+from tools.trials import startup_incidents as damage
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.wording import ranges
@@ -143,6 +144,46 @@ class Operator:
         )
         found = re.findall(r"^tx-group\s+orders-none\s+0\s+(\d+)", out, re.M)
         return f"{match[1]}: --dry-run, and then --execute: the new offset is {' and '.join(found)}"
+
+    def move_out(self, action: str) -> str:
+        """Move a file or directory out of the log directory."""
+        match = self.words(action, r"[Mm]ove (\S+) out of the (?:log )?directory")
+        Path(match[1]).rename(self.work / "moved")
+        return f"{match[1]} is moved out"
+
+    def put_back(self, action: str) -> str:
+        """Put the directory back, which was found in a backup, in place of what is there."""
+        (self.nodes[1] / ORDERS).rename(self.work / "moved")
+        return self.restore(action)
+
+    def delete(self, action: str) -> str:
+        """Delete one or two files."""
+        match = self.words(action, r"Delete (\S+?)(?: and (\S+?))?[: ]")
+        for name in filter(None, match.groups()):
+            Path(name).unlink()
+        return "deleted: " + " and ".join(filter(None, match.groups()))
+
+    def write_meta(self, action: str) -> str:
+        """Write meta.properties with the IDs that kdump cluster shows."""
+        match = self.words(action, r"Write (\S+) again: version=1, .* kdump (cluster \S+ --show=brokers) the other IDs")
+        out = kdump(*match[2].split())
+        cluster = re.findall(r"(?m)^cluster.id=(\S+)", (self.nodes[0] / META).read_text())[0]
+        node, directory = self.words(out, r"(?m)^ +(1) .* (\S+)$").groups()
+        Path(match[1]).write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={directory}\n")
+        return f"kdump {match[2]}, and {match[1]} is written with cluster.id={cluster} and directory.id={directory}"
+
+    def write_topic_id(self, action: str) -> str:
+        """Write partition.metadata with the topic ID that kdump cluster shows."""
+        match = self.words(action, r"Write (\S+) again, .* kdump (cluster \S+ --topic (\S+)) shows the ID")
+        topic_id = self.words(kdump(*match[2].split()), rf"(?m)^{match[3]} +(\S{{22}}) ")[1]
+        Path(match[1]).write_text(f"version: 0\ntopic_id: {topic_id}")
+        return f"kdump {match[2]}, and {match[1]} is written with topic_id: {topic_id}"
+
+    def write_own_id(self, action: str) -> str:
+        """Write partition.metadata with the topic ID that is printed."""
+        match = self.words(action, r"write the lines 'version: 0' and '(topic_id: \S+)' to its partition.metadata")
+        (self.nodes[1] / ORDERS / "partition.metadata").write_text(f"version: 0\n{match[1]}")
+        return f"the lines are written: {match[1]}"
 
     def correct_cluster_id(self, action: str) -> str:
         """Correct the cluster ID of a broker."""
@@ -294,6 +335,124 @@ INCIDENTS = [
         is_of_partition=False,
     ),
     Incident("downgrade", "startup-stops", downgrade, Operator.start, release="3.9.1", is_of_partition=False),
+    Incident("file-name", "startup-stops", damage.file_name, Operator.move_out, given=(0, 1), is_of_partition=False),
+    Incident(
+        "directory-name", "startup-stops", damage.directory_name, Operator.move_out, given=(0, 1), is_of_partition=False
+    ),
+    Incident(
+        "directory-in-place",
+        "startup-offline",
+        damage.clean_mark_is_directory,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "checkpoint-directory",
+        "startup-stops",
+        damage.checkpoint_is_directory,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "checkpoint-unreadable",
+        "startup-offline",
+        damage.checkpoint_unreadable,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "checkpoint-unreadable-open-transaction",
+        "startup-stops",
+        damage.start_checkpoint_unreadable,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "epochs-unreadable",
+        "startup-offline",
+        damage.epochs_unreadable,
+        Operator.delete,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "topic-id-unreadable",
+        "startup-offline",
+        damage.topic_id_unreadable,
+        Operator.write_topic_id,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "topic-id-missing",
+        "startup-stray",
+        damage.topic_id_missing,
+        Operator.write_own_id,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "txn-index-invalid",
+        "startup-stops",
+        damage.txn_index_invalid,
+        Operator.delete,
+        PAYMENTS,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "meta-missing", "startup-stops", damage.meta_missing, Operator.write_meta, given=(0, 1), is_of_partition=False
+    ),
+    Incident(
+        "meta-empty", "startup-stops", damage.meta_unreadable, Operator.write_meta, given=(0, 1), is_of_partition=False
+    ),
+    Incident(
+        "meta-without-cluster",
+        "startup-stops",
+        damage.meta_without_cluster,
+        Operator.write_meta,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "quorum-state-empty",
+        "startup-stops",
+        damage.quorum_state_unreadable,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "bootstrap-damaged",
+        "startup-stops",
+        damage.bootstrap_unreadable,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "metadata-log-is-file",
+        "startup-stops",
+        damage.metadata_log_is_file,
+        Operator.move_out,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident(
+        "partition-is-file",
+        "startup-missing",
+        damage.partition_is_file,
+        Operator.put_back,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    Incident("index-not-sorted", "index-not-sorted", damage.index_not_sorted, Operator.reindex),
+    Incident("time-index-not-sorted", "time-index-not-sorted", damage.time_index_not_sorted, Operator.reindex),
+    Incident("time-index-mismatch", "time-index-mismatch", damage.time_index_mismatch, Operator.reindex),
 ]
 DIVERGENCE = {"startup-order", "replicas-diverge"}
 """Codes of what is usual on these disks, and is an incident."""

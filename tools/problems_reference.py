@@ -29,6 +29,8 @@ def section(problem: Declaration) -> str:
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
         lines += ["- Actions:", *(f"    - {each.conditional}." for each in problem.actions)]
+    if problem.actions and (problem.severity == "error" or problem.trials):
+        lines.append(problem.tried)
     lines += [f"- Never: {action(text).conditional}." for text in problem.never]
     return "\n".join(lines) + "\n"
 

@@ -106,12 +106,19 @@ class Declaration:
     at the same position of the same file."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
+    trials: tuple[str, ...] = ()
+    """The trials in which an action that repairs it was done on a real broker's disk: names in docs/*-trials.json."""
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
     needs_log_dir: bool = False
     """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
     coordinator's log (check/log_dir_context.py)."""
+
+    @property
+    def tried(self) -> str:
+        """The line of a page that names the trials."""
+        return f"- Actions tried: {', '.join(self.trials) or '**untried**'}"
 
 
 KEYS = {
@@ -150,9 +157,11 @@ def declaration(code: str) -> Declaration:
     actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
     covers = tuple(fields.get("covers", ()))
     never = tuple(_filled_list(fields.get("never", ())))
+    trials = tuple(fields.get("trials", ()))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
     fix = ". ".join(one.conditional for one in actions)
-    return Declaration(code=code, family=file, fix=fix, actions=actions, never=never, covers=covers, **values)
+    values |= {"never": never, "covers": covers, "trials": trials}
+    return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 
 def lowered(text: str) -> str:

@@ -252,6 +252,23 @@ def test_a_damaged_bootstrap_checkpoint_is_moved_away() -> None:
     ]
 
 
+TRIED_IN = ("remedy", "incident", "salvage", "rescue", "space", "coordinator")
+MOST_UNTRIED = 63
+"""Number of problems of severity error whose actions were not tried. It may only fall."""
+
+
+def test_the_trials_of_a_problem_exist() -> None:
+    rows = [json.loads((ROOT / "docs" / f"{name}-trials.json").read_text()) for name in TRIED_IN]
+    names = {row["name"] for each in rows for row in each}
+    assert {trial for code in CODES for trial in code.trials} <= names
+    assert {incident.name for incident in INCIDENTS} <= {trial for code in CODES for trial in code.trials}
+
+
+def test_no_more_problems_are_untried() -> None:
+    errors = [code for code in CODES if code.severity == "error" and code.actions]
+    assert len([code.code for code in errors if not code.trials]) <= MOST_UNTRIED
+
+
 @each_case(
     "name",
     [

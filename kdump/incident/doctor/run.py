@@ -212,12 +212,17 @@ class Doctor:
         """Return True if an item of an earlier question has the same cause: it has the same code, or one that covers
         it, and the same place."""
         places: list[tuple[Any, ...]] = [(item.source, item.topic, item.partition)]
-        if item.file is not None and item.position is not None:
+        if item.file is not None:
             places.append((item.file, item.position))
         if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
             return True
-        if item.question == DAMAGE and ("*", item.file, item.position) in self._covered:
+        if item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:]):
             return True
+        if item.file is not None and not os.path.basename(item.file).removesuffix(".log").isdigit():
+            # all but a segment: a small file is replaced as a whole
+            if item.question == DAMAGE and ("*", item.file) in self._covered:
+                return True
+            places.append((item.file,))
         covers = () if item.question == LOG else declaration(item.code).covers
         for code in (item.code, *covers):
             for place in places:

@@ -129,7 +129,11 @@ def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> Startu
     name = os.path.basename(file)
     newer = f"{name} {error.newer}" if error.newer else ""
     kind = EXIT if error.is_number else OFFLINE
-    stop = failure(kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, problem=error)
+    partition = os.path.dirname(file)
+    values = {"root": os.path.dirname(partition), "TOPIC": os.path.basename(partition).rpartition("-")[0]}
+    stop = failure(
+        kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, values=values, problem=error
+    )
     return storage_stop(stop, release)
 
 

@@ -52,6 +52,7 @@ from tools import first_screens, incident_trials
 from tools.incident import INCIDENTS, lay_out
 from tools.incident.disk import Disk, leave_out
 from tools.incident.registry import BASES
+from tools.trials import startup_incidents
 
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21T09:00Z")
 AT = 1_795_251_600_000
@@ -128,7 +129,8 @@ def milder(roots: Sequence[Path]) -> str:
     for line in check.stdout.splitlines():
         finding = json.loads(line)
         key = (finding.get("code"), finding.get("topic"), finding.get("partition"))
-        if finding["type"] == "finding" and finding["severity"] == "error" and key not in about:
+        is_about = key in about or finding.get("file") in files
+        if finding["type"] == "finding" and finding["severity"] == "error" and not is_about:
             return f"no item about {finding}"
     if check.exit_code > page["status"] or (check.exit_code == 2 and page["status"] == 1):
         return f"verify exits with {check.exit_code}, doctor with {page['status']}"
@@ -970,3 +972,35 @@ def test_a_damaged_metadata_log_is_not_treated_as_a_replica(tmp_path: Path) -> N
     assert losing["actions"][0] == f"Copy {log.parent} elsewhere before you start the broker"
     assert losing["actions"][-1] == "Follow the incident page metadata-log"
     assert not re.search(r"kafka-topics\.sh|repaired", str(losing["actions"]))
+
+
+ONE_FILE = (
+    startup_incidents.file_name,
+    startup_incidents.checkpoint_unreadable,
+    startup_incidents.epochs_unreadable,
+    startup_incidents.topic_id_unreadable,
+    startup_incidents.txn_index_invalid,
+    startup_incidents.meta_without_cluster,
+    startup_incidents.quorum_state_unreadable,
+    startup_incidents.bootstrap_unreadable,
+)
+
+
+@pytest.mark.parametrize("damage", ONE_FILE, ids=lambda each: each.__name__)
+def test_a_file_that_stops_a_startup_is_one_item(damage: Any, tmp_path: Path) -> None:
+    """What verify finds in it is the same cause. Each was tried: docs/incident-trials.json."""
+    root = copy_disk(CLUSTER_DISKS / "clean-1", tmp_path / "disk")
+    damage(Disk(root))
+    errors = [each for each in items_in(answers(root, *NOW)) if each["severity"] == "error"]
+    assert [each["code"] for each in errors if each["code"] != "partition-offline"] in (
+        ["startup-stops"],
+        ["startup-offline"],
+    )
+    assert not any(f"move {root} out" in action for each in errors for action in each["actions"])
+
+
+def test_no_log_directory_is_moved_for_its_bootstrap_checkpoint(tmp_path: Path) -> None:
+    root = copy_disk(CLUSTER_DISKS / "clean-1", tmp_path / "disk")
+    startup_incidents.bootstrap_unreadable(Disk(root))
+    (wrong,) = [each for each in objects("verify", root, status=1) if each.get("code") == "crc-mismatch"]
+    assert "out of log.dirs" not in str(wrong)

@@ -318,7 +318,7 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     assert any(said in line for line in command.run("doctor", disk).stdout.splitlines() if "UNKNOWN" in line)
     doctor = command.run("doctor", disk).stdout
     for report in (result.stdout, doctor):  # nothing that writes an older version over it
-        assert "again, as in the other log directories" not in report
+        assert "do not format the directory" not in report
     stops = found.allStops
     assert [stop.actions == OF_NEWER_RELEASE.actions for stop in stops] == [True] * len(stops)
     assert all(stop.actions != OF_NEWER_RELEASE.actions for stop in plan(disk, NEWEST.number).allStops)
