@@ -138,7 +138,7 @@ lint: $(VENV)/.ready $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Regenerates what derives from the code: references, manual pages, completion words, the outputs in docs/ and README.md,
+# Regenerates what derives from the code: references, manual pages, the outputs in docs/ and README.md,
 # and the pictures.
 docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python tools/json_reference.py > docs/json.md
@@ -150,7 +150,6 @@ docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python -m tools.api_reference > docs/api-reference.md
 	$(BIN)/python -m tools.format_reference
 	$(BIN)/python -m tools.man_pages
-	$(BIN)/python -m tools.completion_words
 	$(BIN)/python -m tools.spark_reference
 	$(BIN)/python tools/architecture.py > docs/architecture.svg
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q $$(grep -rl KDUMP_REWRITE tests --include='test_*.py' --exclude-dir=spark)

@@ -1,7 +1,7 @@
 """The compiled core. The modules whose first line begins with `# cython:` are compiled if there is a C compiler, all of
 them or none; without one, or with KDUMP_COMPILE=0, they run as the Python that they are.
 
-Manual pages and completions go where man and the shells look for them, below the prefix of the installation."""
+Manual pages go where man looks for them, below the prefix of the installation."""
 
 from __future__ import annotations
 
@@ -89,12 +89,5 @@ class BuildCore(build_ext):
         super().copy_extensions_to_source()
 
 
-SHARED = {
-    "share/man/man1": "man/*.1",
-    "share/bash-completion/completions": "kdump/shells/bash/*",
-    "share/zsh/site-functions": "kdump/shells/zsh/*",
-    "share/fish/vendor_completions.d": "kdump/shells/fish/*",
-}
-
-data_files = [(place, sorted(map(str, Path().glob(pattern)))) for place, pattern in SHARED.items()]
-setup(ext_modules=core(), data_files=data_files, cmdclass={"build_ext": BuildCore})
+manuals = [("share/man/man1", sorted(map(str, Path().glob("man/*.1"))))]
+setup(ext_modules=core(), data_files=manuals, cmdclass={"build_ext": BuildCore})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +16,9 @@ from kdump.pager import end_pager
 from kdump.signals import INTERRUPTED, Terminated, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
+
+if TYPE_CHECKING:
+    from kdump.command_line.completion import Completion
 
 COMMANDS = {
     "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
@@ -163,14 +165,26 @@ class Lazy(click.Group):
         if name not in COMMANDS:
             return None
         command = command_of(name)
+        if ctx.resilient_parsing:  # Tab was pressed
+            from kdump.command_line.completion import with_paths
+
+            return with_paths(command)
         if gc.get_threshold() == WHILE_IMPORTING:  # not if a test calls the command
             gc.freeze()  # what was imported stays: no collection has to look at it
             gc.set_threshold(*USUAL_THRESHOLD)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Completion]:
+        from click.shell_completion import CompletionItem
+
+        commands = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
         from kdump.io import file_system
         from kdump.io.command_line_paths import note_existing_paths
         from kdump.io.unreadable_paths import begin
@@ -305,11 +319,6 @@ def _run() -> None:
     except ImportError as error:
         click.echo(f"kdump: {error}", err=True)
         sys.exit(2)
-    if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
-        from kdump.command_line.completion_candidates import answer
-
-        answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
-        return
     try:
         cli.main(prog_name="kdump")
     except Terminated:

@@ -20,12 +20,7 @@ from tools.manual import DISTRIBUTION
 
 PACKAGES = ("kdump", "pyspark_kdump")
 ALONGSIDE = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
-SHARED = {
-    "man": "share/man/man1",
-    "kdump/shells/bash": "share/bash-completion/completions",
-    "kdump/shells/zsh": "share/zsh/site-functions",
-    "kdump/shells/fish": "share/fish/vendor_completions.d",
-}
+SHARED = {"man": "share/man/man1"}
 """By directory of the repository: where an installation has its files, below the prefix."""
 CYTHONS = "kdump/_cyutility"
 """The module in which Cython has what its modules share."""

@@ -14,7 +14,7 @@ import click
 from kdump.command_line.input_files import print_error
 from kdump.command_line.params import ZoneParam, time_range
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, fill, flag, option, option_types, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, fill, option, option_types, takes
 from kdump.extras import how_to_install
 from kdump.io import file_system
 from kdump.io.run import QUIET_RUN
@@ -42,7 +42,6 @@ class BrowseOptions(CommandOptions):
 
     path: str = argument(metavar="PATH")
     zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
-    mouse: bool = flag("--mouse", help="Click and scroll with the mouse, instead of selecting text with it.")
     reading: ReadingOptions = added(reading_options)
 
 
@@ -65,7 +64,7 @@ def command(options: BrowseOptions) -> None:
         print_error("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
     app = BrowseApp(browser(options), prompt_parsers(options.zone))
-    app.run(mouse=options.mouse)
+    app.run(mouse=False)
     if app.ended_by:
         raise Terminated(app.ended_by)
     if app.return_code:

@@ -143,19 +143,6 @@ class Pane(Widget, can_focus=True):
         if self.lines:
             self.post_message(self.Entered(self, self.cursor))
 
-    def on_click(self, event: events.Click) -> None:
-        number = self.top + event.y - (self.head is not None)
-        if 0 <= number < len(self.lines):
-            if number == self.cursor:
-                self.action_enter()
-            self._go(number)
-
-    def on_mouse_scroll_down(self) -> None:
-        self.action_move(1)
-
-    def on_mouse_scroll_up(self) -> None:
-        self.action_move(-1)
-
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if self.head is not None:

@@ -37,7 +37,14 @@ class NameSelection(Protocol):
 
 def topic_option(help_text: str) -> Any:
     """Return the field of --topic; `help_text` begins its help text."""
-    return many("--topic", metavar="GLOB", help=f"{help_text} (a glob or a /regex/); repeatable.")
+    more = {"shell_complete": _topics, "help": f"{help_text} (a glob or a /regex/); repeatable."}
+    return many("--topic", metavar="GLOB", **more)
+
+
+def _topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from kdump.command_line.completion import complete_topics
+
+    return complete_topics(ctx, incomplete)
 
 
 class TopicFilter:

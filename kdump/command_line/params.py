@@ -107,7 +107,7 @@ class ZoneParam(Param):
         from click.shell_completion import CompletionItem
 
         names = ["UTC", "local", *sorted(available_timezones() - {"UTC"})]
-        return [CompletionItem(name, type="ask") for name in names]  # the names depend on the machine
+        return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def _local() -> tzinfo:

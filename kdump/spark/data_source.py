@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.spark.data_source_options import OptionError, ReadOptions, parse
 from kdump.spark.filters import pushed_filters
 from kdump.spark.read_task import ReadTask
-from kdump.spark.stream import KdumpStream, refuse_bundles
 from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ class KdumpSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return KdumpReader(_given(self.options, schema), schema)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options = _given(self.options, schema)
-        _check(options, schema)
-        refuse_bundles(options)
-        return KdumpStream(options, schema)
 
 
 class KdumpReader(DataSourceReader):

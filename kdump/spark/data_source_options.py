@@ -29,7 +29,6 @@ ABOUT = {
     "maxBatchSize": "treat batches longer than this many bytes as damaged",
     "maxDecompressedSize": f"decompress at most this many bytes of each batch  [{DEFAULT_MAX_DECOMPRESSED}]",
     "transactionTimeout": "in findings, warn about transactions open for longer than this many ms  [900000]",
-    "maxBytesPerTrigger": "in streams, limit a micro-batch to this many bytes, rounded up to whole batches",
     "maxMessageBytes": "in findings, warn about batches larger than this  [the topic's max.message.bytes, if known]",
     "now": "in findings, use this as the current time, in epoch ms  [current time]",
 }
@@ -55,7 +54,6 @@ class ReadOptions:
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     now: int | None = None
-    max_bytes_per_trigger: int | None = None
     window: int = DEFAULT_SIZE
     schemas: str | None = None
 
@@ -94,7 +92,6 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         _number(named, "transactionTimeout", 900_000) or 0,
         _number(named, "maxMessageBytes", None),
         _number(named, "now", None),
-        _number(named, "maxBytesPerTrigger", None),
         schemas=named.get("schemas"),
     )
 
@@ -121,7 +118,7 @@ def _number(named: Mapping[str, str], name: str, default: int | None) -> int | N
         value = int(given)
     except ValueError:
         value = -1
-    least = 1 if name in ("splitBytes", "maxBytesPerTrigger") else 0
+    least = 1 if name == "splitBytes" else 0
     if value < least:
         raise OptionError(f"option {name}: {given!r} is not valid; use a whole number of at least {least}")
     return value

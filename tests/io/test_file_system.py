@@ -20,7 +20,7 @@ ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "s
 OF_THIS_MACHINE = {
     "browse/prompt.py",
     "questions/bundle/command.py",
-    "command_line/completion_candidates.py",
+    "command_line/completion.py",
     "io/file_system.py",
     "io/page_cache.py",
     "log/bundle_members.py",

@@ -12,10 +12,9 @@ import pytest
 
 from kdump.log.mounted_bundles import unmount_bundles
 from kdump.problems import catalogue
-from kdump.spark.data_source_options import OptionError, parse
+from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
-from kdump.spark.stream import refuse_bundles
 from kdump.spark.tables import TABLES, UNITS
 from kdump.spark.unit_sums import sum_entries
 from tests.conftest import DISKS, FIXTURES, sample
@@ -229,9 +228,3 @@ def test_a_damaged_bundle_is_not_read(tmp_path: Path) -> None:
     ((path, text),) = found.sources.unreadable
     assert path == str(bundle)
     assert "kdump-bundle.json is not that of a bundle" in text
-
-
-def test_a_stream_reads_no_bundle(tmp_path: Path) -> None:
-    bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
-    with pytest.raises(OptionError, match="a bundle does not grow"):
-        refuse_bundles(parse({"table": "batches", "path": str(bundle)}))

@@ -1,4 +1,4 @@
-"""The data source in a real session: every table, its schema, filters, object stores, streams."""
+"""The data source in a real session: every table, its schema, filters, object stores."""
 
 from __future__ import annotations
 
@@ -172,58 +172,6 @@ def test_filters_are_handed_down_and_hold(spark: Any) -> None:
         assert texts(frame.where(text).collect()) == texts(expected), text
     plan = frame.where("topic = 'payments'")._jdf.queryExecution().executedPlan().toString()
     assert plan.count("payments") >= 1
-
-
-@pytest.mark.every_disk
-def test_a_stream_follows_what_is_written(spark: Any, tmp_path: Path) -> None:
-    whole = (FIXTURES / "clean-1" / "payments-0" / "00000000000000000000.log").read_bytes()
-    log = tmp_path / "payments-0" / "00000000000000000000.log"
-    log.parent.mkdir()
-    batches = same.cli_batches(FIXTURES / "clean-1" / "payments-0")
-    half = batches[len(batches) // 2]["position"]
-    log.write_bytes(whole[: half + 30])  # an incomplete batch, which is being written
-    frame = spark.readStream.format("kdump").option("table", "batches").load(str(tmp_path))
-    out, state = str(tmp_path / "out"), str(tmp_path / "state")
-
-    def run() -> list[int]:
-        writer = frame.select("position").writeStream.format("parquet").option("checkpointLocation", state)
-        query = writer.trigger(availableNow=True).start(out)
-        query.awaitTermination()
-        return sorted(row.position for row in spark.read.parquet(out).collect())
-
-    positions = [row["position"] for row in batches]
-    assert run() == [position for position in positions if position < half]
-    log.write_bytes(whole)
-    assert run() == positions
-    shutil.copy(FIXTURES / "clean-1" / "users-0" / "00000000000000000000.log", log.parent / f"{10**6:020}.log")
-    assert len(run()) > len(positions)
-
-
-@pytest.mark.every_disk
-def test_a_micro_batch_is_bounded(spark: Any, tmp_path: Path) -> None:
-    names = ("payments-0", "orders-none-0", "users-0")
-    for name in names:
-        shutil.copytree(FIXTURES / "clean-1" / name, tmp_path / "disk" / name)
-    reader = spark.readStream.format("kdump").options(table="batches", maxBytesPerTrigger="9000")
-    frame = reader.load(str(tmp_path / "disk")).select("topic", "file", "position", "size")
-    took: list[list[Any]] = []
-    writer = frame.writeStream.foreachBatch(lambda rows, number: took.append(rows.collect()))
-    query = writer.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    expected = [(row["file"], row["position"]) for row in same.cli_batches(tmp_path / "disk")]
-    assert sorted((row.file, row.position) for rows in took for row in rows) == sorted(expected)
-    assert len(took) > 3
-    largest = max(row.size for rows in took for row in rows)
-    for rows in took:
-        assert sum(row.size for row in rows) < 9000 + len(names) * largest
-    assert len({row.topic for row in took[0]}) == len(names)
-
-
-def test_a_table_that_does_not_stream_says_so(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="cannot be streamed"):
-        spark.readStream.format("kdump").option("table", "findings").load(str(DISK)).writeStream.format("noop").option(
-            "checkpointLocation", str(tmp_path)
-        ).start().processAllAvailable()
 
 
 def test_spark_finds_the_source_by_its_module() -> None:

@@ -13,7 +13,7 @@ from kdump.cluster.metadata_files import MetadataFiles
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import problem_texts
 from kdump.cluster.node_ids import node_ids
-from kdump.command_line.completion_words import listed
+from kdump.command_line.completion import listed
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command

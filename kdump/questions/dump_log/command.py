@@ -53,7 +53,7 @@ class KafkaCommand(click.Command):
         names = {name[2:] for param in self.params for name in param.opts if name.startswith("--")}
         whole = [f"-{arg}" if arg.startswith("-") and arg[1:].partition("=")[0] in names else arg for arg in args]
         try:
-            if not args:
+            if not args and not ctx.resilient_parsing:
                 raise click.UsageError("Missing option '--files'.", ctx)
             return super().parse_args(ctx, whole)
         except click.UsageError as error:

@@ -9,7 +9,7 @@ from datetime import tzinfo
 import click
 from click.core import ParameterSource
 
-from kdump.command_line.completion_words import one_of
+from kdump.command_line.completion import one_of
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
@@ -144,17 +144,13 @@ class InspectOptions(CommandOptions):
         help="Show the last N rows; reads backward from the end of the file.",
     )
     follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
-    decoder: str | None = option(
-        "--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP
-    )
+    decoder: str | None = option("--decoder", metavar="NAME", shell_complete=one_of(_decoders), help=DECODER_HELP)
     no_decode: bool = flag("--no-decode", help=NO_DECODE_HELP)
-    key_format: str | None = option(
-        "--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP
-    )
+    key_format: str | None = option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats), help=FORMAT_HELP)
     value_format: str | None = option(
         "--value-format",
         metavar="FORMAT",
-        shell_complete=one_of(_formats, ask=True),
+        shell_complete=one_of(_formats),
         help="Decode values; takes the same formats as --key-format.",
     )
     schemas: str | None = option("--schemas", metavar="PATH", help=SCHEMAS_HELP)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.command_line.completion_words import one_of
+from kdump.command_line.completion import one_of
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs

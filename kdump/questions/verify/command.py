@@ -14,7 +14,7 @@ from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.totals import CheckTotals
-from kdump.command_line.completion_words import listed
+from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
