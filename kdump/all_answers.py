@@ -27,6 +27,7 @@ from kdump.questions.registry import answer as registry_answer
 from kdump.questions.reindex import run as reindex
 from kdump.questions.rescue import answer as rescue
 from kdump.questions.restart_plan import answer as restart
+from kdump.questions.restart_plan.course import StartupEvent
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
 from kdump.questions.restart_plan.recovery.recovery_work import LogWork
@@ -109,7 +110,12 @@ TYPES: dict[str, tuple[Key, ...]] = {
     ),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(
-        restart.PartitionPlan, restart.DirectoryPlan, restart.RestartPlan, PartitionReplicas, ClusterSummary
+        restart.PartitionPlan,
+        restart.DirectoryPlan,
+        StartupEvent,
+        restart.RestartPlan,
+        PartitionReplicas,
+        ClusterSummary,
     ),
     **keys_by_type(RecoveryTime, LogWork, RecoveryProgress),
     **keys_by_type(PartitionStatistics),

@@ -48,6 +48,7 @@ def contents() -> dict[str, list[str]]:
         "Commands": commands(),
         "Reference": [
             "facts",
+            "lost",
             "findings",
             "problems",
             "first-screens",

@@ -18,6 +18,7 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.advice import NO_FACTS, NO_VALUES
 from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.course import Course, UnansweredStep
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
 
@@ -345,6 +346,13 @@ class PartitionPlan:
         return cut.loses and not covered
 
     @property
+    def is_missing_and_was_empty(self) -> bool:
+        """Whether its directory is missing, and had no records: of the only replica the high watermark is the log end
+        offset, and a clean shutdown writes the last one."""
+        is_only = self.replicas is not None and not self.replicas.brokers
+        return self.missing and self.clean and is_only and self.highWatermark == 0
+
+    @property
     def losesOnlyNew(self) -> bool:
         """Whether no existing record is lost, but bytes stay at the end, after which consumers cannot read what is
         appended."""
@@ -573,6 +581,8 @@ class RestartPlan:
             after="offline",
         ),
     ] = False
+    course: Course = field(default_factory=Course)
+    """What happens at the startup and in the hour after it."""
     withoutTopics: bool = False
     """Whether there is a metadata log, but it has no topics."""
     seconds: Annotated[float, Doc("elapsed time", "s", after="unread")] = 0.0
@@ -705,6 +715,31 @@ class RestartPlan:
         bool, Doc("whether records are lost or hidden, or directories become stray or are missing", after="verdict")
     ]:
         return any(plan.loses or plan.stray or plan.missing for plan in self.partitions)
+
+    @property
+    def loses_metadata(self) -> bool:
+        return self.metadata_log is not None and self.metadata_log.loses
+
+    @property
+    def losesWithinHour(
+        self,
+    ) -> Annotated[
+        str,
+        Doc(
+            "what the startup and the hour after it lose, as in lost.md: certain, may, no, or unknown if a step is not "
+            "answered; see the restartEvent objects",
+            after="loses",
+        ),
+    ]:
+        return self.course.losesWithinHour
+
+    @property
+    def unanswered(
+        self,
+    ) -> Annotated[
+        list[UnansweredStep], Doc(f"the steps whose events are not known, each {NESTED}", after="losesWithinHour")
+    ]:
+        return self.course.unanswered
 
     @property
     def unread(self) -> Annotated[UnreadTexts, Doc(UNREAD, after="assumptions")]:

@@ -94,8 +94,9 @@ class RestartPlanOptions(CommandOptions):
     server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(
-            json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one "
-            "restartPlan per broker; of several brokers also restartReplicas and restartCluster.",
+            json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, a "
+            "restartEvent for each event of the startup and the hour after it, one restartPlan per broker; of several "
+            "brokers also restartReplicas and restartCluster.",
             columns=CSV_COLUMNS_HELP,
             full="Do not truncate values, and show every step.",
             quiet="Print nothing; only set the exit status.",
@@ -159,6 +160,8 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
                     sink.add(directory)
                 if not (options.topics or options.output.quiet or answer.verdict == CLEAN):
                     sink.add(recovery_of(answer))
+                for event in answer.course.in_order:
+                    sink.add(event)
             sink.add(answer)
 
         def recovery_of(plan: RestartPlan) -> RecoveryTime:

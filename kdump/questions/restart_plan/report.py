@@ -28,6 +28,7 @@ from kdump.questions.restart_plan.answer import (
     Step,
     totals,
 )
+from kdump.questions.restart_plan.course import StartupEvent
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
     loss_texts,
@@ -63,7 +64,9 @@ STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad", UNKN
 GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
 
 
-PlanAnswer = PartitionPlan | DirectoryPlan | RecoveryTime | RestartPlan | PartitionReplicas | ClusterSummary
+PlanAnswer = (
+    PartitionPlan | DirectoryPlan | StartupEvent | RecoveryTime | RestartPlan | PartitionReplicas | ClusterSummary
+)
 
 
 class RestartReport(Sink[PlanAnswer]):

@@ -37,6 +37,8 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.course import Part, UnansweredStep, course_of
+from kdump.questions.restart_plan.loading_events import before, loading
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import Rights, broker_rights, read_only_here
@@ -56,6 +58,12 @@ from kdump.questions.restart_plan.node.root_files import full_stop, full_warning
 from kdump.state.effective_config import NOWHERE, is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
+
+NOT_PREDICTED = Part(
+    unanswered=tuple(
+        UnansweredStep(step, "not predicted") for step in ("leaders", "transactions", "committedOffsets", "retention")
+    )
+)
 
 
 def restart_plan(
@@ -188,6 +196,7 @@ def predict_startup(
     _assume(plan, metadata, source, is_broker, is_whole, rights, disks.server)
     if is_alone:
         plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
+    plan.course = course_of((before(plan), loading(plan), NOT_PREDICTED))
     return plan
 
 

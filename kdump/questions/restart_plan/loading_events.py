@@ -1,0 +1,106 @@
+"""The events of a startup up to the moment when its logs are loaded: what stops it, and what happens to the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.course import (
+    BEFORE,
+    CERTAIN,
+    FIRST_MINUTES,
+    LOADING,
+    MAY,
+    METADATA,
+    OFFSETS,
+    RECORDS,
+    TRANSACTIONS,
+    WHILE_LOADING,
+    Loss,
+    Part,
+    StartupEvent,
+    UnansweredStep,
+)
+
+KEEPS = {METADATA_TOPIC: METADATA, OFFSETS_TOPIC: OFFSETS, TRANSACTION_TOPIC: TRANSACTIONS}
+"""What the records of Kafka's own topics are; all others are records."""
+
+
+def before(plan: RestartPlan) -> Part:
+    """Return what keeps the node from starting, or from using a log directory."""
+    stops = [*plan.stops, *(stop for directory in plan.directories for stop in directory.stops)]
+    return Part(tuple(_stop(plan, stop) for stop in stops))
+
+
+def _stop(plan: RestartPlan, stop: StartupFailure, log: PartitionPlan | None = None) -> StartupEvent:
+    phase = BEFORE if log is None else LOADING
+    event = StartupEvent(phase, stop.problem, None if log else 0, WHILE_LOADING if log else "", plan.nodeId)
+    event = event._replace(file=stop.file)
+    return event if log is None else event._replace(topic=log.topic, partition=log.partition)
+
+
+def loading(plan: RestartPlan) -> Part:
+    """Return what happens to the logs while they are loaded."""
+    events = [event for log in plan.partitions for event in _of_log(plan, log)]
+    unanswered = [UnansweredStep("loading", problem) for problem in plan.unread]
+    return Part(tuple(events), tuple(unanswered))
+
+
+def _of_log(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
+    yield from (_stop(plan, stop, log) for stop in log.stops)
+    event = StartupEvent(LOADING, Problem(""), None, WHILE_LOADING, plan.nodeId, log.topic, log.partition, log.path)
+    if log.missing:
+        problem = log.problem or Problem("startup-missing")
+        yield event._replace(phase=FIRST_MINUTES, problem=problem.given(log.facts), dueMs=0, loss=_of_missing(log))
+    elif log.stray:
+        stray = Problem("startup-stray", case="deleted" if log.strayDeleted else "")
+        is_certain = log.strayDeleted or plan.loses_metadata
+        yield event._replace(problem=stray, loss=_of_stray(log, is_certain=is_certain))
+    elif log.loses:
+        case = "new" if log.losesOnlyNew else ""
+        problem = Problem("startup-loses", {"path": log.path}, log.facts, case)
+        yield event._replace(problem=problem, loss=_of_cuts(log))
+
+
+def _elsewhere(log: PartitionPlan) -> tuple[int, ...] | None:
+    return None if log.replicas is None else log.replicas.brokers
+
+
+def _of_missing(log: PartitionPlan) -> Loss | None:
+    """Return what is lost with a missing directory: of the only replica, the high watermark is the log end offset, and
+    that of a clean shutdown is its last one."""
+    elsewhere = _elsewhere(log)
+    if log.is_missing_and_was_empty:
+        return None
+    is_certain = elsewhere == () and bool(log.highWatermark)
+    return Loss(RECORDS, CERTAIN if is_certain else MAY, offsets=log.highWatermark, elsewhere=elsewhere)
+
+
+def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss | None:
+    start, end = log.logStartOffset, log.logEndOffset
+    if start is not None and start == end:
+        return None
+    offsets = None if start is None or end is None else end - start
+    elsewhere = log.problem.values.get("replicas") if log.problem is not None else None
+    brokers = tuple(map(int, str(elsewhere).split(", "))) if elsewhere else None
+    last = None if end is None else end - 1
+    return Loss(RECORDS, CERTAIN if is_certain else MAY, None, offsets, None, start, last, brokers)
+
+
+def _of_cuts(log: PartitionPlan) -> Loss:
+    """Return what is lost with the bytes that a startup removes from a log."""
+    counts = [cut.records for cut in log.cuts]
+    records = None if None in counts else sum(filter(None, counts)) + sum(cut.damagedRecords for cut in log.cuts)
+    firsts = [cut.offset for cut in log.cuts if cut.offset is not None]
+    lasts = [cut.lastOffset for cut in log.cuts if cut.lastOffset is not None]
+    first, last = min(firsts, default=log.logEndOffset), max(lasts, default=None)
+    if last is None and log.acknowledged and log.highWatermark is not None:
+        last = log.highWatermark - 1
+    offsets = None if first is None or last is None else max(0, last + 1 - first)
+    elsewhere = _elsewhere(log)
+    is_certain = elsewhere == () and not log.losesOnlyNew
+    what = KEEPS.get(log.topic, RECORDS)
+    size = sum(cut.size for cut in log.cuts)
+    return Loss(what, CERTAIN if is_certain else MAY, records, offsets, size, first, last, elsewhere)
