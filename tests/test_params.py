@@ -79,8 +79,17 @@ def test_a_lone_relative_time_is_since_then() -> None:
 
 def test_time_ranges() -> None:
     assert time_range("5..", timezone.utc) == Range(5, None)
-    assert time_range("..2026-11-20", timezone.utc) == Range(None, ms(2026, 11, 21) - 1)
-    for bad in ("..", "6..5", "x..5"):
+    for typed, start, stop in (
+        ("2026-11-20T14:00..2026-11-20T15:00", ms(2026, 11, 20, 14), ms(2026, 11, 20, 15) - 1),
+        ("2026-11-20T14..2026-11-20T15:00:00", ms(2026, 11, 20, 14), ms(2026, 11, 20, 15) - 1),
+        ("2026-11-20..2026-11-21", ms(2026, 11, 20), ms(2026, 11, 21) - 1),
+        ("..2026-11-20", None, ms(2026, 11, 20) - 1),
+        ("..2026-11-20T15:00:07", None, ms(2026, 11, 20, 15, 0, 8) - 1),
+        ("..2026-11-20T15:00:00.000", None, ms(2026, 11, 20, 15)),
+        ("2026-11-20..2026-11-20", ms(2026, 11, 20), ms(2026, 11, 21) - 1),
+    ):
+        assert time_range(typed, timezone.utc) == Range(start, stop), typed
+    for bad in ("..", "6..5", "x..5", "2026-11-20T15:00..2026-11-20T14"):
         with pytest.raises(click.UsageError):
             time_range(bad, timezone.utc)
 

@@ -151,9 +151,10 @@ def print_unreadable() -> bool:
 
 
 class Files:
-    """The files that the given paths stand for, of topics for which `of_topic` is true, as far as the name of their
-    directory contains one. `failed`: whether one could not be read; `follow`: whether growth is expected; `all_files`:
-    whether those that no broker serves are read, too; `coverage` counts the files that are left out of a search."""
+    """The files that the given paths stand for, of topics and partitions for which `of_topic` and `of_partition` are
+    true, as far as the name of their directory contains them. `failed`: whether one could not be read; `follow`:
+    whether growth is expected; `all_files`: whether those that no broker serves are read, too; `coverage` counts the
+    files that are left out of a search."""
 
     def __init__(
         self,
@@ -165,8 +166,10 @@ class Files:
         follow: bool,
         all_files: bool = False,
         coverage: SearchCoverage | None = None,
+        of_partition: Callable[[int | None], bool] = lambda number: True,
     ) -> None:
         self.paths = paths
+        self.of_partition = of_partition
         self.all_files = all_files
         self.coverage = coverage
         self.kind = kind
@@ -199,7 +202,7 @@ class Files:
 
     def _is_selected(self, target: Target) -> bool:
         if target.topic is None or self.of_topic(target.topic):
-            return True
+            return self.of_partition(target.partition)
         if self.coverage is not None:
             path = target.path if "://" in target.path else os.path.abspath(target.path)
             if nameless_topic(os.path.dirname(path)) == target.topic:
@@ -209,7 +212,8 @@ class Files:
     def _left_out(self, path: str) -> None:
         """Count a file in a directory that is not read, if it may contain what is searched."""
         assert self.coverage is not None
-        if not self.of_topic(target_of(path).topic or ""):
+        target = target_of(path)
+        if not self.of_topic(target.topic or "") or not self.of_partition(target.partition):
             return
         kind = by_name(path)[0]
         if not self.all_files and (kind is SEGMENT or (kind in BATCHES and not is_live(path))):

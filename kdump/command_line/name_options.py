@@ -47,6 +47,12 @@ def _topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return complete_topics(ctx, incomplete)
 
 
+def partition_option(help_text: str) -> Any:
+    """Return the field of --partition; `help_text` begins its help text."""
+    kind = click.IntRange(min=0)
+    return many("--partition", metavar="N", type=kind, help=f"{help_text} of this number; repeatable.")
+
+
 class TopicFilter:
     """Predicate: True if a name matches one of the patterns, or if there are no patterns. Keeps track of the patterns
     that have matched."""
@@ -169,6 +175,25 @@ def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFil
 def selected_names(values: Iterable[Name], option: str) -> SelectedNames[Name]:
     """Return the values of an option. The end of the run reports those that do not exist."""
     return _registered(SelectedNames(values, option))
+
+
+class PartitionFilter:
+    """Predicate for the values of --partition: True for one of them, for None, and if there are no values. The end of
+    the run reports those that no partition has."""
+
+    def __init__(self, numbers: tuple[int, ...]) -> None:
+        self._numbers = frozenset(numbers)
+        self._selected = selected_names(numbers, "--partition")
+
+    def __call__(self, number: int | None) -> bool:
+        self._selected.add(number)
+        return not self._numbers or number is None or number in self._numbers
+
+    def refuse_unmatched(self) -> None:
+        """Like TopicFilter.refuse_unmatched."""
+        lines = list(self._selected.unmatched())
+        if self._selected.is_named and len(lines) == len(self._numbers):
+            raise SourceError(lines[0])
 
 
 class SelectedProducers:

@@ -172,16 +172,30 @@ def _zone_of(name: str | None) -> tzinfo | None:
     return timezone(-offset if name[0] == "-" else offset)
 
 
+def _range_end(typed: str, zone: tzinfo, now: int) -> int:
+    """Parse the end of a range, inclusive: a whole minute, hour or day is a moment, which ends the range before it.
+    Raises ValueError."""
+    parts = ISO.match(typed.strip())
+    is_moment = parts is not None and not parts["fraction"] and not int(parts["second"] or 0)
+    return parse_time(typed, zone, end=not is_moment, now=now) - is_moment
+
+
+TIME_HELP = (
+    "Show only records with timestamps from A to B: ISO-8601, epoch ms, -2h. A whole minute, hour or day B is itself "
+    "excluded: 2026-11-28T14:00..2026-11-28T15:00 is one hour. A single time, such as 2026-11-28, is all of it."
+)
+
+
 def time_range(typed: str, zone: tzinfo) -> Range:
-    """Parse a range of times A..B with optional ends, or one time, which means the whole period. Raises
-    click.UsageError."""
+    """Parse a range of times (see TIME_HELP). Raises click.UsageError."""
     now = round(time.time() * 1000)
     if RELATIVE.match(typed):
         typed += ".."  # since then, not at exactly that millisecond
     try:
         first, last = _halves(typed)
         start = parse_time(first, zone, end=False, now=now) if first else None
-        stop = parse_time(last, zone, end=True, now=now) if last else None
+        is_one = first == last
+        stop = (parse_time(last, zone, end=True, now=now) if is_one else _range_end(last, zone, now)) if last else None
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--time: {error}") from None
     if start is not None and stop is not None and start > stop:

@@ -16,6 +16,10 @@ from kdump.log.region import Batch
 NOT_IN_MESSAGES = ("offsetDelta", "timestampDelta", "sequence")
 """Keys of a record that are null in messages of magic 0 and 1."""
 FilePath = Annotated[PathText, Doc("path as given, or found below a given directory")]
+FileTopic = Annotated[
+    str | None, Doc("from the name of the file's directory; the topic's ID if remote storage states only that")
+]
+FilePartition = Annotated[int | None, Doc("from the name of the file's directory")]
 
 
 @answer("batch")
@@ -23,6 +27,8 @@ class InspectedBatch(NamedTuple):
     """A record batch, or a message of magic 0 and 1."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     batch: Annotated[Batch, INLINE]
 
 
@@ -31,6 +37,8 @@ class InspectedRecord(NamedTuple):
     """A record. A declaration only: kdump.render.inspect_json.record_object writes it, in parts if it is large."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     position: Annotated[int, Doc("start of its batch", FILE_BYTE)]
     offset: Annotated[int | None, Doc("offset of the record; null if a v1 wrapper is damaged", OFFSET)]
     timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS)]
@@ -86,6 +94,8 @@ class InspectedRegion(NamedTuple):
 
     kind: Annotated[str, Doc("torn, junk or padding")]
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     position: Annotated[int, Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE)]
     size: Annotated[int, Doc("its size in the file", BYTES)]
     reason: Annotated[str, Doc("why these bytes are not a batch")]
@@ -101,6 +111,8 @@ class InspectedIndexEntry(NamedTuple):
     """An entry of an .index. kdump.log.entries makes its values, and those of the classes below."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     offset: EntryOffset
     position: Annotated[int, Doc(INDEX_ENTRY.field("position").meaning, "byte of the .log")]
 
@@ -110,6 +122,8 @@ class InspectedTimeIndexEntry(NamedTuple):
     """An entry of a .timeindex."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     timestamp: Annotated[int, TIME_INDEX_ENTRY.field("timestamp")]
     offset: EntryOffset
 
@@ -119,6 +133,8 @@ class InspectedTxnIndexEntry(NamedTuple):
     """An entry of a .txnindex."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     entry: Annotated[TxnIndexEntry, INLINE]
 
 
@@ -127,6 +143,8 @@ class InspectedProducer(NamedTuple):
     """A producer in a .snapshot."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     entry: Annotated[ProducerEntry, INLINE]
 
 
@@ -135,8 +153,8 @@ class InspectedCheckpointEntry(NamedTuple):
     """A line of a checkpoint file."""
 
     file: FilePath
-    topic: Annotated[str | None, Doc("of an offset checkpoint", optional=True)]
-    partition: Annotated[int | None, Doc("of an offset checkpoint", optional=True)]
+    topic: Annotated[str | None, Doc("of an offset checkpoint's line; else from the name of the file's directory")]
+    partition: Annotated[int | None, Doc("like topic")]
     offset: Annotated[int | None, Doc("of an offset checkpoint", OFFSET, optional=True)]
     epoch: Annotated[int | None, Doc("of a leader epoch checkpoint", optional=True)]
     startOffset: Annotated[
@@ -149,6 +167,8 @@ class InspectedProperty(NamedTuple):
     """A name and its value in a text file such as meta.properties or quorum-state."""
 
     file: FilePath
+    topic: FileTopic
+    partition: FilePartition
     name: Annotated[str, Doc("as in the file")]
     value: Annotated[str, Doc("as in the file; JSON text if it is not a string there")]
 

@@ -7,7 +7,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump import jsonl
-from kdump.answer import ANSWERS, Key, answer_keys, put_bytes
+from kdump.answer import ANSWERS, Key, Object, answer_keys, put_bytes
 from kdump.check.rules.records import header_findings
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
@@ -67,14 +67,13 @@ def columns_of(
     names: list[str] | None,
     full: bool,
     decodes: TableDecoder | None = None,
-    path: Callable[[], str] = str,
+    file: Callable[[], Object] = dict,
 ) -> list[Column]:
-    """Return the columns of a table of these JSON objects: the default ones, or `names`. `path` returns the path of the
-    current file. Raises UnknownColumn."""
-    same = {
-        TYPE: Column(TYPE, TYPE, lambda item: type_name),
-        "file": Column("file", "file", lambda item: printable(path())),
-    }
+    """Return the columns of a table of these JSON objects: the default ones, or `names`. `file` returns the file_keys
+    of the current file. Raises UnknownColumn."""
+    same = {TYPE: Column(TYPE, TYPE, lambda item: type_name)}
+    for name, right in (("file", False), ("topic", False), ("partition", True)):
+        same[name] = Column(name, name, lambda item, name=name: _text(file().get(name)), right)  # type: ignore[misc]
     if type_name == "batch":
         return batch_columns(zone, names, same)
     if type_name == "record":
@@ -140,8 +139,8 @@ def record_columns(
     same: dict[str, Column] | None = None,
 ) -> list[Column]:
     """Return the default columns of the record table, or `names`; `same`: those that are the same for all records. With
-    a decoder, the default columns show decoded keys and values, and the bytes of those that are not decoded. Raises
-    UnknownColumn."""
+    a decoder, `key` and `value` show what is decoded (except next to keyDecoded or valueDecoded), and the bytes of what
+    is not. Raises UnknownColumn."""
     limit = None if full else SHOWN_BYTES
 
     def key(record: Record) -> str:
@@ -181,6 +180,8 @@ def record_columns(
 
     plain_key = Column("key", "key", key, rank=8, least=8)
     plain_value = Column("value", "value", value, least=28)
+    shown_key = decoded_column("keyDecoded", "key", 0) if decodes else plain_key
+    shown_value = decoded_column("valueDecoded", "value", 1) if decodes else plain_value
     default = [
         Column("offset", "offset", lambda r: _text(r.offset), right=True),
         Column("timestamp", "timestamp", lambda r: iso(r.timestamp, zone), rank=7),
@@ -188,14 +189,16 @@ def record_columns(
         Column("position", "batch at", lambda r: str(r.position), right=True, rank=1),
         Column("keySize", "keySize", lambda r: str(r.keySize), right=True, rank=1),
         Column("valueSize", "valueSize", lambda r: str(r.valueSize), right=True, rank=1),
-        decoded_column("keyDecoded", "key", 0) if decodes else plain_key,
+        shown_key,
         Column("headers", "headers", header_text, rank=3, least=10),
-        decoded_column("valueDecoded", "value", 1) if decodes else plain_value,
+        shown_value,
     ]
     others = {key.name: _record_key(key, zone) for key in answer_keys(InspectedRecord)[1:]}
     for name in DECODED:
         others[name] = Column(name, name, lambda record, name=name: _decoded_text(record, name, decodes), least=8)  # type: ignore[misc]
-    others |= {"key": plain_key, "value": plain_value, **(same or {})}
+    others["key"] = plain_key if "keyDecoded" in (names or ()) else shown_key
+    others["value"] = plain_value if "valueDecoded" in (names or ()) else shown_value
+    others |= same or {}
     return _choose(default, others, names)
 
 
@@ -215,7 +218,8 @@ def entry_columns(
 ) -> list[Column]:
     """Return the columns for the entries of a file without batches: its JSON keys, or `names`; `same`: those that
     are the same for all entries. Raises UnknownColumn."""
-    keys = [key for key in answer_keys(ANSWERS[type_name]) if key.name != "file"]
+    of_entry = ("topic", "partition") if type_name == "checkpointEntry" else ()
+    keys = [key for key in answer_keys(ANSWERS[type_name]) if key.name in of_entry or key.name not in (same or ())]
     columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
     return _choose(columns, same or {}, names)
 

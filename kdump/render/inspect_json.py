@@ -25,8 +25,13 @@ from kdump.render.long_value import LARGE, PIECE, is_text, texts
 from kdump.state.secrets import HIDDEN
 
 
+def file_keys(target: Target) -> Object:
+    """What every object of inspect states of its file."""
+    return {"file": path_text(target.path), "topic": target.topic, "partition": target.partition}
+
+
 def batch_object(target: Target, batch: Batch) -> Object:
-    return answer_object(InspectedBatch(target.path, batch))
+    return answer_object(InspectedBatch(target.path, target.topic, target.partition, batch))
 
 
 def record_object(target: Target, record: Record, reading: DecodedRecord | None = None) -> Object:
@@ -55,7 +60,7 @@ def before_key(target: Target, record: Record) -> Object:
     """What a record's object begins with: the file, and the record's own numbers as InspectedRecord declares them."""
     return {
         "type": "record",
-        "file": path_text(target.path),
+        **file_keys(target),
         "position": record.batch.position,
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -113,7 +118,7 @@ def plain(value: Any) -> Any:
 
 
 def entry_object(target: Target, entry: Entry) -> Object:
-    return {"type": entry.type, "file": path_text(target.path), **entry.values}
+    return {"type": entry.type, **file_keys(target), **entry.values}
 
 
 def region_object(target: Target, region: Region) -> Object:
@@ -122,6 +127,8 @@ def region_object(target: Target, region: Region) -> Object:
         InspectedRegion(
             kind=region.kind,
             file=target.path,
+            topic=target.topic,
+            partition=target.partition,
             position=region.position,
             size=region.size,
             reason=region.reason,

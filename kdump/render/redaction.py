@@ -44,6 +44,8 @@ def redacted_record(redaction: Redaction, target: Target, record: Record) -> Obj
     """Return the JSON object of a record without its payload: sizes stay, decoded keys and values are left out, and so
     is the checksum of a message of magic 0 or 1, with which guesses could be tested."""
     out = before_key(target, record) | {"file": redaction.path(target.path)}
+    if target.topic is not None:
+        out["topic"] = redaction.topic(target.topic)
     out["key"], out["value"] = redaction.payload(record.key), redaction.payload(record.value)
     headers = []
     for key, value in record.headers:

@@ -78,7 +78,7 @@ def test_the_topic_chooses(path: str, name: str | None) -> None:
 
 
 def test_a_file_without_its_directory() -> None:
-    expected = [{**at, "file": "-"} for at in objects(OFFSETS)]
+    expected = [at | {"file": "-", "topic": None, "partition": None} for at in objects(OFFSETS)]
     for at in expected:
         at.pop("names", None)
     found = objects("-", "--decoder", "offsets", stdin=OFFSETS.read_bytes())
@@ -327,7 +327,7 @@ def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(RecordDecoder, "read", read)
     run(OFFSETS)
     run(OFFSETS, "--json")
-    run(OFFSETS, "--records", "--columns", "offset,timestamp,key")
+    run(OFFSETS, "--records", "--columns", "offset,timestamp,keySize")
     run(OFFSETS, "-f", "%o %k")
     assert asked == []
     run(OFFSETS, "-f", "%D", "--key", "\0\2\0\rgroup-classic")

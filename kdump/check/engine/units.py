@@ -87,6 +87,12 @@ class CheckUnit:
         of = self.partition or self.target
         return None if of is None else of.topic
 
+    @property
+    def number(self) -> int | None:
+        """The number of the partition; None if unknown, and for a log directory."""
+        of = self.partition or self.target
+        return None if of is None else of.partition
+
     def missing_topics(self) -> set[str]:
         """Return the topics of the partitions that this log directory lacks."""
         directory = self.directory

@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from kdump.command_line.completion import one_of
 from kdump.command_line.exit_status import exit_with
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
-from kdump.command_line.params import RangeParam, read_once, time_range
+from kdump.command_line.params import TIME_HELP, RangeParam, read_once, time_range
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
@@ -96,18 +96,17 @@ class FilterOptions(CommandOptions):
     times: str | None = option(
         "--time",
         metavar="A..B",
-        help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h.",
+        help=TIME_HELP,
     )
     producer_ids: tuple[int, ...] = many(
         "--producer-id", type=int, help="Show only batches of this producer; repeatable."
     )
     keys: tuple[str, ...] = many("--key", help="Show only records with exactly this key; repeatable.")
     key_regex: str | None = option(
-        "--key-regex", help="Show only records with a match of this regular expression in the bytes of the key."
+        "--key-regex",
+        help="Show only records with a match of this regular expression in the key's bytes; . is any byte.",
     )
-    value_regex: str | None = option(
-        "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
-    )
+    value_regex: str | None = option("--value-regex", help="The same in the value's bytes, such as '(?i)error'.")
     headers: tuple[str, ...] = many(
         "--header", metavar="K[=V]", help="Show only records with this header; repeatable, all must match."
     )
@@ -132,6 +131,7 @@ class InspectOptions(CommandOptions):
         help="Write the raw key or value of the single matching record.",
     )
     topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics")
+    partitions: tuple[int, ...] = partition_option("In directories, show only partitions")
     all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
     filters: FilterOptions = group(FilterOptions)
     read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
@@ -192,7 +192,10 @@ def command(options: InspectOptions) -> None:
 
     def run() -> int:
         of_topic = topic_filter(options.topics)
-        show = InspectRun(_show_options(options), selection, options.reading.limits, options.paths, of_topic)
+        of_partition = PartitionFilter(options.partitions)
+        show = InspectRun(
+            _show_options(options), selection, options.reading.limits, options.paths, of_topic, of_partition
+        )
         if options.extract:
             show.extract(options.extract)
         else:

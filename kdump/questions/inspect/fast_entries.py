@@ -14,7 +14,7 @@ from kdump.answer import ANSWERS, answer_keys
 from kdump.log.entries import EntryRun, FixedEntries
 from kdump.log.paths import Target
 from kdump.questions.inspect.views import TableView, View
-from kdump.render.escape import path_text
+from kdump.render.inspect_json import file_keys
 from kdump.render.stdout import Output
 from kdump.render.table import GAP, SizedColumns
 from kdump.render.times import iso_many
@@ -48,7 +48,7 @@ class RowFormat:
 def json_format(target: Target, fixed: FixedEntries) -> RowFormat:
     """Return the format of the JSON objects of a file's entries."""
     members = "".join(f',"{name}":%d' for name in fixed.names)
-    start = jsonl.line({"type": fixed.type, "file": path_text(target.path)})[:-1]
+    start = jsonl.line({"type": fixed.type, **file_keys(target)})[:-1]
     return RowFormat(start.replace("%", "%%") + members + "}\n")
 
 

@@ -129,6 +129,7 @@ class InspectRun:
         limits: Limits,
         paths: tuple[str, ...],
         of_topic: Callable[[str], bool] = lambda topic: True,
+        of_partition: Callable[[int | None], bool] = lambda number: True,
     ) -> None:
         self.options = options
         self.selection = selection
@@ -153,6 +154,7 @@ class InspectRun:
             follow=options.follow,
             all_files=options.all_files,
             coverage=self.coverage,
+            of_partition=of_partition,
         )
         self.quick: FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""

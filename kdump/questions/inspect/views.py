@@ -23,7 +23,7 @@ from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.inspect_json import batch_object, entry_object, record_line, record_object, region_object
+from kdump.render.inspect_json import batch_object, entry_object, file_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
@@ -87,7 +87,7 @@ class TableView(View):
         self.output = output
         self.records = records
         self.decoding = decoding
-        self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
+        self.shows_decoded = names is None or not {"key", "value", *DECODED}.isdisjoint(names)
         self.target: Target | None = None
         self._is_plain = False
         """Whether nothing is decoded of the current record."""
@@ -120,15 +120,15 @@ class TableView(View):
             narrow = self.names is None and not full and (self.output.width or 0) < NARROW
             if decodes and decodes.is_wide and narrow:
                 decodes = decodes._replace(is_stacked=True)
-            columns = columns_of(type_name, self.zone, self.names, full, decodes, self._path)
+            columns = columns_of(type_name, self.zone, self.names, full, decodes, self._file)
             self.below = columns.pop() if type_name == "record" and decodes and decodes.is_stacked else None
             before, self.table = self.table, Table(columns, self.output, full=self.full, chosen=self.names is not None)
             self.table.title, self._title = self._title or (before.title if before is not None else ""), ""
             self.type = type_name
         return self.table
 
-    def _path(self) -> str:
-        return path_text(self.target.path) if self.target is not None else ""
+    def _file(self) -> Object:
+        return file_keys(self.target) if self.target is not None else {}
 
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""

@@ -11,7 +11,7 @@ from kdump.answer import Object
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
-from kdump.command_line.name_options import topic_option
+from kdump.command_line.name_options import PartitionFilter, partition_option, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -45,6 +45,7 @@ class StatsOptions(CommandOptions):
 
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
     topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    partitions: tuple[int, ...] = partition_option("Read only partitions")
     internal: bool | None = option(
         "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
     )
@@ -88,6 +89,7 @@ class StatsCommand:
             report=True,
         )
         self.chosen = selected_topics(options.topics, options.internal)
+        self.of_partition = PartitionFilter(options.partitions)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
         self.found_none = False
@@ -116,7 +118,7 @@ class StatsCommand:
             return False
         facts = partition_summary(place)
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
-        return self.chosen(facts.topic)
+        return self.chosen(facts.topic) and self.of_partition(place.partition)
 
     def _found(self, stats: Stats) -> None:
         for reason in stats.unread:
@@ -131,7 +133,7 @@ class StatsCommand:
         if not count:
             if self.is_other_kind and self.options.internal is not None:
                 print_error(NONE_OF_KIND[self.options.internal])
-            elif not unreadable() and not self.options.topics:
+            elif not unreadable() and not self.options.topics and not self.options.partitions:
                 print_error("no partition with a segment found")
                 self.found_none = True
         self.total.firstOffset = self.total.lastOffset = None

@@ -17,7 +17,7 @@ from kdump.check.totals import CheckTotals
 from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import fail_on_option, jobs_option, message_size_option, read_once, timeout_option
 from kdump.command_line.properties_option import properties_option
@@ -86,6 +86,7 @@ class VerifyOptions(CommandOptions):
         help="Omit findings with these codes.",
     )
     topics: tuple[str, ...] = topic_option("Check only partitions of these topics")
+    partitions: tuple[int, ...] = partition_option("Check only partitions")
     fail_on: str = fail_on_option(SEVERITIES)
     info: bool = flag("--info", help="Also show informational findings.")
     output: OutputOptions = added(
@@ -139,6 +140,7 @@ class VerifyCommand:
         self.baseline: set[FindingKey] = set()
         self.totals = CheckTotals()
         self.of_topic = topic_filter(options.topics)
+        self.of_partition = PartitionFilter(options.partitions)
         self.sink = options.output.sink(
             output,
             lambda: FindingsReport(output, info=options.info or options.fail_on == "info"),
@@ -171,6 +173,7 @@ class VerifyCommand:
                     self.of_topic(topic)
             if not self.totals.unread:
                 self.of_topic.refuse_unmatched()
+                self.of_partition.refuse_unmatched()
             progress.total = sum(unit.size for unit in work)
             jobs = options.jobs or usual_jobs_for(work)
             for unit, findings in run_all(work, jobs, self.totals):
@@ -191,17 +194,23 @@ class VerifyCommand:
         return 2 if self.totals.unread else 0
 
     def _is_selected(self, unit: CheckUnit) -> bool:
-        return unit.topic is None or self.of_topic(unit.topic)
+        return (unit.topic is None or self.of_topic(unit.topic)) and self.of_partition(unit.number)
 
     def _unit(self, unit: CheckUnit, findings: Iterator[Finding]) -> None:
         self.sink.part(unit.name)
         for finding in findings:
-            if unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""):
+            if unit.directory is not None and not self._is_about_selected(finding):
                 continue
             if self.baseline and _key(finding) in self.baseline:
                 self.totals.known += 1
                 continue
             self._finding(finding)
+
+    def _is_about_selected(self, finding: Finding) -> bool:
+        """Return True if a finding in a log directory's own files is about a selected partition."""
+        if self.options.topics and not self.of_topic(finding.topic or ""):
+            return False
+        return not self.options.partitions or (finding.partition is not None and self.of_partition(finding.partition))
 
     def _finding(self, finding: Finding) -> None:
         self.totals.findings[finding.severity] += 1

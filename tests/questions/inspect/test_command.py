@@ -166,7 +166,10 @@ def test_last_through_a_pipe_and_with_a_filter() -> None:
     expected = records(PAYMENTS, "--key", "a3")[-2:]
     assert records(PAYMENTS, "--key", "a3", "--last", "2") == expected
     result = run("-", "--json", "--records", "--key", "a3", "--last", "2", data=PAYMENTS.read_bytes())
-    assert [json.loads(line) | {"file": str(PAYMENTS)} for line in result.stdout.splitlines()] == expected
+    piped = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {(record["topic"], record["partition"]) for record in piped} == {(None, None)}
+    of_file = {"file": str(PAYMENTS), "topic": "payments", "partition": 0}
+    assert [record | of_file for record in piped] == expected
 
 
 @pytest.mark.sampled
@@ -176,7 +179,8 @@ def test_last_through_a_pipe_and_with_a_filter() -> None:
 def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
     """A range gives the same result with the index, without it, and with a false one."""
     offsets = [batch["lastOffset"] for batch in objects(path)]
-    liar = tmp_path / path.name
+    liar = tmp_path / path.parent.name / path.name
+    liar.parent.mkdir()
     shutil.copy(path, liar)
     lies = bytearray(path.with_suffix(".index").read_bytes())
     for place in range(7, len(lies), 8):
@@ -202,8 +206,8 @@ def test_the_time_index_does_not_change_the_answer(path: Path, tmp_path: Path) -
     liars = [path]
     entries = path.with_suffix(".timeindex").read_bytes()
     for number in range(4 if entries else 0):
-        liar = tmp_path / str(number) / path.name
-        liar.parent.mkdir()
+        liar = tmp_path / str(number) / path.parent.name / path.name
+        liar.parent.mkdir(parents=True)
         shutil.copy(path, liar)
         shutil.copy(path.with_suffix(".index"), liar.parent)
         lies = bytearray(entries)
@@ -1009,3 +1013,24 @@ def test_an_offset_that_compaction_removed(tmp_path: Path) -> None:
                 done.exit_code,
                 f"no record: compaction removed it, or it is lost; the next is {following}" in done.stderr,
             ) == (1, True)
+
+
+def test_what_scripts_expect() -> None:
+    """Every object states its topic and partition, also as columns; --columns shows the key and value of the default
+    table, and --partition selects."""
+    disk = FIXTURES / "disk-1"
+    for command in (["inspect", "--json"], ["inspect", "--json", "--records"], ["verify", "--json", "--info"]):
+        for line in CliRunner().invoke(cli, [*command, str(disk)]).stdout.splitlines():
+            answer = json.loads(line)
+            if answer["type"] in ("batch", "record", "region", "finding", "indexEntry", "producerState"):
+                name = Path(answer["file"]).parent.name  # a finding may be about the log directory
+                assert f"{answer['topic']}-{answer['partition']}" == name or name in ("disk-1", "fixtures"), answer
+    offsets = disk / "__consumer_offsets-0"
+    default = run(offsets, "--records", "-n", "3").stdout.splitlines()
+    chosen = run(offsets, "--records", "-n", "3", "--columns", "topic,partition,offset,key,value").stdout.splitlines()
+    assert [line.split(None, 3)[:3] for line in chosen[1:]] == [["__consumer_offsets", "0", str(n)] for n in range(3)]
+    assert all(line.split(None, 3)[3].replace(" ", "") in full.replace(" ", "") for line, full in zip(chosen, default))
+    both = run(FIXTURES / "tiered", "--partition", "1", "--json").stdout.splitlines()
+    assert {json.loads(line)["partition"] for line in both} <= {1, None}
+    absent = run(disk, "--partition", "7", "--records")
+    assert (absent.exit_code, "--partition 7: no match; there is 0" in absent.stderr) == (2, True)
