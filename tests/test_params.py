@@ -10,7 +10,8 @@ import click
 import pytest
 
 from kdump.command_line.low_impact_options import RateParam
-from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
+from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, time_range
+from kdump.format.parse_time import parse_time
 from kdump.log.selection import Range
 from kdump.render.times import iso
 

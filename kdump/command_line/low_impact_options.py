@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.command_line.params import SIZE, SIZES, Param
+from kdump.command_line.params import Param
 from kdump.command_line.typed_options import add_options
+from kdump.format.size_text import parse_size
 from kdump.idle import be_idle
 from kdump.io.low_impact_reads import limit_rate
 from kdump.io.token_bucket import TokenBucket
@@ -26,10 +27,10 @@ class RateParam(Param):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        match = SIZE.match(PER_SECOND.sub("", value.strip()))
-        if not match or not int(match[1]):
+        rate = parse_size(PER_SECOND.sub("", value.strip()))
+        if not rate:
             self.fail(f"{value!r} is not a rate; use 52428800, 500k/s, 50MB/s or 1G/s", param, ctx)
-        return int(match[1]) * SIZES[match[2].lower()]
+        return rate
 
 
 def _limit_rate(ctx: click.Context, param: click.Parameter, value: int | None) -> None:

@@ -17,8 +17,9 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import add_unreadable, print_error, report_unreadable
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions, SizeParam, parse_time
+from kdump.command_line.params import LimitOptions, SizeParam
 from kdump.command_line.typed_options import CommandOptions, add_options, added, flag, option
+from kdump.format.parse_time import parse_time
 from kdump.io.errors import SourceError, Unread
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text

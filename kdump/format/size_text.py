@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kdump.format.count_text import plain_count
 
 
@@ -13,3 +15,14 @@ def size_text(count: int) -> str:
             return plain_count(count, "byte") if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+"""Bytes of a unit, as users type them."""
+SIZE = re.compile(r"^([0-9]{1,18})\s*([kmg]?)(?:i?b)?$", re.IGNORECASE)
+
+
+def parse_size(typed: str) -> int | None:
+    """Return a size in bytes as users type it (1048576, 512k, 64M, 1GiB); None if it is not one."""
+    match = SIZE.match(typed)
+    return int(match[1]) * SIZES[match[2].lower()] if match else None

@@ -14,8 +14,9 @@ import click
 
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
-from kdump.command_line.params import pair, parse_time
+from kdump.command_line.params import pair
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.format.parse_time import parse_time
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
 
