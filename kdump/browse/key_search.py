@@ -17,6 +17,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch
+from kdump.log.expression.terms import one_of_keys
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
@@ -191,7 +192,7 @@ def _note_absent(search: KeySearch, part: ScopePart, log_start: int, covered: li
 def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[Record]:
     """Yield the records of a segment with the key."""
     run.more(0)
-    selection = Selection(keys=search.keys)
+    selection = Selection(expression=one_of_keys(search.keys))
     name = short_name(target.path)
     noting = replace(run, unreadable=lambda error: search.note(str(error)))
     reader = PartitionReader(open_window, noting)

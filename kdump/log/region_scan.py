@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import BYTES, FileSource
 from kdump.io.window import DEFAULT_SIZE, LARGE, Window
+from kdump.log.expression.terms import MAYBE, NO
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, Reader, regions
-from kdump.log.selection import MAYBE, NO, Range, Selection
+from kdump.log.selection import Range, Selection
 from kdump.log.start_position import start_position
 
 OTHERS = 100

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
-from kdump.core.record_columns import RecordColumns, headers, keep_between, keep_keys, keep_rows
+from kdump.core.column_numbers import (
+    HEADERS_START,
+    KEY_START,
+    OFFSET_DELTA,
+    RECORD_END,
+    RECORD_WIDTH,
+    TIMESTAMP_DELTA,
+    VALUE_START,
+)
+from kdump.core.record_columns import RecordColumns, keep_between, keep_keys, keep_rows
 from kdump.format.numbers import LONG_MAX, LONG_MIN
-from kdump.log.batch_records import records
+from kdump.log.batch_records import records, rows_of
+from kdump.log.expression.terms import MAYBE, NO, YES, Content, Expression, RecordFacts, Several, Term
 from kdump.log.file_kinds import BATCHES, PRODUCER_SNAPSHOT, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
+from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
@@ -34,8 +44,10 @@ class Range(NamedTuple):
 OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
 """JSON keys under which an entry of an index, a snapshot or a checkpoint has its offsets."""
 
-NO, MAYBE, YES = 0, 1, 2
-"""Match result for a batch header: no record matches; unknown until decoded; at least one matches."""
+OPTIONS = {("key", "=="): "--key", ("key", "~"): "--key-regex", ("value", "~"): "--value-regex"}
+"""Options of inspect that are short forms of comparisons of the bytes of a part of a record; --header is the other."""
+PART_COLUMNS = {"key": KEY_START, "value": VALUE_START}
+ANYWHERE = Target("", None, None, None)
 
 
 class BatchFilter(Protocol):
@@ -48,17 +60,14 @@ class BatchFilter(Protocol):
 class Selection:
     """Conditions on batches and records; all must match.
 
-    `positions` are bytes of the file, `times` epoch ms; a header value of None matches any value.
+    `positions` are bytes of the file, `times` epoch ms. `expression`: of bytes of keys, values and headers only.
     """
 
     offsets: Range | None = None
     positions: Range | None = None
     times: Range | None = None
     producer_ids: frozenset[int] = frozenset()
-    keys: frozenset[bytes] = frozenset()
-    key_regex: re.Pattern[bytes] | None = None
-    value_regex: re.Pattern[bytes] | None = None
-    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    expression: Expression | None = None
     control: bool = False
     transactional: bool = False
     gate: BatchFilter | None = None
@@ -67,18 +76,21 @@ class Selection:
     @property
     def looks_at_content(self) -> bool:
         """True if there are conditions on keys, values or headers."""
-        return bool(self.keys or self.key_regex or self.value_regex or self.headers)
+        return self.expression is not None
+
+    @cached_property
+    def keys(self) -> list[bytes]:
+        """The keys, if the expression is that the key is one of them; else empty."""
+        return [] if self.expression is None else _keys(self.expression.term)
 
     def conditions_on_records(self, kind: FileKind) -> list[str]:
         """Return the options of the conditions that nothing in a file of that kind can meet, because it has no batches
         and no records."""
         if kind in BATCHES:
             return []
+        contents = [] if self.expression is None else self.expression.contents
         given = {
-            "--key": self.keys,
-            "--key-regex": self.key_regex,
-            "--value-regex": self.value_regex,
-            "--header": self.headers,
+            **{OPTIONS.get((term.name, term.test.operator), "--header"): True for term in contents},
             "--control": self.control,
             "--transactional": self.transactional,
             "--producer-id": self.producer_ids and kind not in (TXN_INDEX, PRODUCER_SNAPSHOT),
@@ -99,12 +111,11 @@ class Selection:
     @property
     def meets_all(self) -> bool:
         """True if there are no conditions on batch headers: every batch with records must be decoded."""
-        return self == Selection(
-            keys=self.keys, key_regex=self.key_regex, value_regex=self.value_regex, headers=self.headers
-        )
+        return self == Selection(expression=self.expression)
 
     def batch(self, batch: Batch) -> int:
-        """Return NO, MAYBE or YES, from the header alone. (Exception: a v0 or v1 wrapper that ends after the offset
+        """Return NO (no record matches), MAYBE (unknown until decoded) or YES (at least one matches), from the header
+        alone. (Exception: a v0 or v1 wrapper that ends after the offset
         range is decoded, because its header does not contain its first offset.)"""
         if self.positions and not self.positions.meets(batch.position, batch.end - 1):
             return NO
@@ -112,20 +123,13 @@ class Selection:
             return NO
         if (self.control and not batch.isControlBatch) or (self.transactional and not batch.isTransactional):
             return NO
-        if self.headers and batch.format.is_message:
-            return NO
         if self.offsets and not self._offsets_meet(batch, self.offsets):
             return NO
         answer = YES
         if self.times:
             answer = self._time(batch, self.times)
-        if self.looks_at_content and answer:
-            # A batch with a record count of 0 that is not empty is damaged, and must be decoded.
-            answer = (
-                MAYBE
-                if batch.recordCount != 0 or batch.format.is_message or batch.size > batch.format.header.size
-                else NO
-            )
+        if self.expression is not None and answer:
+            answer = min(MAYBE, self.expression.batch(ANYWHERE, batch))
         return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 
     def _offsets_meet(self, batch: Batch, offsets: Range) -> bool:
@@ -153,16 +157,7 @@ class Selection:
             return False
         if self.times and (record.timestamp is None or not self.times.contains(record.timestamp)):
             return False
-        if self.keys and record.key not in self.keys:
-            return False
-        if self.key_regex and not _found(self.key_regex, record.key):
-            return False
-        if self.value_regex and not _found(self.value_regex, record.value):
-            return False
-        if self.headers:
-            present = record.headers
-            return all(any(k == key and value in (None, v) for k, v in present) for key, value in self.headers)
-        return True
+        return self.expression is None or self.expression.matches(ANYWHERE, record)
 
     def keep(self, batch: DefaultRecordBatch, columns: RecordColumns) -> None:
         """Keep only the matching records in `columns`: like `record`, but without creating an object per record."""
@@ -174,23 +169,8 @@ class Selection:
                 columns.count = 0
         elif self.times:
             keep_between(columns, TIMESTAMP_DELTA, header.baseTimestamp, *_longs(self.times))
-        if self.keys and len(columns):
-            keep_keys(columns, list(self.keys))
-        if (self.key_regex or self.value_regex or self.headers) and len(columns):
-            keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * RECORD_WIDTH)])
-
-    def _content(self, columns: RecordColumns, row: int) -> bool:
-        """Return True if key, value and headers of the record at block[at:] match."""
-        block, data = columns.block, columns.data
-        for pattern, column in ((self.key_regex, KEY_START), (self.value_regex, VALUE_START)):
-            if pattern is not None:
-                start, size = block[row + column], block[row + column + 1]
-                if size < 0 or not pattern.search(data[start : start + size]):
-                    return False
-        if self.headers:
-            present = headers(data, block[row + HEADERS_START], block[row + HEADERS_START + 1], block[row + 1])
-            return all(any(k == key and value in (None, v) for k, v in present) for key, value in self.headers)
-        return True
+        if self.expression is not None and len(columns):
+            keep_matching(self.expression, batch, columns)
 
     def entry(self, position: int, values: dict[str, Any]) -> bool:
         """Return True if an entry of a file without batches matches, by its JSON values. It does not match conditions
@@ -235,5 +215,43 @@ def _longs(limits: Range) -> tuple[int, int]:
     return (first, last) if first <= last else (1, 0)
 
 
-def _found(pattern: re.Pattern[bytes], data: Any) -> bool:
-    return data is not None and pattern.search(data) is not None
+def _keys(term: Term) -> list[bytes]:
+    """Return the keys of a term that is true for the records with one of them; else an empty list."""
+    if isinstance(term, Several) and not term.is_all:
+        keys = [_keys(each) for each in term.terms]
+        return [key for each in keys for key in each] if all(keys) else []
+    is_key = isinstance(term, Content) and (term.name, term.test.operator, term.test.is_raw) == ("key", "==", True)
+    return [term.test.data] if is_key and isinstance(term, Content) else []
+
+
+def keep_matching(expression: Expression, batch: DefaultRecordBatch, columns: RecordColumns) -> None:
+    """Keep only the records in `columns` that match an expression of bytes; an object is created only for those that
+    may."""
+    others: list[Term] = []
+    for term in expression.conjuncts:
+        keys = _keys(term)
+        if keys:
+            keep_keys(columns, keys)
+        elif isinstance(term, Content) and term.test.is_raw and term.name in PART_COLUMNS:
+            start = PART_COLUMNS[term.name]
+            keep_rows(columns, [i for i, data in _spans(columns, start, start + 1) if term.test.of_bytes(data)])
+        elif isinstance(term, Content) and term.path:
+            name = term.path[0].encode("utf-8", "surrogateescape")
+            keep_rows(columns, [i for i, data in _spans(columns, HEADERS_START, -1) if name in data])
+            others.append(term)
+        else:
+            others.append(term)
+    for term in others:
+        rows = enumerate(rows_of(batch, columns, 0, 0))
+        keep_rows(columns, [i for i, record in rows if term.truth(RecordFacts(ANYWHERE, record)) == YES])
+
+
+def _spans(columns: RecordColumns, start: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of each record and its bytes from one column on, of the size in another (-1: up to its end),
+    unless they are null."""
+    block, data = columns.block, columns.data
+    for number, row in enumerate(range(0, len(columns) * RECORD_WIDTH, RECORD_WIDTH)):
+        first = block[row + start]
+        count = block[row + size] if size >= 0 else block[row + RECORD_END] - first
+        if count >= 0:
+            yield number, bytes(data[first : first + count])

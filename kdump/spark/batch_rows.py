@@ -39,10 +39,11 @@ from kdump.format.codec_table import ALL_NAMES
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.io.window import Window
+from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region, batches_of
 from kdump.log.region_reader import Depth
-from kdump.log.selection import NO, Selection
+from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
 from kdump.spark import arrow
 from kdump.spark.data_source_options import ReadOptions

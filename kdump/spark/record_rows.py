@@ -24,13 +24,14 @@ from kdump.format.numbers import int64
 from kdump.io.errors import SourceError
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
+from kdump.log.expression.terms import NO
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
-from kdump.log.selection import NO, Selection
+from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -389,8 +389,13 @@ class Expression:
     text: str = field(default="", compare=False)
 
     @cached_property
+    def contents(self) -> list[Content]:
+        """Its comparisons of keys, values and headers."""
+        return [term for term in self.term.parts() if isinstance(term, Content)]
+
+    @cached_property
     def needs(self) -> Needs:
-        contents = [term for term in self.term.parts() if isinstance(term, Content)]
+        contents = self.contents
         names = {term.name for term in contents}
         return Needs(
             keys=not names.isdisjoint(("key", "any")),
@@ -416,3 +421,14 @@ class Expression:
     def matches(self, target: Target, record: Record, decoders: Decoders = NO_DECODERS) -> bool:
         """Return True if a record certainly matches."""
         return self.truth(RecordFacts(target, record, decoders)) == YES
+
+
+def all_of(terms: list[Term]) -> Expression | None:
+    """Return the expression that all of these are true; None if there are none."""
+    return None if not terms else Expression(terms[0] if len(terms) == 1 else Several(tuple(terms), True))
+
+
+def one_of_keys(keys: Iterable[bytes]) -> Expression:
+    """Return the expression that the key has exactly these bytes, or one of them."""
+    terms = [Content("key", (), Comparison("==", key, is_raw=True)) for key in keys]
+    return Expression(terms[0] if len(terms) == 1 else Several(tuple(terms), False))

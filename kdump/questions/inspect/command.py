@@ -19,6 +19,8 @@ from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.io import file_system
+from kdump.log.expression.comparison import Comparison
+from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of_keys
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
@@ -290,35 +292,40 @@ def _decode_options(options: InspectOptions) -> DecodeOptions:
 def selection_of(filters: FilterOptions, zone: tzinfo) -> Selection:
     """Return the selection that the options describe. Raises click.UsageError."""
     times: Range | None = time_range(filters.times, zone) if filters.times is not None else None
-    headers = []
-    for header in filters.headers:
-        key, equals, value = header.partition("=")
-        headers.append((_bytes(key), _bytes(value) if equals else None))
     return Selection(
         offsets=filters.offsets,
         positions=filters.positions,
         times=times,
         producer_ids=frozenset(filters.producer_ids),
-        keys=frozenset(_bytes(key) for key in filters.keys),
-        key_regex=_regex("--key-regex", filters.key_regex),
-        value_regex=_regex("--value-regex", filters.value_regex),
-        headers=tuple(headers),
+        expression=_expression(filters),
         control=filters.control,
         transactional=filters.transactional,
     )
+
+
+def _expression(filters: FilterOptions) -> Expression | None:
+    """Return the expression that --key, --key-regex, --value-regex and --header are short forms of."""
+    terms: list[Term] = [one_of_keys(map(_bytes, filters.keys)).term] if filters.keys else []
+    for name, regex in (("key", filters.key_regex), ("value", filters.value_regex)):
+        if regex is not None:
+            terms.append(Content(name, (), _regex(f"--{name}-regex", regex)))
+    for header in filters.headers:
+        key, equals, value = header.partition("=")
+        terms.append(Content("header", (key,), Comparison("==" if equals else "exists", _bytes(value), is_raw=True)))
+    return all_of(terms)
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _regex(option: str, text: str | None) -> re.Pattern[bytes] | None:
-    if text is None:
-        return None
+def _regex(name: str, text: str) -> Comparison:
+    comparison = Comparison("~", _bytes(text), is_raw=True)
     try:
-        return re.compile(_bytes(text), re.DOTALL)
+        comparison.bytes_pattern  # noqa: B018  (compiled while the option is known)
     except re.error as error:
-        raise click.UsageError(f"{option}: {error}") from None
+        raise click.UsageError(f"{name}: {error}") from None
+    return comparison
 
 
 def _show_options(options: InspectOptions) -> ShowOptions:

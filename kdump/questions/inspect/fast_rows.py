@@ -29,12 +29,13 @@ from kdump.core.table_values import know_plain_characters
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
+from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
-from kdump.log.selection import NO, Selection
+from kdump.log.selection import Selection
 from kdump.questions.inspect.ordered_pool import OrderedPool, OutputSlot
 from kdump.questions.inspect.views import JsonView, TableView
 from kdump.render.line_parts import (
@@ -75,8 +76,8 @@ class FastRows:
         self.selection = selection
         self.coverage = coverage
         self.records = records
-        self.keys = list(selection.keys)
-        self.in_runs = selection == Selection(keys=selection.keys)
+        self.keys = selection.keys
+        self.in_runs = selection.is_all or (bool(self.keys) and selection.meets_all)
         """Whether the selected records are found in the columns of a batch run."""
         self.schemas: SchemaSource | None = None
         """The schemas by which the view decodes keys and values with schema IDs."""
