@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -436,3 +437,26 @@ def test_two_copies_without_a_partition(root: Path) -> None:
         (root / name / "users-0").rmdir()
     first = run("verify", "--only", "checkpoints", root / "one", root / "two").stdout.splitlines()[0]
     assert "; 1 partition missing (users-0)" in first
+
+
+@pytest.mark.parametrize(("offset", "brokers", "expected"), [(0, "", []), (0, "2,", ["ghost-0"]), (5, "", ["ghost-0"])])
+def test_what_never_had_a_record_is_not_lost(
+    offset: int, brokers: str, expected: list[str], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless another broker has a replica, which may have records: this one may lead."""
+    source = DISKS / "kafka-4.3/clean-1"
+    [*_] = skeleton(source, root / "disk")
+    image = read_metadata(str(source))
+    assert image is not None
+    topic = next(topic for topic in image.topics.values() if topic.name == "orders-none")
+    (root / "disk/orders-none-0").rmdir()
+    replicas = [int(each) for each in (brokers + "1").split(",")]
+    topic.partitions[0] = topic.partitions[0]._replace(replicas=tuple(replicas))
+    for name in CHECKPOINTS:
+        path = root / "disk" / name
+        path.write_text(re.sub("orders-none 0 .*", f"orders-none 0 {offset}", path.read_text()))
+    place = directory_at(str(root / "disk"))
+    assert isinstance(place, LogDirectory)
+    noted = checkpointed_partitions(place.files)
+    made = missing_partitions(Expected.of(place.path, (), properties(place.files["meta.properties"]), noted, image))
+    assert ("orders-none", 0) in (made.lost if expected else made.never)

@@ -28,6 +28,9 @@ leaves a part of one:
   seconds, and nothing on the disk shows which: what the metadata assigns to the log directory and is not there is then
   reported, as not shown by any checkpoint.
 
+A partition whose recovery point and high watermark are 0 in valid checkpoints had no records. If it has no other
+replica, the broker loses nothing with its directory.
+
 Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir, getOrCreateLog and createLogDirectory,
 ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
 """
@@ -60,10 +63,11 @@ LEGAL = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 class CheckpointedPartitions(NamedTuple):
     """The partitions in a log directory's checkpoints. `is_whole`: whether they are all that the log directory had; if
-    no checkpoint is valid, they are those in the valid lines."""
+    no checkpoint is valid, they are those in the valid lines. `empty`: those that had no records."""
 
     keys: frozenset[PartitionKey]
     is_whole: bool
+    empty: frozenset[PartitionKey] = frozenset()
 
 
 class Expected(NamedTuple):
@@ -95,6 +99,12 @@ class Expected(NamedTuple):
         """Whether the disk's metadata states which partitions the node has; damaged metadata may be out of date."""
         return self.metadata is not None and not self.metadata.problems and bool(self.metadata.topics)
 
+    def is_only_replica(self, key: PartitionKey) -> bool:
+        """Return True if the metadata assigns the partition to this node alone."""
+        topic = None if self.metadata is None or not self.is_known else self.metadata.topics.get(key[0])
+        info = None if topic is None else topic.partitions.get(key[1])
+        return info is not None and set(info.replicas) == {self.node}
+
     def assigned(self) -> Iterable[tuple[PartitionKey, str | None]]:
         """Yield the node's partitions according to the metadata, each with the ID of its log directory; None if the
         metadata assigns it to no log directory."""
@@ -106,7 +116,8 @@ class Expected(NamedTuple):
 
 class MissingPartitions(NamedTuple):
     """Partitions without a directory. `lost`: those that the log directory had; `never`: those that the metadata
-    assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped.
+    assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped, or
+    that had no records and have no other replica.
     `blocked`: those of `lost` in whose place there is something else, by its path."""
 
     lost: list[PartitionKey]
@@ -120,6 +131,8 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], opener: Opener | 
     that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
     is_unread = False
     named: set[PartitionKey] = set()
+    whole: frozenset[PartitionKey] | None = None
+    offsets: list[Mapping[PartitionKey, int]] = []
     for name in EVIDENCE:
         target = checkpoints.get(f"{name}-checkpoint")
         if target is None:
@@ -132,9 +145,13 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], opener: Opener | 
         keys = frozenset(key for key in checkpoint.offsets if is_legal(key))
         # A broker's first startup creates it empty, and reads such a file without an error.
         if checkpoint.error is None and (checkpoint.lines or 0) > 1:
-            return CheckpointedPartitions(keys, True)
+            whole = keys if whole is None else whole
+            offsets.append(checkpoint.offsets)
         named |= keys
-    return CheckpointedPartitions(frozenset(named), is_unread)
+    if whole is None:
+        return CheckpointedPartitions(frozenset(named), is_unread)
+    empty = {key for key in whole if all(each.get(key) == 0 for each in offsets)} if len(offsets) > 1 else ()
+    return CheckpointedPartitions(whole, True, frozenset(empty))
 
 
 def missing_partitions(expected: Expected) -> MissingPartitions:
@@ -158,6 +175,7 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in requested if key not in live and not found.get(key, set()) & instead}
     lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
+    lost -= {key for key in expected.checkpointed.empty - in_place.keys() if expected.is_only_replica(key)}
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )

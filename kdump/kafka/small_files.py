@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from kdump.answer import Unknown
 from kdump.format import known_releases
+from kdump.format.numbers import parse_long
 from kdump.format.text_files import TextLine
+from kdump.io import file_system
 from kdump.io.errors import SourceError, is_gone
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
@@ -18,9 +20,10 @@ from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import FileKind
 from kdump.log.live_files import Opener, read_stable
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import CLEAN_MARK, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
+from kdump.log.paths import target as as_target
 from kdump.state.partition_summary import Open, open_window
 from kdump.state.unknown_offsets import DAMAGED, UNREADABLE, CheckpointFiles, no_file
 
@@ -50,6 +53,12 @@ def properties(target: Target | None, broken: list[str] | None = None, *, open_:
     if not is_valid and broken is not None:
         broken.append(os.path.basename(target.path))
     return values
+
+
+def clean_broker_epoch(directory: str) -> int | None:
+    """Return the broker epoch in the .kafka_cleanshutdown of a log directory; None without one, as before Kafka 3.7."""
+    path = os.path.join(directory, CLEAN_MARK)
+    return parse_long(properties(as_target(path)).get("brokerEpoch")) if file_system.isfile(path) else None
 
 
 def _read(target: Target, open_: Open) -> tuple[dict[str, str], bool]:

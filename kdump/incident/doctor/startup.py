@@ -40,6 +40,8 @@ from kdump.questions.restart_plan.plan_text import (
     saved_text,
     unknown_text,
 )
+from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, WorstLoss
+from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import joined
 from kdump.questions.restart_plan.run import predict_startup
 
@@ -123,25 +125,36 @@ class StartupExamination:
                     "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
                 )
                 return
-            if summary is None or not summary.worstLost or len(summary.startOrder) < 2:
-                continue
-            first, *others = map(str, summary.startOrder)
-            values = {
-                "worst": count_text(summary.worstLost, "offset"),
-                "acknowledged": f"{summary.worstAcknowledged:,}",
-                "first": first,
-                "then": ", then ".join(others),
-                "lost": count_text(summary.lost, "offset") if summary.lost else "nothing",
-                "diff": command("diff", *paths),
-            }
-            self.losing["order"] += 1
-            self._texts.append(f"start broker {first} first, then {', '.join(others)}: kdump restart-plan")
-            self.on.report(
-                Problem("startup-order", values, {"losesInAnyOrder": bool(summary.lost)}),
-                paths[0],
-                commands=(command("restart-plan", *paths, *self._of_release),),
-            )
+            if summary is not None and summary.worst is not None:
+                self._replica_losses(summary, summary.worst, paths)
         self.on.question.answer = "; ".join(self._texts)
+
+    def _replica_losses(self, summary: ClusterSummary, worst: WorstLoss, paths: list[str]) -> None:
+        """Report what replicas lose when the brokers have joined, and how they lose least."""
+        first, *others = map(str, summary.startOrder)
+        chosen = summary.chosen[0] if summary.chosen else None
+        values: dict[str, object] = {
+            "worst": count_text(summary.worstLost, "offset"),
+            "acknowledged": f"{summary.worstAcknowledged:,}",
+            "named": worst_text(worst),
+            "first": first,
+            "then": ", then ".join(others),
+            "lost": count_text(summary.lost, "offset") if summary.lost else "nothing",
+            "diff": command("diff", *paths),
+        }
+        if chosen is not None:
+            values |= {"stopped": " and ".join(map(str, chosen.stopped)), "leader": chosen.leader}
+            values |= {"TOPIC": chosen.topic, "PARTITION": chosen.partition}
+        facts = {"losesInAnyOrder": bool(summary.lost), "orderDecides": summary.order_decides and bool(others)}
+        self.losing["order"] += 1
+        how = f"start broker {first} first, then {', '.join(others)}" if facts["orderDecides"] else worst_text(worst)
+        self._texts.append(f"{how}: kdump restart-plan")
+        case = "" if facts["orderDecides"] else "any"
+        self.on.report(
+            Problem("startup-order", values, {**facts, "leaderByHand": chosen is not None}, case),
+            paths[0],
+            commands=(command("restart-plan", *paths, *self._of_release),),
+        )
 
     def _empty_controllers(self) -> None:
         """Report the only controller of a cluster if it has no metadata log, and another disk shows its topics. It is

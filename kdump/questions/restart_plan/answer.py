@@ -448,7 +448,7 @@ class DirectoryPlan:
         int,
         Doc(
             "number of partitions that the metadata assigns to the directory, and that it did not have by its "
-            "checkpoints: the broker creates them with empty logs"
+            "checkpoints, or had without records and as the only replica: the broker creates them with empty logs"
         ),
     ] = 0
     unlisted: list[str] = field(default_factory=list)

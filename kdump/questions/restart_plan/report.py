@@ -217,7 +217,7 @@ class RestartReport(Sink[PlanAnswer]):
             self.output.text(f"{' and '.join(parts)}: no losses (--all)")
         new = sum(directory.newPartitions for directory in plan.directories)
         if new:
-            what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
+            what = "that the metadata assigns to the broker, with no directory here, nor any record by its checkpoints"
             self.output.text(f"{count_text(new, 'partition')} {what}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+import kdump
 from kdump.all_answers import TYPES
 from kdump.io.errors import SourceError
 from kdump.kafka.follower_truncation import EpochLineage
@@ -27,12 +29,19 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.replicas.leader_candidates import ElectionRules, candidates
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.questions.restart_plan.replicas.replica_losses import Replica, partition_replicas, replica_of
+from kdump.questions.restart_plan.replicas.replica_losses import (
+    Counted,
+    Replica,
+    empty_replica,
+    partition_replicas,
+    replica_of,
+)
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
 from kdump.state.partition_registrations import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded
 from tests.each_case import each_case
+from tests.questions.restart_plan.cluster_model import NOBODY, Failure, failed, started
 
 CLUSTER = [str(DISKS / f"kafka-4.3/clean-{node}") for node in range(3)]
 BROKERS = (1, 2, 3)
@@ -73,7 +82,7 @@ def outcomes(
         registration(isr=isr),
         ElectionRules(least, unclean=False, has_elr=False),
         replicas(logs, marks or {}),
-        lambda path, first, end: end - first,
+        lambda path, first, end: Counted(end - first),
     )
     return {each.leader: each for each in found.outcomes}
 
@@ -134,7 +143,7 @@ def test_what_a_startup_truncates_is_fetched_again() -> None:
     whole = replica_of(2, plan([0] * 10, 10), starts=True)
     damaged = replica_of(1, short, starts=True)._replace(before=EpochLineage((EpochEntry(0, 0),), 0, 10, 10))
     found = partition_replicas(
-        "t", 0, registration(isr=(1, 2)), ElectionRules(1, False, False), [damaged, whole], lambda *_: 6
+        "t", 0, registration(isr=(1, 2)), ElectionRules(1, False, False), [damaged, whole], lambda *_: Counted(6)
     )
     by_leader = {each.leader: each for each in found.outcomes}
     assert by_leader[2].lost == 0
@@ -218,7 +227,7 @@ def test_an_unclean_election() -> None:
 def test_text_and_json() -> None:
     text = run(*CLUSTER)
     assert text.exit_code == 1
-    assert text.stdout.startswith("nodes 0, 1, 2 together: LOSES RECORDS of 1 partition")
+    assert text.stdout.startswith("nodes 0, 1, 2 together: LOSES RECORDS: ledger-0 on broker 1 is truncated")
     assert text.stdout.count("STARTS normally") == 3
     found = [json.loads(line) for line in run(*CLUSTER, "--json").stdout.splitlines()]
     for each in found:
@@ -264,6 +273,38 @@ def test_bundles_give_the_same(tmp_path: Path) -> None:
     assert [each.cost for each in found.outcomes] == [each.cost for each in of_ledger(CLUSTER).outcomes]
 
 
+@each_case("loss, elected", [("directory", "elr"), ("entry", "elr"), ("format", "lastKnownLeader")])
+def test_a_replica_of_which_a_broker_has_nothing_is_an_empty_log(loss: str, elected: str, tmp_path: Path) -> None:
+    """Its directory is gone, its checkpoints do not name it either, or the disk was replaced and formatted: it may be
+    elected, and the last copy is truncated to it."""
+    paths = [shutil.copytree(CLUSTER[node], tmp_path / str(node)) for node in range(3)]
+    second = Path(paths[2])
+    shutil.rmtree(second / "ledger-0")
+    if loss == "entry":
+        for path in second.glob("re*-offset-checkpoint"):
+            path.write_text("0\n0\n")
+    elif loss == "format":
+        meta = (second / "meta.properties").read_text().replace("oE8qcd_iUG6Hx2IlmSa0HQ", "yOs7EGq-SHmE9VUF0LhreQ")
+        shutil.rmtree(second)
+        second.mkdir()
+        (second / "meta.properties").write_text(meta)
+    found = run(*paths)
+    assert found.exit_code
+    first, order = found.stdout.splitlines()[:2]
+    assert "LOSES RECORDS IN THE WRONG ORDER: ledger-0 on broker 1 is truncated from 70 to 0 if broker 2" in first
+    assert order == "  start broker 1 first, and when it leads its partitions, 2"
+    assert ("which it has registered and which was not given" in found.stdout) is (loss == "format")
+    replicas = of_ledger(list(map(str, paths)))
+    assert {each.leader: (each.election, each.lost) for each in replicas.outcomes} == {
+        1: ("unclean", 0),
+        2: (elected, 70),
+    }
+    assert replicas.outcomes[0].replicas[0].bytes
+    (item,) = [each for each in kdump.doctor(paths).items if each.code == "startup-order"]
+    assert "from 70 to 0 if broker 2 leads" in item.title
+    assert item.actions[0].startswith("Start broker 1 first")
+
+
 # --- controllers ---
 
 
@@ -277,7 +318,7 @@ def controller(log: Log, *, node: int, voters: tuple[int, ...] = BROKERS) -> Res
 
 
 def quorum_of(logs: dict[int, Log]) -> PartitionReplicas:
-    found = quorum_replicas({node: controller(log, node=node) for node, log in logs.items()}, lambda *_: None)
+    found = quorum_replicas({node: controller(log, node=node) for node, log in logs.items()}, lambda *_: Counted())
     assert found is not None
     return found
 
@@ -306,7 +347,7 @@ def test_a_voter_that_was_not_given_may_vote_for_anyone() -> None:
 def test_an_observer_is_no_voter() -> None:
     plans = {1: controller([1] * 3, node=1, voters=(1, 2)), 2: controller([1] * 3, node=2, voters=(1, 2))}
     plans[3] = controller([1] * 9, node=3, voters=(1, 2))
-    found = quorum_replicas(plans, lambda *_: None)
+    found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
     assert [each.broker for each in found.given] == [1, 2]
 
@@ -325,7 +366,7 @@ def test_a_record_that_stops_controllers_counts_if_one_with_it_is_elected(
     for node in refused:
         plans[node].stops.append(failure(EXIT, "startup-batch-corrupt", "", "", 0, 3, problem=""))
         plans[node].refusedAt.append(3)
-    found = quorum_replicas(plans, lambda *_: None)
+    found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
     assert {each.leader: each.halts for each in found.outcomes} == outcomes
     assert found.notes[0].startswith(note)
@@ -339,7 +380,7 @@ def test_a_node_starts_if_the_leader_replaces_the_record_that_it_cannot_apply(
     plans = {node: controller(log, node=node, voters=voters) for node, log in logs.items()}
     plans[1].stops.append(failure(EXIT, "startup-batch-corrupt", "", "", 0, offset, problem="a record"))
     plans[1].refusedAt.append(offset)
-    found = quorum_replicas(plans, lambda *_: None)
+    found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
     take_back_stops(plans, found)
     assert (plans[1].stops == []) is starts
@@ -352,6 +393,58 @@ def test_a_leader_that_does_not_know_that_it_led() -> None:
     for node, each in plans.items():
         assert each.quorum is not None
         each.quorum = each.quorum._replace(epoch=1, leaderId=1 if node != 1 else None)
-    found = quorum_replicas(plans, lambda *_: None)
+    found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
     assert [note[:12] for note in found.notes] == ["node 1 exits"]
+
+
+# --- a model of a cluster ---
+
+
+def planned(failure: Failure) -> PartitionReplicas | None:
+    """Return what kdump says of the replicas that a model of a cluster left."""
+    model = failure.partition
+    replicas = []
+    for broker in BROKERS:
+        if broker in failure.missing:
+            node = RestartPlan([DirectoryPlan("d", clean=False, nodeId=broker)])
+            replica = empty_replica(broker, node, "t", 0, "new", clean=False)
+            assert replica is not None
+        else:
+            log = plan(model.logs[broker], model.marks[broker], clean=failure.clean[broker])
+            replica = replica_of(broker, log, starts=True)
+        replicas.append(replica)
+    info = PartitionRegistration(
+        BROKERS,
+        (),
+        model.leader,
+        model.epoch,
+        tuple(model.isr),
+        eligibleLeaderReplicas=tuple(model.elr),
+        lastKnownElr=tuple(model.last_known),
+    )
+    rules = ElectionRules(model.least, model.unclean, model.elr_enabled)
+    return partition_replicas("t", 0, info, rules, replicas, lambda path, first, end: Counted(end - first, end - first))
+
+
+@each_case("seed", range(40))
+def test_no_start_of_a_model_cluster_loses_more_than_the_plan_says(seed: int) -> None:
+    """100 histories each: replicas out of sync, disks replaced or from a backup, started in a random order and in the
+    order of the plan."""
+    source = seeded(seed)
+    for _ in range(100):
+        failure = failed(source)
+        made = planned(failure)
+        assert made is not None
+        orders = start_orders([*BROKERS], [made])
+        for order, limit in ((tuple(source.sample(BROKERS, 3)), orders.worst), (tuple(orders.best), orders.cost)):
+            again = deepcopy(failure)
+            before = {(at, epoch) for log in again.partition.logs.values() for at, epoch in enumerate(log)}
+            after = started(again, order, source)
+            if after.leader == NOBODY:
+                continue
+            outcome = next(each for each in made.outcomes if each.leader == after.first_leader)
+            lost = len(before - set(enumerate(after.led)))
+            assert lost == outcome.lost, (failure, order)
+            assert outcome.allowed, (failure, order, after)
+            assert outcome.cost <= limit, (failure, order, after)

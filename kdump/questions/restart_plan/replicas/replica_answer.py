@@ -20,6 +20,8 @@ class GivenReplica(NamedTuple):
     logEndOffset: int | None
     leaderEpoch: int | None
     highWatermark: int | None
+    missing: bool = False
+    """Whether the broker has nothing of it, and creates an empty log."""
 
 
 class ReplicaLoss(NamedTuple):
@@ -34,6 +36,7 @@ class ReplicaLoss(NamedTuple):
     records: int | None
     acknowledged: int
     possiblyAcknowledged: int
+    bytes: int | None = None
 
 
 class LeaderOutcome(NamedTuple):
@@ -81,7 +84,10 @@ class PartitionReplicas:
     ] = False
     given: Annotated[
         list[GivenReplica],
-        Doc(f"the replicas on the given disks, each {NESTED}; offsets are those after startup, null if unknown"),
+        Doc(
+            f"the replicas on the given disks, each {NESTED}; offsets are those after startup, null if unknown; "
+            "missing: the broker has nothing of a replica that the metadata assigns to it, and creates an empty log"
+        ),
     ]
     outcomes: Annotated[
         list[LeaderOutcome],
@@ -91,8 +97,8 @@ class PartitionReplicas:
             "allowed: whether the controllers elect it without an administrator; lost: number of offsets that are on a "
             "disk now, and on none once the others follow this leader; replicas: of each replica that loses some, "
             "truncatesTo (null if the startup alone loses them, or if unknown), by (epochs, highWatermark, logStart or "
-            "startup), and records (null if they were not counted); halts: whether it has a metadata record that no "
-            "controller can apply"
+            "startup), and records and bytes (null if they were not counted); halts: whether it has a metadata record "
+            "that no controller can apply"
         ),
     ]
     saved: Annotated[
@@ -136,11 +142,29 @@ class PartitionReplicas:
 
 
 class ChosenLeader(NamedTuple):
-    """A partition whose best leader is not elected without an administrator."""
+    """A partition whose best leader is not elected without an administrator. `stopped`: the brokers that must not start
+    before it leads, because they are elected and lack records."""
 
     topic: PathText
     partition: int
     leader: int
+    stopped: list[int]
+
+
+class WorstLoss(NamedTuple):
+    """The replica that loses most if the worst leader is elected. `truncatesTo` is None if its own startup truncates
+    it, or if it is unknown."""
+
+    topic: PathText
+    partition: int
+    broker: int
+    leader: int
+    truncatesTo: int | None
+    logEndOffset: int
+    lost: int
+    records: int | None
+    bytes: int | None
+    acknowledged: int
 
 
 @answer("restartCluster")
@@ -150,7 +174,9 @@ class ClusterSummary(NamedTuple):
     nodes: Annotated[list[int], Doc("node IDs of the given disks")]
     metadata: Annotated[PathText, Doc("log directory with the newest cluster metadata; empty if there is none")]
     metadataOffset: Annotated[int | None, Doc("end offset of that metadata; null if there is none", OFFSET)]
-    partitions: Annotated[int, Doc("number of partitions with replicas on at least two of the given brokers")]
+    partitions: Annotated[
+        int, Doc("number of partitions of which at least two of the given brokers have a replica, an empty one counted")
+    ]
     hasQuorum: Annotated[
         bool | None,
         Doc(
@@ -172,11 +198,26 @@ class ClusterSummary(NamedTuple):
     acknowledged: Annotated[int, Doc("offsets among them that are below a high watermark", "offsets")]
     worstLost: Annotated[int, Doc("offsets that are lost in the worst order", "offsets")]
     worstAcknowledged: Annotated[int, Doc("offsets among them that are below a high watermark", "offsets")]
+    worst: Annotated[
+        WorstLoss | None,
+        Doc(
+            f"the replica that loses most in the worst order, {NESTED}; leader: the broker that then leads; "
+            "truncatesTo: null if its own startup removes the records, or if unknown; null if none loses any"
+        ),
+    ]
     chosen: Annotated[
         list[ChosenLeader],
-        Doc(f"partitions that lose less with a leader that only an unclean election by you can choose, each {NESTED}"),
+        Doc(
+            f"partitions that lose less with a leader that only an unclean election by you can choose, each {NESTED}; "
+            "stopped: the brokers to keep stopped until it leads"
+        ),
     ]
     assumptions: Annotated[list[PathText], Doc("what the plan assumes because no disk states it")]
+
+    @property
+    def order_decides(self) -> bool:
+        """Whether the replicas lose less in the best order than in the worst."""
+        return (self.worstLost, self.worstAcknowledged) != (self.lost, self.acknowledged)
 
     @property
     def loses(self) -> bool:

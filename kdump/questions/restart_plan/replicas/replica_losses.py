@@ -4,16 +4,21 @@ lose when they follow a leader: where each truncates, and which of its offsets n
 Two replicas have the same records up to the first offset at which their leader epochs differ (KIP-101): in one epoch
 only one broker appends.
 
-Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate), ReplicaManager.initialFetchOffset.
+A replica that the metadata assigns to a broker and that its log directories do not have is an empty log: the broker
+creates it, and truncates the others to it if it is elected.
+
+Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate), ReplicaManager.initialFetchOffset,
+Partition.createLogInAssignedDirectoryId.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.kafka.follower_truncation import EpochLineage, Truncation, truncation
-from kdump.questions.restart_plan.answer import PartitionPlan
+from kdump.questions.restart_plan.answer import STOPPED, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import UNCLEAN, ElectionRules, candidates
 from kdump.questions.restart_plan.replicas.replica_answer import (
     GivenReplica,
@@ -38,18 +43,19 @@ class Replica(NamedTuple):
 
     def given(self, *, in_sync: bool, without_epochs: int | None = None) -> GivenReplica:
         """Return the replica as it is reported. `without_epochs`: the epoch of a log that is loaded and has none."""
-        path, mark, after = self.plan.path, self.plan.highWatermark, self.after
+        path, mark, after, missing = self.plan.path, self.plan.highWatermark, self.after, self.plan.missing
         if after is None:
-            return GivenReplica(self.broker, path, in_sync, self.starts, None, None, None, mark)
+            return GivenReplica(self.broker, path, in_sync, self.starts, None, None, None, mark, missing)
         epoch = after.epochs[-1].epoch if after.epochs else without_epochs
-        return GivenReplica(self.broker, path, in_sync, self.starts, after.start, after.end, epoch, mark)
+        return GivenReplica(self.broker, path, in_sync, self.starts, after.start, after.end, epoch, mark, missing)
 
 
-def replica_of(broker: int, plan: PartitionPlan, *, starts: bool) -> Replica:
-    """Return the replica that `plan` describes."""
+def replica_of(broker: int, plan: PartitionPlan, *, starts: bool, clean: bool | None = None) -> Replica:
+    """Return the replica that `plan` describes. `clean`: whether the whole broker was shut down cleanly."""
+    clean = plan.clean if clean is None else clean
     if plan.missing:
         nothing = EpochLineage((), 0, 0, plan.highWatermark)
-        return Replica(broker, plan, nothing, nothing, starts, plan.clean)
+        return Replica(broker, plan, nothing, nothing, starts, clean)
     start, end = plan.logStartOffset or 0, plan.logEndOffset
     after = None
     if end is not None and not plan.unread and not plan.stops:
@@ -58,7 +64,24 @@ def replica_of(broker: int, plan: PartitionPlan, *, starts: bool) -> Replica:
     before_end = max([end or 0, *reached])
     epochs = plan.epochsBefore if plan.epochsBefore else plan.epochsAfter
     before = EpochLineage(epochs or (), start, before_end, plan.highWatermark)
-    return Replica(broker, plan, before, after, starts, plan.clean)
+    return Replica(broker, plan, before, after, starts, clean)
+
+
+def empty_replica(
+    broker: int, plan: RestartPlan, topic: str, number: int, directory: str | None, *, clean: bool
+) -> Replica | None:
+    """Return a replica of which the broker has nothing, and which it creates; None if a log directory with the replica
+    may be offline, or was not listed. `directory`: the ID of the log directory to which it is assigned, None if it is
+    assigned to none."""
+    own = [each for each in plan.directories if each.logDir]
+    listed = [each for each in own if not (each.failed or each.is_offline or each.unread or each.unlisted)]
+    place = next((each for each in listed if directory is not None and each.directoryId == directory), None)
+    if place is None and (len(listed) < len(own) or not listed):
+        return None
+    place = place or listed[0]
+    nothing = PartitionPlan(topic, number, os.path.join(place.path, f"{topic}-{number}"), place.path, "", clean)
+    nothing.missing = True
+    return replica_of(broker, nothing, starts=plan.verdict != STOPPED, clean=clean)
 
 
 def committed_end(replica: Replica, replicas: list[Replica]) -> int:
@@ -80,8 +103,15 @@ def held_end(replica: Replica, replicas: list[Replica], count: int) -> int:
     return ends[count - 1] if count <= len(ends) else 0
 
 
-CountRecords = Callable[[str, int, int], "int | None"]
-"""Counts the records of a partition directory between two offsets; None if they cannot be counted."""
+class Counted(NamedTuple):
+    """How many records and bytes there are between two offsets; None if they were not counted."""
+
+    records: int | None = None
+    size: int | None = None
+
+
+CountRecords = Callable[[str, int, int], Counted]
+"""Counts the records of a partition directory between two offsets."""
 
 
 def partition_replicas(
@@ -142,6 +172,7 @@ def replica_losses(
         held = max(committed, held_end(replica, replicas, count_of_holders))
         first = min(first, replica.before.end)
         if replica.before.end > first:
+            here = count(replica.plan.path, first, replica.before.end)
             losses.append(
                 ReplicaLoss(
                     replica.broker,
@@ -149,14 +180,15 @@ def replica_losses(
                     does.by,
                     first,
                     replica.before.end - first,
-                    count(replica.plan.path, first, replica.before.end),
+                    here.records,
                     max(0, min(committed, replica.before.end) - first),
                     max(0, min(held, replica.before.end) - max(committed, first)),
+                    here.size,
                 )
             )
         elif does.offset is not None:
             # It has nothing that the leader lacks, but truncates and fetches the same records again.
-            losses.append(ReplicaLoss(replica.broker, does.offset, does.by, None, 0, 0, 0, 0))
+            losses.append(ReplicaLoss(replica.broker, does.offset, does.by, None, 0, 0, 0, 0, 0))
         start = max([first, *(replica.before.common_end(other.before) for other in counted)])
         lost += max(0, replica.before.end - start)
         acknowledged += max(0, min(committed, replica.before.end) - start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.format.count_text import count_text
+from kdump.format.size_text import size_text
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.replicas.leader_candidates import CURRENT, ELR, ISR, LAST_KNOWN, UNCLEAN
 from kdump.questions.restart_plan.replicas.quorum_replicas import QUORUM
@@ -14,6 +15,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import (
     LeaderOutcome,
     PartitionReplicas,
     ReplicaLoss,
+    WorstLoss,
 )
 
 MAX_PARTITIONS = 20
@@ -47,14 +49,24 @@ def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     if summary.metadataOffset is None:
         return "REPLICAS NOT COMPARED", ": there is no cluster metadata on these disks; pass a controller's disk, too"
     if not summary.worstLost:
-        return "LOSES NOTHING", f" by the brokers' joining: {several} on at least two of these disks"
+        return "LOSES NOTHING", f" by the brokers' joining: {several} with replicas on at least two of these brokers"
+    worst = "" if summary.worst is None else f": {worst_text(summary.worst)}"
     if not summary.lost:
         amount = _amount(summary.worstLost, summary.worstAcknowledged)
-        return "LOSES RECORDS IN THE WRONG ORDER", f": up to {amount} of {several} on at least two of these disks"
-    rest = f" of {count_text(summary.losing, 'partition')} once the brokers have joined, {_amount(*_best(summary))}"
-    if (summary.worstLost, summary.worstAcknowledged) != _best(summary):
-        rest += f"; in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
+        return "LOSES RECORDS IN THE WRONG ORDER", f"{worst}; up to {amount} of {several}"
+    rest = f"{worst}; {count_text(summary.losing, 'partition')} {'loses' if summary.losing == 1 else 'lose'} "
+    rest += f"{_amount(*_best(summary))} once the brokers have joined"
+    if summary.order_decides:
+        rest += f", in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
     return "LOSES RECORDS", rest
+
+
+def worst_text(worst: WorstLoss) -> str:
+    """Return what the replica that loses most loses, and why."""
+    name = f"{worst.topic}-{worst.partition} on broker {worst.broker}"
+    if worst.truncatesTo is None:
+        return f"{name} loses {count_text(worst.lost, 'offset')} if broker {worst.leader} leads"
+    return f"{name} is truncated from {worst.logEndOffset} to {worst.truncatesTo} if broker {worst.leader} leads"
 
 
 def _best(summary: ClusterSummary) -> tuple[int, int]:
@@ -68,14 +80,16 @@ def _amount(lost: int, acknowledged: int) -> str:
 def order_lines(summary: ClusterSummary, *, everything: bool) -> Iterator[str]:
     """Yield lines on what to start first, and which leaders to choose by hand."""
     order = summary.startOrder
-    if summary.worstLost and len(order) > 1:
+    if summary.order_decides and len(order) > 1:
         then = ", then ".join(map(str, order[1:]))
         yield f"start broker {order[0]} first, and when it leads its partitions, {then}"
     shown = summary.chosen if everything else summary.chosen[:MAX_PARTITIONS]
-    for topic, partition, leader in shown:
+    for topic, partition, leader, stopped in shown:
+        brokers = f"broker {_brokers(stopped)}" if len(stopped) == 1 else f"brokers {_brokers(stopped)}"
         yield (
-            f"{topic}-{partition} loses less if broker {leader} leads, which is not certain: start it alone, and if it "
-            f"does not lead, kafka-leader-election.sh --election-type unclean --topic {topic} --partition {partition}"
+            f"{topic}-{partition} loses less if broker {leader} leads, which is not certain: keep {brokers} stopped, "
+            f"start {leader}, and if it does not lead, "
+            f"kafka-leader-election.sh --election-type unclean --topic {topic} --partition {partition}"
         )
     if len(shown) < len(summary.chosen):
         yield f"… and {len(summary.chosen) - len(shown):,} more such partitions (--full)"
@@ -119,6 +133,10 @@ def _brokers(numbers: list[int]) -> str:
 
 def _replica_text(replica: GivenReplica) -> str:
     line = f"node {replica.broker}: "
+    if replica.missing:
+        line += "no directory, it creates an empty log"
+        line += "" if replica.highWatermark is None else f"; high watermark {replica.highWatermark}"
+        return line + ("" if replica.starts else "; it does not start")
     if replica.logEndOffset is None:
         return line + "how its log is loaded is unknown"
     line += f"log end offset {replica.logEndOffset}"
@@ -145,7 +163,8 @@ def _loss_text(loss: ReplicaLoss) -> str:
         "startup": "its startup truncates them",
         "logStart": f"it starts again at the leader's log start offset {loss.truncatesTo}",
     }.get(loss.by, f"it truncates to {'an unknown offset' if loss.truncatesTo is None else loss.truncatesTo}")
-    records = "" if loss.records is None else f" ({count_text(loss.records, 'record')})"
+    size = "" if not loss.bytes else f", {size_text(loss.bytes)}"
+    records = "" if loss.records is None else f" ({count_text(loss.records, 'record')}{size})"
     line = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
     rest = loss.lost - loss.acknowledged - loss.possiblyAcknowledged
     parts = []

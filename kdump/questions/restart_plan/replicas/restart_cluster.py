@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
-from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
+from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import total as sum_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
 from kdump.io.run import Run, ignore
+from kdump.kafka.small_files import clean_broker_epoch
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
@@ -28,8 +29,19 @@ from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
-from kdump.questions.restart_plan.replicas.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
-from kdump.questions.restart_plan.replicas.replica_losses import Replica, partition_replicas, replica_of
+from kdump.questions.restart_plan.replicas.replica_answer import (
+    ChosenLeader,
+    ClusterSummary,
+    PartitionReplicas,
+    WorstLoss,
+)
+from kdump.questions.restart_plan.replicas.replica_losses import (
+    Counted,
+    Replica,
+    empty_replica,
+    partition_replicas,
+    replica_of,
+)
 from kdump.questions.restart_plan.run import predict_startup
 from kdump.state.metadata_image import MetadataImage
 
@@ -91,12 +103,19 @@ def restart_cluster(
             disks=disks,
         )
         made.plans[node] = plan
-    return joined(made.plans, disks, options)
+    return joined(made.plans, disks, options, is_selected=is_selected)
 
 
-def joined(plans: dict[int, RestartPlan], disks: Disks, options: Options, paths: Sequence[str] = ()) -> ClusterPlan:
+def joined(
+    plans: dict[int, RestartPlan],
+    disks: Disks,
+    options: Options,
+    paths: Sequence[str] = (),
+    *,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+) -> ClusterPlan:
     """Return the plan of the brokers of one cluster, given those of each, by node ID. `paths`: its log directories, if
-    `disks` has those of other clusters, too."""
+    `disks` has those of other clusters, too; `is_selected` selects the topics of the plans."""
     made = ClusterPlan(plans)
     counter = RecordCounter(options)
     quorum = quorum_replicas(plans, counter.count)
@@ -105,7 +124,7 @@ def joined(plans: dict[int, RestartPlan], disks: Disks, options: Options, paths:
     for plan in plans.values():
         options.found(plan)
     if len(plans) > 1:
-        _join(made, quorum, *disks.newest_metadata(*paths), options, counter)
+        _join(made, quorum, *disks.newest_metadata(*paths), options, counter, is_selected)
     return made
 
 
@@ -138,11 +157,14 @@ def _join(
     metadata: MetadataImage | None,
     options: Options,
     counter: RecordCounter,
+    is_selected: Callable[[str], bool],
 ) -> None:
     """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
     several = 0
-    for replicas in _replicas(made.plans):
+    brokers: set[int] = set()
+    for replicas in _replicas(made.plans, metadata, is_selected):
         several += 1
+        brokers.update(replica.broker for replica in replicas)
         differing = _examined(replicas, metadata, counter)
         if differing is not None and _is_notable(differing):
             made.replicas.append(differing)
@@ -152,13 +174,11 @@ def _join(
         committed = max((outcome.acknowledged + outcome.possiblyAcknowledged for outcome in quorum.outcomes), default=0)
         if committed or quorum.notes:
             options.found(quorum)
-    with_logs = [
-        node for node, plan in made.plans.items() if any(log.topic != METADATA_TOPIC for log in plan.partitions)
-    ]
+    with_logs = [node for node, plan in made.plans.items() if node in brokers or plan.logs or plan.missing]
     able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
     orders = start_orders(able or with_logs, made.replicas)
     chosen = [
-        ChosenLeader(differing.topic, differing.partition, differing.best)
+        ChosenLeader(differing.topic, differing.partition, differing.best, _worse(differing))
         for differing in made.replicas
         if differing.best is not None and _needs_you(differing)
     ]
@@ -177,20 +197,48 @@ def _join(
         acknowledged=orders.cost[0],
         worstLost=orders.worst[2],
         worstAcknowledged=orders.worst[0],
+        worst=_worst_loss(made.replicas),
         chosen=chosen,
-        assumptions=_assumptions(source, metadata),
+        assumptions=_assumptions(made.plans, source, metadata),
     )
 
 
-def _replicas(plans: dict[int, RestartPlan]) -> Iterator[list[Replica]]:
-    """Yield the replicas of each partition that at least two brokers have."""
-    by_partition: dict[tuple[str, int], list[Replica]] = {}
+def _replicas(
+    plans: dict[int, RestartPlan], metadata: MetadataImage | None, is_selected: Callable[[str], bool]
+) -> Iterator[list[Replica]]:
+    """Yield the replicas of each partition of which at least two brokers have one, be it only in the metadata."""
+    by_partition: dict[tuple[str, int], dict[int, Replica]] = {}
+    moved: set[tuple[int, str, int]] = set()
+    clean = {node: _is_clean(plan, node, metadata) for node, plan in plans.items()}
     for node, plan in plans.items():
         for log in plan.partitions:
             if log.topic != METADATA_TOPIC and not log.state and not log.stray:
-                replica = replica_of(node, log, starts=plan.verdict != STOPPED)
-                by_partition.setdefault((log.topic, log.partition), []).append(replica)
-    return (by_partition[key] for key in sorted(by_partition) if len(by_partition[key]) > 1)
+                replica = replica_of(node, log, starts=plan.verdict != STOPPED, clean=clean[node])
+                by_partition.setdefault((log.topic, log.partition), {})[node] = replica
+            elif log.state == "future":
+                moved.add((node, log.topic, log.partition))
+    for topic in metadata.topics.values() if metadata is not None else ():
+        for number, registration in topic.partitions.items() if is_selected(topic.name) else ():
+            here = by_partition.get((topic.name, number), {})
+            for node in registration.replicas:
+                if node in plans and node not in here and (node, topic.name, number) not in moved:
+                    directory = registration.directory_of(node)
+                    nothing = empty_replica(node, plans[node], topic.name, number, directory, clean=clean[node])
+                    if nothing is not None:
+                        by_partition.setdefault((topic.name, number), here)[node] = nothing
+    return ([*by_partition[key].values()] for key in sorted(by_partition) if len(by_partition[key]) > 1)
+
+
+def _is_clean(plan: RestartPlan, node: int, metadata: MetadataImage | None) -> bool:
+    """Return whether the controllers take the broker's last shutdown for a clean one: each of its log directories has
+    the .kafka_cleanshutdown of its last registration (LogManager.readBrokerEpochFromCleanShutdownFiles,
+    ClusterControlManager.registerBroker)."""
+    directories = [directory for directory in plan.directories if directory.logDir]
+    if not all(directory.clean for directory in directories):
+        return False
+    registered = None if metadata is None else metadata.brokers.get(node)
+    epochs = {clean_broker_epoch(directory.path) for directory in directories}
+    return registered is None or epochs <= {None} or epochs == {registered.brokerEpoch}
 
 
 def _examined(
@@ -217,10 +265,51 @@ def _needs_you(differing: PartitionReplicas) -> bool:
     return best is not None and bool(costs) and best.cost < (min(costs) if differing.firstLeads else max(costs))
 
 
-def _assumptions(source: str, metadata: MetadataImage | None) -> list[str]:
+def _worse(differing: PartitionReplicas) -> list[int]:
+    """Return the brokers that may be elected, and with which more is lost than with the best leader."""
+    best = differing.best_outcome
+    return [each.leader for each in differing.expected if best is not None and each.cost > best.cost]
+
+
+def _worst_loss(differing: list[PartitionReplicas]) -> WorstLoss | None:
+    """Return the replica that loses most."""
+    worst = max(differing, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), default=None)
+    outcome = None if worst is None else worst.worst
+    losses = [loss for loss in outcome.replicas if loss.lost] if outcome is not None else []
+    if worst is None or outcome is None or not losses:
+        return None
+    loss = max(losses, key=lambda loss: (loss.acknowledged, loss.possiblyAcknowledged, loss.lost))
+    return WorstLoss(
+        worst.topic,
+        worst.partition,
+        loss.broker,
+        outcome.leader,
+        None if loss.by == "startup" else loss.truncatesTo,
+        (loss.firstOffset or 0) + loss.lost,
+        loss.lost,
+        loss.records,
+        loss.bytes,
+        loss.acknowledged,
+    )
+
+
+def _absent_directories(plans: dict[int, RestartPlan], metadata: MetadataImage) -> Iterator[str]:
+    """Yield a sentence for each given broker of which the metadata has registered other log directories, too."""
+    for node, plan in plans.items():
+        given = {directory.directoryId for directory in plan.directories}
+        absent = [own for own in metadata.broker_directories.get(node, ()) if own not in given]
+        if absent:
+            yield (
+                f"broker {node} starts without the log directory {', '.join(absent)}, which it has registered and "
+                "which was not given: its replicas there are taken to be empty"
+            )
+
+
+def _assumptions(plans: dict[int, RestartPlan], source: str, metadata: MetadataImage | None) -> list[str]:
     if metadata is None:
         return ["no cluster metadata could be read here: leaders and in-sync replicas are unknown"]
     return [
+        *_absent_directories(plans, metadata),
         f"leaders, in-sync replicas and configs are those in the metadata of {source}, up to offset "
         f"{metadata.end_offset}; the controllers may have newer metadata",
         "min.insync.replicas and unclean.leader.election.enable are 1 and false where the metadata does not set them",
@@ -239,14 +328,14 @@ class RecordCounter:
         self.options = options
         self.count = cache(self._count)
 
-    def _count(self, path: str, first: int, end: int) -> int | None:
-        """Return the number of records at the offsets first..end-1; None if it is unknown."""
+    def _count(self, path: str, first: int, end: int) -> Counted:
+        """Count the records at the offsets first..end-1."""
         try:
-            return self._records(path, first, end) if end - first <= MOST_OFFSETS else None
+            return self._records(path, first, end) if end - first <= MOST_OFFSETS else Counted()
         except (SourceError, OSError):
-            return None
+            return Counted()
 
-    def _records(self, path: str, first: int, end: int) -> int | None:
+    def _records(self, path: str, first: int, end: int) -> Counted:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
         bases = [segment.name_offset or 0 for segment in segments]
         reader = PartitionReader(self.options.open, Run(self.options.limits))
@@ -257,28 +346,34 @@ class RecordCounter:
             if max(base, following) <= first and target is not segments[-1]:
                 continue
             observe(partial(reader.segment, target), [counted])
-        return counted.records
+        return Counted(counted.records, counted.size)
 
 
 class _RecordsBetween(RegionObserver):
-    """The number of records at the offsets first..end-1, by the headers; None if one of these has no possible count."""
+    """The number of records at the offsets first..end-1, by the headers, None if one of these has no possible count;
+    and the number of their bytes."""
 
     depth = Depth.HEADERS
 
     def __init__(self, first: int, end: int) -> None:
         self.first, self.end = first, end
         self.records: int | None = 0
+        self.size = 0
 
     def region(self, region: Region) -> None:
-        if self.records is None:
-            return
         if isinstance(region, BatchRun):
-            lasts = region.headers.column(LAST_OFFSET)
-            inside = (bisect_left(lasts, offset) for offset in (self.first, self.end))
-            self.records += sum_of(region.headers, RECORD_COUNT, *inside)
+            headers = region.headers
+            lasts = headers.column(LAST_OFFSET)
+            first, stop = (bisect_left(lasts, offset) for offset in (self.first, self.end))
+            self._add(sum_of(headers, RECORD_COUNT, first, stop))
+            if first < stop:
+                self.size += headers.column(BATCH_END)[stop - 1] - headers.column(BATCH_START)[first]
         elif isinstance(region, Batch) and self.first <= region.lastOffset < self.end:
-            has_count = region.recordCount == region.possible_records
-            self.records = self.records + region.possible_records if has_count else None
+            self._add(region.possible_records if region.recordCount == region.possible_records else None)
+            self.size += region.size
+
+    def _add(self, records: int | None) -> None:
+        self.records = None if self.records is None or records is None else self.records + records
 
 
 MOST_PERMUTED = 6
