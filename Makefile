@@ -149,6 +149,7 @@ docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python -m tools.cli_reference > docs/cli.md
 	$(BIN)/python -m tools.api_reference > docs/api-reference.md
 	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.guide
 	$(BIN)/python -m tools.man_pages
 	$(BIN)/python -m tools.spark_reference
 	$(BIN)/python tools/architecture.py > docs/architecture.svg

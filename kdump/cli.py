@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
-    "ls": "List log directories: cluster and node IDs, and the contents of each partition.",
-    "inspect": "Show batches, records or annotated bytes of segments.",
+    "ls": "List log directories, or a bucket of tiered storage: cluster and node IDs, and what each partition has.",
+    "inspect": "Show records, batches or annotated bytes of segments, selected by offset, time, key, value, header …",
     "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
     "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
-    "stats": "Show partition statistics: batch fill, compression, keys, values, rates, top keys.",
+    "stats": "Count records, and what consumers receive; top keys and producers, sizes, compression, rates.",
     "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
-    "restart-plan": "Predict a broker's next startup: whether it starts, what it recovers, truncates, loses, deletes.",
+    "restart-plan": "Predict startups, also of an older release (downgrade): what is lost or deleted, how long "
+    "recovery takes, in which order to start.",
     "explain": "Explain a message, or the log, of a broker or client: meaning, cause, what is on the disk, what to do.",
     "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
-    "groups": "Show groups, their members, committed offsets and lag.",
-    "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log.",
+    "groups": "Show groups, their members, committed offsets and lag, now or at an earlier time.",
+    "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log, and when each changed.",
     "registry": "Show a schema registry from its topic _schemas: subjects, versions, IDs, schemas, their use.",
     "connect": "Show Kafka Connect from its topics: connectors, configs, tasks, offsets; MirrorMaker's checkpoints.",
     "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
@@ -248,8 +249,12 @@ class Lazy(click.Group):
             end_with_reader(False)  # remaining buffered output is written at exit
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from kdump.command_line.find_command import as_help_option
+        from kdump.command_line.find_command import as_help_option, help_topic
 
+        topic = help_topic(args)
+        if topic:
+            click.echo(topic)
+            ctx.exit()
         return super().parse_args(ctx, as_help_option(args))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -275,6 +280,14 @@ def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchO
     return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
 
 
+HELP_TOPICS = """
+\b
+kdump help questions   What people ask, and what to type.
+kdump help options     The options of most commands, and the environment variables that set them.
+kdump help COMMAND     Its commonest uses, and its options.
+
+Brokers in Kubernetes or in a container: docs/kubernetes.md. Without Python or a network: docs/carry.md.
+"""
 VERSION_HELP = "Show the version, and whether the core is compiled, and exit."
 
 
@@ -290,7 +303,7 @@ def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> Non
 @click.group(
     cls=Lazy,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Run kdump help COMMAND for its options, with examples.",
+    epilog=HELP_TOPICS,
 )
 @click.option(
     "-v", "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP

@@ -11,9 +11,12 @@ from click.testing import CliRunner, Result
 
 from kdump.cli import COMMANDS, cli
 from kdump.command_line.find_command import SECTIONS, sections
+from kdump.command_line.guide import QUESTIONS
+from kdump.command_line.help_page import OPTIONS, common_options
 from kdump.version import __version__
-from tests.conftest import FIXTURES, few
+from tests.conftest import FIXTURES, ROOT, few
 from tests.shell import run as shell
+from tools import guide
 
 
 def kdump(*words: str | Path) -> Result:
@@ -87,6 +90,45 @@ def test_help_of_all(words: list[str]) -> None:
     assert kdump("help", *words).stdout == kdump("--help").stdout
 
 
+def test_help_by_topic() -> None:
+    """Two pages stand beside the help of commands; the tables of README and docs/index.md have the same words."""
+    options, questions = kdump("help", "options").stdout, kdump("help", "questions").stdout
+    assert all(f"  {name}" in options for name in common_options())
+    asked = [line.strip() for line in questions.splitlines() if line.startswith("    ")]
+    assert asked == [each.command for each in QUESTIONS]
+    typed = [words[1] for words in map(str.split, asked) if words[0] == "kdump"]
+    assert {name for name in COMMANDS if name not in typed} <= {"query", "completion"}
+    assert {name: (ROOT / name).read_text() for name in guide.tables()} == guide.tables()
+    for name in COMMANDS:
+        words = ("-", "kdump", "kubectl", "cat", "ssh", "eval")
+        lines = [line for line in kdump(name, "--help").stdout.splitlines() if line]
+        assert lines[1].strip().startswith(words), "a page begins with the commonest uses"
+        own = kdump(name, "--help").stdout.partition(f"{OPTIONS} (")[0]
+        assert len(re.findall(r"^  --(?:tz|color|no-pager|max-rate|idle|max-batch-size)\b", own, re.M)) == 0
+
+
+def test_environment_variables_set_the_shared_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is typed takes precedence, also another option for the same thing."""
+    disk = FIXTURES / "clean-2"
+    plain = kdump("ls", disk).stdout
+    for name, value in (("TZ", "+02:00"), ("MAX_RATE", "1G"), ("IDLE", ""), ("FULL", "1"), ("MAX_BATCH_SIZE", "16M")):
+        monkeypatch.setenv(f"KDUMP_{name}", value)
+    assert ("09:59:35.925+02:00" in kdump("ls", disk).stdout) == ("07:59:35.925Z" in plain) is True
+    assert kdump("ls", disk, "--tz", "UTC").stdout == plain
+    assert kdump("inspect", disk, "--tz", "UTC").stdout == plain, "a variable chooses no contents of files"
+    monkeypatch.setenv("KDUMP_FORMAT", "json")
+    assert kdump("ls", disk).stdout == kdump("ls", disk, "--json").stdout
+    assert kdump("ls", disk, "--format", "table", "--tz", "UTC").stdout == plain
+    assert kdump("verify", disk, "--quiet").stdout == ""
+    assert kdump("ls", disk, "--columns", "topic").stdout.splitlines()[-1] == "ledger"
+    hex_dump = kdump("inspect", disk / "ledger-0", "--hex")
+    assert (hex_dump.exit_code, "batch at 0" in hex_dump.stdout.lower()) == (0, True), hex_dump.stdout[:200]
+    monkeypatch.setenv("KDUMP_FORMAT", "csv")
+    assert kdump("ls", disk, "--json").stdout.startswith("{")
+    monkeypatch.setenv("KDUMP_TZ", "nowhere")
+    assert "KDUMP_TZ" in kdump("ls", disk).stderr
+
+
 def test_help_of_a_command() -> None:
     for name in ("verify", "dump-log"):
         result = kdump("help", name)
@@ -125,8 +167,8 @@ def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
     """In a directory of disks, one of which is /var/lib/kafka."""
     for path in (*FIXTURES.iterdir(), *(FIXTURES / "clean-1").iterdir()):
         (tmp_path / path.name).symlink_to(path)
-    examples = kdump(command, "--help").stdout.split("Examples:")[1].split("Exit status")[0].splitlines()
-    lines = [line.strip() for line in examples if line.strip().startswith(("kdump ", "cat "))]
+    lines = [line.strip() for line in kdump(command, "--help").stdout.splitlines()]
+    lines = [line for line in lines if line.startswith(("kdump ", "cat "))]
     lines = [line for line in lines if not ELSEWHERE.search(line)]
     assert len(lines) > 1
     for number, line in enumerate(lines):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tools.manual import ENVIRONMENT, Option, Page, overall, pages
+from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
 
+SHARED = "#options-of-most-commands"
 HEAD = """# The commands
 
 Every command with all its options, in the order of `kdump --help`. This page is generated from the declarations in the
@@ -27,9 +28,20 @@ def option_row(option: Option) -> str:
     return f"| {names}{value} | {cell(option.help)} |"
 
 
+def option_table(options: list[Option]) -> str:
+    return "\n".join(["| option | |", "| --- | --- |", *map(option_row, options)])
+
+
+def shared() -> str:
+    title, about, options = shared_options()
+    return f"## {title}\n\n{about}\n\n{option_table(options)}\n"
+
+
 def section(page: Page) -> str:
     parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *page.description]
-    parts.append("\n".join(["| option | |", "| --- | --- |", *map(option_row, page.options)]))
+    parts.append(option_table(page.own_options))
+    if page.common:
+        parts.append(f"And [as in most commands]({SHARED}): {', '.join(f'`{name}`' for name in page.common)}.")
     if page.examples:
         parts.append("\n".join(["```sh", *page.examples, "```"]))
     parts += page.notes
@@ -41,14 +53,14 @@ def section(page: Page) -> str:
 
 
 def environment() -> str:
-    rows = [f"| `{name}` | {said} |" for name, said in ENVIRONMENT.items()]
+    rows = [f"| `{name}` | {said} |" for name, said in (ENVIRONMENT | variables()).items()]
     return "\n".join(["## Environment", "", "| variable | |", "| --- | --- |", *rows]) + "\n"
 
 
 def page() -> str:
     whole = overall()
-    top = "\n".join(["| option | |", "| --- | --- |", *map(option_row, whole.options)])
-    return "\n".join([HEAD, f"```text\n{whole.usage}\n```\n", top + "\n", *map(section, pages()), environment()])
+    top = [HEAD, f"```text\n{whole.usage}\n```\n", option_table(whole.options) + "\n", shared()]
+    return "\n".join([*top, *map(section, pages()), environment()])
 
 
 if __name__ == "__main__":

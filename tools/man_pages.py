@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from kdump import __version__
-from tools.manual import ENVIRONMENT, Option, Page, overall, pages
+from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
 
 DIRECTORY = Path(__file__).resolve().parents[1] / "man"
 DATE = "2026-11-22"
@@ -66,8 +66,9 @@ def status(text: str) -> list[str]:
     return parts
 
 
-def environment() -> str:
-    return section("ENVIRONMENT", *(f".TP\n\\fB{name}\\fR\n{prose(said)}" for name, said in ENVIRONMENT.items()))
+def environment(more: dict[str, str]) -> str:
+    rows = (ENVIRONMENT | more).items()
+    return section("ENVIRONMENT", *(f".TP\n\\fB{name}\\fR\n{prose(said)}" for name, said in rows))
 
 
 def manual(page: Page, others: list[Page]) -> str:
@@ -80,10 +81,16 @@ def manual(page: Page, others: list[Page]) -> str:
     if others:
         listed = [f".TP\n{reference(each.name)}\n{prose(each.summary)}" for each in others]
         parts.append(section("COMMANDS", *listed))
-    parts.append(section("OPTIONS", *map(option, page.options)))
+    parts.append(section("OPTIONS", *map(option, page.own_options)))
+    if page.common:
+        names = ", ".join(f"`{name}`" for name in page.common)
+        parts[-1] += f"\n.PP\n{prose(f'And as in most commands, see kdump(1): {names}.')}"
+    if others:
+        shared, about, options = shared_options()
+        parts.append(section(shared.upper(), prose(about), *map(option, options)))
     if page.status:
         parts.append(section("EXIT STATUS", *status(page.status)))
-    parts.append(environment())
+    parts.append(environment(variables() if others else {}))
     examples = page.examples or [line for each in others for line in each.examples[:1]]
     if examples:
         parts.append(section("EXAMPLES", ".EX", *map(escaped, examples), ".EE"))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from kdump.cli import COMMANDS, cli
+from kdump.command_line.help_page import OPTIONS, OPTIONS_PAGE, common_options, explained, is_as_usual
 
 ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"
@@ -38,7 +39,8 @@ class Option(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Description of a command. `description` and `notes`: paragraphs; `examples`: lines; `status`: exit statuses."""
+    """Description of a command. `description` and `notes`: paragraphs; `examples`: lines; `status`: exit statuses;
+    `common`: the names of those of its options that most commands share."""
 
     name: str
     summary: str
@@ -48,6 +50,13 @@ class Page(NamedTuple):
     examples: list[str]
     status: str
     notes: list[str]
+    common: list[str]
+
+    @property
+    def own_options(self) -> list[Option]:
+        """The options that are not shown with those of most commands."""
+        shared = (*self.common, "-h") if self.name else ()
+        return [option for option in self.options if option.names[0] not in shared]
 
     @property
     def doc(self) -> str:
@@ -95,7 +104,23 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
     summary = COMMANDS.get(name) or metadata(DISTRIBUTION)["Summary"]
     pieces = command.collect_usage_pieces(ctx)
     usage = " ".join(piece for piece in ("kdump", name, *pieces) if piece)
-    return Page(name, summary, usage, described, shown, examples, status, notes)
+    usual = common_options()
+    common = [param.opts[0] for param in command.params if is_as_usual(param, usual)]
+    return Page(name, summary, usage, described, shown, examples, status, notes, common)
+
+
+def variables() -> dict[str, str]:
+    """Return what each environment variable of a shared option does."""
+    params = common_options().items()
+    return {param.variable: f"Sets `{name}` for all commands that have it." for name, param in params if param.variable}
+
+
+def shared_options() -> tuple[str, str, list[Option]]:
+    """Return what `kdump help options` shows: the title, the paragraph before the options, and the options."""
+    title, _, about = " ".join(OPTIONS_PAGE.split()).partition(": ")
+    assert title == OPTIONS
+    rows = [(option, _option(option)) for option in common_options().values()]
+    return title, about[0].upper() + about[1:], [row._replace(help=explained(option)) for option, row in rows if row]
 
 
 def paragraphs(text: str) -> list[str]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
-from kdump.command_line.params import ZoneParam, time_range
+from kdump.command_line.params import time_range, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, fill, option, option_types, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.io import file_system
 from kdump.io.run import QUIET_RUN
@@ -41,11 +42,11 @@ class BrowseOptions(CommandOptions):
     """The options of the command."""
 
     path: str = argument(metavar="PATH")
-    zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+    zone: tzinfo = zone_option()
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(BrowseOptions)
 def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,

@@ -11,6 +11,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from kdump.command_line.help_page import HelpPage
+
 Completion = CompletionItem  # generic only in some releases of click
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_KDUMP_COMPLETE"
@@ -38,7 +40,7 @@ Exit status: 0 on success, 2 for a usage error.
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 import click
 
 HELP = "help"
-"""`kdump help NAME` is the same as `kdump NAME --help`, and not a command of its own."""
+"""`kdump help NAME` is the same as `kdump NAME --help`, and not a command of its own; `kdump help questions` and
+`kdump help options` are pages."""
 SECTIONS = {
     "doctor": "An incident: what do I do first?",
     "ls": "What is on this disk?",
+    "stats": "How many records? Where is one? How do I get them out?",
     "verify": "Is it intact? Will the broker start?",
     "explain": "What does this message in a log mean?",
     "diff": "Where do replicas differ?",
@@ -70,6 +72,19 @@ def _similar(name: str, commands: dict[str, str]) -> list[str]:
     word = re.compile(rf"\b{re.escape(name.rstrip('s'))}", re.IGNORECASE)
     by_help = [command for command, about in commands.items() if len(name) > 2 and word.search(about)]
     return by_help or difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY - 0.15)
+
+
+def help_topic(args: list[str]) -> str:
+    """Return the page of `kdump help questions` or `kdump help options`; empty for other words."""
+    if args[:2] == [HELP, "questions"]:
+        from kdump.command_line.guide import questions_page
+
+        return questions_page()
+    if args[:2] == [HELP, "options"]:
+        from kdump.command_line.help_page import options_page
+
+        return options_page()
+    return ""
 
 
 def as_help_option(args: list[str]) -> list[str]:

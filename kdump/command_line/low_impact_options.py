@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump.command_line.common_option import common
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import add_options
 from kdump.format.size_text import parse_size
@@ -48,14 +49,14 @@ def low_impact_options(command: F) -> F:
     the command begins, which does not see them."""
     return add_options(
         command,
-        click.option(
+        common(
             "--max-rate",
             type=RateParam(),
             expose_value=False,
             callback=_limit_rate,
             help="Read no faster than this, all files and jobs together, such as 50MB/s.",
         ),
-        click.option(
+        common(
             "--idle",
             is_flag=True,
             expose_value=False,

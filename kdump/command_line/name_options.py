@@ -35,9 +35,13 @@ class NameSelection(Protocol):
         ...
 
 
-def topic_option(help_text: str) -> Any:
-    """Return the field of --topic; `help_text` begins its help text."""
-    more = {"shell_complete": _topics, "help": f"{help_text} (a glob or a /regex/); repeatable."}
+def topic_option(help_text: str, section: str = "") -> Any:
+    """Return the field of --topic; `help_text` begins its help text, and the option that section."""
+    more: dict[str, Any] = {
+        "shell_complete": _topics,
+        "help": f"{help_text} (a glob or a /regex/); repeatable.",
+        "section": section,
+    }
     return many("--topic", metavar="GLOB", **more)
 
 

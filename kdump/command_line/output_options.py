@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump.command_line.common_option import common
 from kdump.command_line.input_files import OUTPUT, print_error, unreadable_line
-from kdump.command_line.params import ZoneParam
+from kdump.command_line.params import TZ
 from kdump.command_line.typed_options import CommandOptions, add_options
 from kdump.format.count_text import count_text
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
@@ -148,20 +149,19 @@ def output_options(
 ) -> Callable[[F], F]:
     """Return a decorator that adds the options of OutputOptions. `columns`, `full` and `quiet` are help texts; options
     without one are left out, and so is --tz without `zone`. `old`: other values that --format had before."""
-    form = click.option("--format", "form", type=FormatChoice(formats, old), help="Select the output format.  [table]")
-    options: list[Callable[[Any], Any]] = [form, click.option("--json", "as_json", is_flag=True, help=json)]
+    form = common("--format", "form", type=FormatChoice(formats, old), help="Select the output format.  [table]")
+    options: list[Callable[[Any], Any]] = [form, common("--json", "as_json", is_flag=True, help=json)]
     if columns:
-        options.append(click.option("--columns", metavar="NAME,…", help=columns))
+        options.append(common("--columns", metavar="NAME,…", help=columns))
     if full:
-        options.append(click.option("--full", is_flag=True, help=full))
+        options.append(common("--full", is_flag=True, help=full))
     if quiet:
-        options.append(click.option("-q", "--quiet", is_flag=True, help=quiet))
+        options.append(common("-q", "--quiet", is_flag=True, help=quiet))
     if zone:
-        text = "Show times in this time zone.  [UTC]"
-        options.append(click.option("--tz", "zone", type=ZoneParam(), default="UTC", help=text))
+        options.append(common("--tz", "zone", **TZ))
     text = "Use colors: auto (on a terminal, unless NO_COLOR is set), always or never.  [auto]"
-    options.append(click.option("--color", type=click.Choice(COLORS), default=AUTO, help=text))
+    options.append(common("--color", type=click.Choice(COLORS), default=AUTO, help=text))
     text = "Do not show tables longer than the screen in a pager ($KDUMP_PAGER, $PAGER, or less)."
-    options.append(click.option("--no-pager", "pager", flag_value=False, default=True, help=text))
+    options.append(common("--no-pager", "pager", flag_value=False, default=True, help=text))
 
     return lambda command: add_options(command, *options)

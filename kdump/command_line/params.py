@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kdump.command_line.common_option import CommonOption
 from kdump.command_line.typed_options import CommandOptions, option
 from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import ISO, RELATIVE, UNITS, parse_time
@@ -148,6 +149,14 @@ def time_range(typed: str, zone: tzinfo) -> Range:
     return Range(start, stop)
 
 
+TZ: dict[str, Any] = {"type": ZoneParam(), "default": "UTC", "help": "Show times in this time zone.  [UTC]"}
+
+
+def zone_option() -> Any:
+    """Return the field of --tz, for a command without the other options of output."""
+    return option("--tz", cls=CommonOption, **TZ)
+
+
 class DurationParam(Param):
     """A duration (15m, 900s, 2h), in milliseconds."""
 
@@ -192,18 +201,23 @@ def fail_on_option(severities: tuple[str, ...]) -> Any:
     )
 
 
+MAX_BATCH_SIZE_HELP = "Treat batches longer than this as damaged.  [in Kafka's own topics 16M, which is the maximum]"
+MAX_DECOMPRESSED_HELP = "Decompress at most this much of each batch.  [256M; in Kafka's own topics 16M, the maximum]"
+
+
 @dataclass(frozen=True)
 class LimitOptions(CommandOptions):
     """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes."""
 
     max_batch_size: int | None = option(
-        "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."
+        "--max-batch-size", cls=CommonOption, type=SizeParam(), help=MAX_BATCH_SIZE_HELP
     )
     max_decompressed_size: int = option(
         "--max-decompressed-size",
+        cls=CommonOption,
         type=SizeParam(),
         default=DEFAULT_MAX_DECOMPRESSED,
-        help="Decompress at most this much of each batch.  [256M]",
+        help=MAX_DECOMPRESSED_HELP,
     )
 
     @property

@@ -25,7 +25,7 @@ def _with_own_fields(cls: type) -> type:
     """Add to a class the options of OF_OPTIONS, as fields of the same names."""
     for name, spec in OF_OPTIONS.items():
         flag, kind, more = spec.metadata[ASKED]
-        value = {"type": KINDS[kind]()} if kind in KINDS else {}
+        value: dict[str, Any] = {"type": KINDS[kind]()} if kind in KINDS else {}
         cls.__annotations__[name] = spec.type
         setattr(cls, name, option(flag, default=spec.default, **value, **more))
     return cls

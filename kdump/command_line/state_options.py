@@ -17,11 +17,10 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import add_unreadable, print_error, report_unreadable
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions, SizeParam
-from kdump.command_line.typed_options import CommandOptions, add_options, added, flag, option
+from kdump.command_line.params import LimitOptions
+from kdump.command_line.typed_options import CommandOptions, add_options, added, declared, flag, option
 from kdump.format.parse_time import parse_time
 from kdump.io.errors import SourceError, Unread
-from kdump.io.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -40,20 +39,8 @@ NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current tim
 
 
 def _limits(command: F) -> F:
-    """Add the options of `low_impact_options`, and those of LimitOptions with the limits of Kafka's own topics."""
-    return add_options(
-        command,
-        low_impact_options,
-        click.option(
-            "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
-        ),
-        click.option(
-            "--max-decompressed-size",
-            type=SizeParam(),
-            default=DEFAULT_MAX_DECOMPRESSED,
-            help="Decompress at most this much of each batch.  [16M, the maximum]",
-        ),
-    )
+    """Add the options of `low_impact_options`, and those of LimitOptions."""
+    return add_options(command, low_impact_options, *declared(LimitOptions))
 
 
 @dataclass(frozen=True)

@@ -52,24 +52,41 @@ def argument(**more: Any) -> Any:
     return _field((), lambda name: click.argument(name, **more))
 
 
-def option(*flags: str, **more: Any) -> Any:
-    """Return a field that an option fills. `more`: as of click.option."""
-    return _field(more.get("default"), lambda name: click.option(*flags, name, **more))
+SECTION = "kdump_section"
+"""Attribute of an option: the section of the help that it begins, which the following options continue."""
 
 
-def flag(*flags: str, **more: Any) -> Any:
+def option(*flags: str, section: str = "", **more: Any) -> Any:
+    """Return a field that an option fills. `section`: of the help, which it begins; `more`: as of click.option."""
+    return _field(more.get("default"), lambda name: _begins(section, click.option(*flags, name, **more)))
+
+
+def flag(*flags: str, section: str = "", **more: Any) -> Any:
     """Return a field that is True if the option is given."""
-    return _field(False, lambda name: click.option(*flags, name, is_flag=True, **more))
+    return _field(False, lambda name: _begins(section, click.option(*flags, name, is_flag=True, **more)))
 
 
-def many(*flags: str, **more: Any) -> Any:
+def many(*flags: str, section: str = "", **more: Any) -> Any:
     """Return a field with the values of an option that may be repeated."""
-    return _field((), lambda name: click.option(*flags, name, multiple=True, **more))
+    return _field((), lambda name: _begins(section, click.option(*flags, name, multiple=True, **more)))
 
 
 def added(decorator: Callable[[Any], Any]) -> Any:
     """Return a field with options of its own, which the decorator adds to a command."""
     return _field(None, lambda name: decorator)
+
+
+def _begins(section: str, decorator: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the decorator, whose option begins that section."""
+    if not section:
+        return decorator
+
+    def add(command: Any) -> Any:
+        command = decorator(command)
+        setattr(command.__click_params__[-1], SECTION, section)
+        return command
+
+    return add
 
 
 def _field(default: Any, adds: Callable[[str], Any]) -> Any:

@@ -12,6 +12,7 @@ from functools import partial
 
 import click
 
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import pair
@@ -55,7 +56,7 @@ class QueryOptions(CommandOptions):
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(QueryOptions)
 def command(options: QueryOptions) -> None:
     """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,

@@ -13,6 +13,7 @@ import click
 from kdump import jsonl
 from kdump.check.finding import SEVERITIES
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import (
@@ -98,7 +99,7 @@ class ScanCommandOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ScanCommandOptions)
 def command(options: ScanCommandOptions) -> None:
     """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes Delta tables, and

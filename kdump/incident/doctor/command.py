@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
@@ -69,7 +70,7 @@ class DoctorOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(DoctorOptions)
 def command(options: DoctorOptions) -> None:
     """Examine disks in an incident: whether the broker starts and what that loses, which partitions lack a leader or

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -63,7 +64,7 @@ class ExplainOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ExplainOptions)
 def command(options: ExplainOptions) -> None:
     """Explain what a broker or client logs: what it means, why Kafka logs it, what on a disk it is about, what to run,

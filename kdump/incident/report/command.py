@@ -9,10 +9,11 @@ import click
 
 from kdump.check.finding import ERROR, WARNING
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions
-from kdump.command_line.params import ZoneParam, jobs_option, message_size_option, read_once, timeout_option
+from kdump.command_line.params import jobs_option, message_size_option, read_once, timeout_option, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
@@ -49,7 +50,7 @@ class ReportOptions(CommandOptions):
     )
     title: str | None = option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
     topics: tuple[str, ...] = topic_option("Report only these topics")
-    zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+    zone: tzinfo = zone_option()
     redaction: RedactOptions = added(redact_options())
     output: OutputOptions = added(
         click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
@@ -60,7 +61,7 @@ class ReportOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ReportOptions)
 def command(options: ReportOptions) -> None:
     """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML

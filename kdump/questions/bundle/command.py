@@ -12,6 +12,7 @@ import click
 
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
@@ -106,7 +107,7 @@ class BundleCommandOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(BundleCommandOptions)
 def command(options: BundleCommandOptions) -> None:
     """Write what other commands need to know about a broker's log directories into a small directory, without the

@@ -10,6 +10,7 @@ import click
 
 from kdump.check.rules.records import count_findings
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
@@ -60,7 +61,7 @@ class CarveOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(CarveOptions)
 def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for

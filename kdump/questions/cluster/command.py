@@ -14,6 +14,7 @@ from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import problem_texts
 from kdump.cluster.node_ids import node_ids
 from kdump.command_line.completion import listed
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
@@ -86,7 +87,7 @@ class ClusterOptions(CommandOptions):
     state: StateOptions = group(StateOptions)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ClusterOptions)
 def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log

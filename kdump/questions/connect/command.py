@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdump.cluster.connect_clusters import ConnectCluster
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
@@ -53,7 +54,7 @@ class ConnectOptions(CommandOptions):
     state: StateOptions = group(StateOptions)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ConnectOptions)
 def command(options: ConnectOptions) -> None:
     """Show Kafka Connect as its topics have it: connectors, the configs in effect, tasks, states and offsets; and where

@@ -10,6 +10,7 @@ import click
 
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import compared_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -65,7 +66,7 @@ class DiffOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(DiffOptions)
 def command(options: DiffOptions) -> None:
     """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are

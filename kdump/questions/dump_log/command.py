@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.params import LimitOptions, SizeParam
 from kdump.command_line.release_option import ReleaseParam
@@ -45,7 +46,7 @@ OLDEST = (4, 3)
 JAVA_INT = click.IntRange(-INT - 1, INT)
 
 
-class KafkaCommand(click.Command):
+class KafkaCommand(HelpPage):
     """Parses options like Kafka's tools: they start with one or two dashes, usage errors exit with 1, and arguments
     that are not options are ignored, with a message."""
 

@@ -18,6 +18,7 @@ from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
 from kdump.cluster.topic_coverage import HELD, TopicCoverage, coordinators_covered
 from kdump.command_line.completion import one_of
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import exact_name, topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
@@ -99,7 +100,7 @@ class GroupsOptions(CommandOptions):
         return DETAILS if self.groups else SUMMARY
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from kdump.command_line.completion import one_of
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import TIME_HELP, RangeParam, read_once, time_range
@@ -57,10 +58,10 @@ FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
 \b
 Examples:
-  kdump inspect 00000000000000000000.log
   kdump inspect payments-0 --records --offset 40..60
-  kdump inspect 00000000000000000000.log --json --records | jq -r .key
-  kdump inspect 00000000000000000000.log --hex --offset 42
+  kdump inspect payments-0 --records --json | jq -r .key
+  kdump inspect payments-0 --hex --offset 42
+  kdump inspect 00000000000000000000.log
   kdump inspect __consumer_offsets-7 --records --last 20
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
 
@@ -121,8 +122,7 @@ class InspectOptions(CommandOptions):
     """The options of the command. `limit` and `last` are numbers of rows."""
 
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    records: bool = flag("--records", help="Show records instead of batches.")
-    output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
+    records: bool = flag("--records", help="Show records instead of batches.", section="Show")
     as_hex: bool = flag("--hex", help="Show an annotated hexdump; same as --format hex.")
     template: str | None = option(
         "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
@@ -132,12 +132,6 @@ class InspectOptions(CommandOptions):
         type=click.Choice(["key", "value"]),
         help="Write the raw key or value of the single matching record.",
     )
-    topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics")
-    partitions: tuple[int, ...] = partition_option("In directories, show only partitions")
-    all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
-    filters: FilterOptions = group(FilterOptions)
-    read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
-    by_markers: bool = flag("--by-markers", help=BY_MARKERS_HELP)
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
     last: int | None = option(
         "--last",
@@ -146,7 +140,17 @@ class InspectOptions(CommandOptions):
         help="Show the last N rows; reads backward from the end of the file.",
     )
     follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
-    decoder: str | None = option("--decoder", metavar="NAME", shell_complete=one_of(_decoders), help=DECODER_HELP)
+    output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
+    redaction: RedactOptions = added(redact_options("With --json: "))
+    topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics", section="Select")
+    partitions: tuple[int, ...] = partition_option("In directories, show only partitions")
+    all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
+    filters: FilterOptions = group(FilterOptions)
+    read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
+    by_markers: bool = flag("--by-markers", help=BY_MARKERS_HELP)
+    decoder: str | None = option(
+        "--decoder", metavar="NAME", shell_complete=one_of(_decoders), help=DECODER_HELP, section="Decode"
+    )
     no_decode: bool = flag("--no-decode", help=NO_DECODE_HELP)
     key_format: str | None = option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats), help=FORMAT_HELP)
     value_format: str | None = option(
@@ -160,13 +164,12 @@ class InspectOptions(CommandOptions):
     key_schema: str | None = option(
         "--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one."
     )
-    redaction: RedactOptions = added(redact_options("With --json: "))
-    reading: ReadingOptions = added(reading_options)
-    kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
+    kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP, section="Read")
     jobs: int | None = option(
         "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
     )
     no_index: bool = flag("--no-index", help="Do not use .index and .timeindex to find where to start reading.")
+    reading: ReadingOptions = added(reading_options)
 
     @property
     def form(self) -> str:
@@ -180,7 +183,7 @@ class InspectOptions(CommandOptions):
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(InspectOptions)
 def command(options: InspectOptions) -> None:
     """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
@@ -217,7 +220,7 @@ OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager"}
 def _wants_ls(options: InspectOptions) -> bool:
     """Return True if all paths are log directories, and no option selects contents of their files."""
     context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     return given <= OF_LS and options.form in FORMATS and all(map(is_log_directory, options.paths))
 
 

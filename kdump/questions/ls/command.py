@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.typed_options import takes
 from kdump.questions.ls.show import LsOptions, run_ls
@@ -21,7 +22,7 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(LsOptions)
 @low_impact_options
 def command(options: LsOptions) -> None:

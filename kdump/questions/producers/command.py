@@ -9,6 +9,7 @@ import click
 
 from kdump.answer import Note
 from kdump.check.finding import INFO, Finding
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
@@ -73,7 +74,7 @@ class ProducersOptions(CommandOptions):
         return bool(self.listing or self.history or self.broken or self.states or self.producer_ids or self.names)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ProducersOptions)
 def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and

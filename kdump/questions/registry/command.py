@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdump.cluster.schema_registries import RegistryLog
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import selected_names, topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
@@ -70,7 +71,7 @@ class RegistryOptions(CommandOptions):
         return self.usage or bool(self.topics)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(RegistryOptions)
 def command(options: RegistryOptions) -> None:
     """Show a schema registry as its topic _schemas has it: subjects, versions, IDs, schemas, and settings. A path is a

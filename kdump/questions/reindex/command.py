@@ -10,6 +10,7 @@ import click
 
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -63,7 +64,7 @@ class ReindexOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(ReindexOptions)
 def command(options: ReindexOptions) -> None:
     """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a

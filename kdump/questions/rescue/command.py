@@ -10,6 +10,7 @@ import click
 
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import Param
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -108,7 +109,7 @@ class RescueOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(RescueOptions)
 def command(options: RescueOptions) -> None:
     """Rebuild a cluster's metadata from the copies on its nodes' disks, without the records that controllers cannot

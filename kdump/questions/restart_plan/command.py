@@ -11,6 +11,7 @@ import click
 from kdump.check.options import Options
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.name_options import topic_filter, topic_option
@@ -40,9 +41,11 @@ EXAMPLES = """
 \b
 Examples:
   kdump restart-plan clean-2
+  kdump restart-plan clean-1 clean-2    # several nodes: in which order
+  kdump restart-plan clean-2 --estimate
+  kdump restart-plan clean-2 --kafka-version 4.2
   kdump restart-plan clean-2 --topic 'led*' --all
   kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
-  kdump restart-plan clean-2 --estimate
 
 \b
 Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or moved to -stray,
@@ -115,7 +118,7 @@ class RestartPlanOptions(CommandOptions):
             raise click.UsageError("--interval needs --follow")
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
     """Predict what a broker does when it is started on these log directories: whether it starts, which logs it

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kdump.answer import Note
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, output_options
@@ -70,7 +71,7 @@ class RetentionOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(RetentionOptions)
 def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which

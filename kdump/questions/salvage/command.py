@@ -14,6 +14,7 @@ import click
 
 from kdump import jsonl
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
@@ -119,7 +120,7 @@ class SalvageOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
     """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every valid

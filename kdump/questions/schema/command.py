@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.command_line.completion import one_of
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
@@ -41,7 +42,7 @@ class SchemaOptions(CommandOptions):
     )
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(SchemaOptions)
 def command(options: SchemaOptions) -> None:
     """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -72,7 +73,7 @@ class SpaceOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(SpaceOptions)
 def command(options: SpaceOptions) -> None:
     """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: the

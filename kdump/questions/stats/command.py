@@ -10,6 +10,7 @@ import click
 from kdump.answer import Object
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -62,7 +63,7 @@ class StatsOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
     """Show statistics of partitions: sizes, rates, how full batches are, compression, keys and values, tombstones,

@@ -11,6 +11,7 @@ import click
 from kdump.answer import Note
 from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
@@ -41,6 +42,7 @@ EXAMPLES = """
 \b
 Examples:
   kdump transactions /var/lib/kafka
+  kdump transactions /var/lib/kafka --open
   kdump transactions /var/lib/kafka/payments-0
   kdump transactions /var/lib/kafka --open --json | jq -r '.abort // empty'
   kdump transactions /var/lib/kafka --coordinator
@@ -80,7 +82,7 @@ class TransactionsOptions(CommandOptions):
         return bool(self.listing or self.only_open or self.states or self.producer_ids or self.names)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(TransactionsOptions)
 def command(options: TransactionsOptions) -> None:
     """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which

@@ -16,6 +16,7 @@ from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.totals import CheckTotals
 from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -110,7 +111,7 @@ class VerifyOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or

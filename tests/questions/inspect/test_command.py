@@ -856,7 +856,7 @@ def test_version_and_help() -> None:
     for command in ([], ["inspect"]):
         result = CliRunner().invoke(cli, [*command, "--help"])
         assert result.exit_code == 0
-        assert "Examples:" in result.stdout or not command
+        assert "More examples:" in result.stdout or not command
 
 
 @pytest.mark.sampled

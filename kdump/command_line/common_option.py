@@ -1,0 +1,44 @@
+"""The options that most commands share: an environment variable sets each of them for all commands, and one page shows
+them (`kdump help options`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+REPLACE_FORMAT = ("as_json", "as_hex", "template", "extract", "quiet")
+"""Parameters that choose the output: with one of them on the command line, KDUMP_FORMAT does not apply."""
+WITHOUT_VARIABLE = ("--json", "--columns", "--no-pager")
+"""KDUMP_FORMAT=json is the first, the columns differ from command to command, and KDUMP_PAGER is the last."""
+
+
+class CommonOption(click.Option):
+    """An option of most commands. `variable`: the environment variable that sets it; empty if there is none."""
+
+    def __init__(self, *declared: Any, **attributes: Any) -> None:
+        super().__init__(*declared, **attributes)
+        name = max(self.opts, key=len)
+        self.variable = "" if name in WITHOUT_VARIABLE else f"KDUMP_{name[2:].replace('-', '_').upper()}"
+        self.envvar = self.variable or None
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        value = super().resolve_envvar_value(ctx)
+        if self.variable == "KDUMP_FORMAT":
+            if any(ctx.params.get(name) for name in REPLACE_FORMAT):  # what was typed is in ctx.params first
+                return None
+            return None if value == "json" and ctx.params.get("columns") else value
+        return value
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """Return the name that an error states: with the variable, if that is where the value is from."""
+        hint = super().get_error_hint(ctx)
+        source = ctx.get_parameter_source(self.name) if ctx is not None and self.name else None
+        return f"{hint} ({self.variable})" if source is ParameterSource.ENVIRONMENT else hint
+
+
+def common(*declared: Any, **attributes: Any) -> Callable[[Any], Any]:
+    """Return the decorator that adds a CommonOption. `attributes`: as of click.option."""
+    return click.option(*declared, cls=CommonOption, **attributes)

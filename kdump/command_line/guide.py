@@ -1,0 +1,204 @@
+"""What people ask, and the command that answers it: `kdump help questions`, and the table in docs/index.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Asked(NamedTuple):
+    """A question. `command`: what to type; `page`: in docs/, without .md, perhaps with an anchor; `more`: what else the
+    table in docs/index.md says, in Markdown."""
+
+    question: str
+    command: str
+    page: str
+    more: str = ""
+
+
+QUESTIONS = (
+    Asked("It is an incident: what is wrong with this disk, and what do I do first?", "kdump doctor DIR", "doctor"),
+    Asked("What is on this disk, and which cluster and node does it belong to?", "kdump ls DIR", "ls"),
+    Asked(
+        "Is it intact? What is damaged, and what is the impact?",
+        "kdump verify DIR",
+        "verify",
+        ", and [every finding](findings.md)",
+    ),
+    Asked("What will the broker do if I start it now, and what will I lose?", "kdump restart-plan DIR", "restart-plan"),
+    Asked(
+        "Several machines went down: which one do I start first?",
+        "kdump restart-plan DIR DIR DIR",
+        "restart-plan#several-brokers",
+        ": it states the order of starts that loses least",
+    ),
+    Asked(
+        "Does an older release start on this disk (downgrade)?",
+        "kdump restart-plan DIR --kafka-version 3.9",
+        "incidents/downgrade",
+    ),
+    Asked(
+        "This disk was off for weeks: does the next start delete old messages?",
+        "kdump restart-plan DIR --properties FILE",
+        "restart-plan",
+        "; [`kdump retention DIR`](retention.md) states when each segment is due",
+    ),
+    Asked(
+        "The broker recovers its logs: how long does that take, and is it moving?",
+        "kdump restart-plan DIR --estimate",
+        "restart-plan#how-long-recovery-takes-and-whether-it-moves",
+        ", `--follow`",
+    ),
+    Asked(
+        "What does this message in the log of a broker or client mean, and what do I do?",
+        "kdump explain LOG --disk DIR",
+        "explain",
+    ),
+    Asked("Which records are in this segment?", "kdump inspect FILE --records", "inspect", "; add `--json` for jq"),
+    Asked(
+        "Where is the message with this key, or for this order?",
+        "kdump inspect DIR --records --key K",
+        "inspect#selecting-batches-and-records",
+        "; `--value-regex 4711`, `--header`, `--time` for others",
+    ),
+    Asked(
+        "How many messages are in this topic, and how many of them do consumers receive?",
+        "kdump stats DIR --topic T",
+        "stats#what-is-counted",
+    ),
+    Asked(
+        "Is a person's data gone from these disks?", "kdump inspect DIR --key K --all-files", "incidents/key-is-gone"
+    ),
+    Asked(
+        "What is in this one message that no consumer can read?",
+        "kdump inspect DIR/TOPIC-PARTITION --offset N --hex",
+        "incidents/undecodable-record",
+    ),
+    Asked(
+        "What do these bytes mean?",
+        "kdump inspect FILE --hex --offset N",
+        "inspect#annotated-bytes",
+        " annotates each field; see also [the format](format.md)",
+    ),
+    Asked("I do not know yet what I am looking for.", "kdump browse DIR", "browse"),
+    Asked(
+        "Why is a read_committed consumer stuck? Which transaction is hanging?",
+        "kdump transactions DIR",
+        "transactions",
+    ),
+    Asked("Which producer wrote this? Is a sequence number missing?", "kdump producers DIR", "producers"),
+    Asked("Why is this segment still there? Why is it not compacted?", "kdump retention DIR", "retention"),
+    Asked(
+        "The disk is full: what may be deleted, and in which order?",
+        "kdump space DIR",
+        "space",
+        ", [the disk is full, now](incidents/disk-full-now.md)",
+    ),
+    Asked(
+        "What is the lag of this consumer group? What had it committed at three o'clock?",
+        "kdump groups DIR --as-of …",
+        "groups",
+    ),
+    Asked(
+        "The cluster is lost: where did its consumers stand?",
+        "kdump groups DIR --offsets --format csv",
+        "incidents/offsets-reset",
+    ),
+    Asked(
+        "What did the cluster look like, and when was this topic changed, deleted or created?",
+        "kdump cluster DIR --history",
+        "cluster",
+    ),
+    Asked(
+        "Tiered storage: what must the bucket have, and what does it have?",
+        "kdump ls s3://BUCKET/PREFIX",
+        "incidents/missing-remote-segment",
+    ),
+    Asked(
+        "The schema registry lost its topic, or nobody knows this schema ID: which schemas are on the disk?",
+        "kdump registry DIR",
+        "registry",
+    ),
+    Asked(
+        "Which connector wrote this, and where would it go on? Where would a group go on in the other cluster?",
+        "kdump connect DIR",
+        "connect",
+    ),
+    Asked("Where do two replicas diverge, and what would each one lose?", "kdump diff A B", "diff"),
+    Asked(
+        "Does the mirror in another cluster lack something?",
+        "kdump inspect DIR --topic T --records --json --redact --hash-key FILE",
+        "incidents/compare-with-mirror",
+        " on both sides, and compare the lists",
+    ),
+    Asked("Why is this topic so large? Which keys and producers write the most?", "kdump stats DIR", "stats"),
+    Asked(
+        "One topic into a spreadsheet, pandas or a database?",
+        "kdump inspect DIR --topic T --records --format csv",
+        "inspect#json-and-csv",
+    ),
+    Asked("A partition is damaged: what can be salvaged?", "kdump salvage DIR --out NEW", "salvage"),
+    Asked(
+        "A topic was deleted by mistake: how do I get its messages out?",
+        "kdump salvage TOPIC-0.ID-delete --out NEW",
+        "incidents/deleted-topic",
+    ),
+    Asked(
+        "A controller halts at every start, or the controllers' disks are lost: how does the cluster come back?",
+        "kdump rescue DIR… --dry-run",
+        "rescue",
+    ),
+    Asked("The indexes are damaged: how do I rebuild them?", "kdump reindex DIR --out NEW", "reindex"),
+    Asked("The files are gone, but I have a disk image, a core dump or half a backup.", "kdump carve FILE", "carve"),
+    Asked("What do I attach to the post-mortem?", "kdump report DIR --out FILE", "report", ": one page with charts"),
+    Asked(
+        "The disk is on another host: what do I send to whoever examines it?",
+        "kdump bundle DIR --out NEW",
+        "bundle",
+        ": a small copy without the records",
+    ),
+    Asked(
+        "I have the disks of a hundred brokers: what is damaged across the fleet?",
+        "kdump scan 'DIR/*' --out NEW",
+        "spark",
+        ", `kdump query`, or the Spark data source",
+    ),
+    Asked(
+        "My scripts parse the output of kafka-dump-log.",
+        "kdump dump-log --files FILE",
+        "dump-log",
+        ": the same output, byte for byte",
+    ),
+    Asked(
+        "What fields does this structure have?",
+        "kdump schema NAME",
+        "schema",
+        ", [the format](format.md), [Kafka's messages](messages.md)",
+    ),
+    Asked(
+        "The broker runs in Kubernetes.",
+        "kubectl debug POD --image=IMAGE --target=kafka -- kdump doctor",
+        "kubernetes",
+        ": from a pod's name to an answer",
+    ),
+    Asked(
+        "The broker has no Python and no network access.",
+        "make pex; scp dist/kdump-linux-x86_64 BROKER:kdump",
+        "carry",
+        ": a single file to copy there",
+    ),
+    Asked(
+        "My brokers run an older release: what does that change?",
+        "kdump verify DIR --kafka-version 3.6",
+        "kafka-releases",
+        ", and the same option of others",
+    ),
+    Asked("I want to call this from Python.", "import kdump", "api"),
+)
+
+
+def questions_page() -> str:
+    """Return the questions with their commands as text."""
+    lines = ["What people ask, and what to type:", ""]
+    for asked in QUESTIONS:
+        lines += [f"  {asked.question}", f"    {asked.command or f'docs/{asked.page}.md'}"]
+    return "\n".join(lines)
