@@ -34,7 +34,7 @@ from kdump.questions.restart_plan.recovery.recovery_work import LogWork
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.questions.retention import answer as retention
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
-from kdump.questions.salvage.byte_outcomes import LedgerHole, LedgerSpan
+from kdump.questions.salvage.byte_outcomes import LedgerExcluded, LedgerHole, LedgerSpan
 from kdump.questions.schema import answer as schema_answer
 from kdump.questions.space import answer as space
 from kdump.questions.stats.answer import PartitionStatistics
@@ -134,6 +134,6 @@ TYPES: dict[str, tuple[Key, ...]] = {
         rescue.RescueStep,
     ),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarvedTornBatch, carve.CarveSummary),
-    **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
+    **keys_by_type(LedgerSpan, LedgerHole, LedgerExcluded, Salvaged, SalvageSummary),
 }
 """`type` itself comes first in each object."""

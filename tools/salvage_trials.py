@@ -104,6 +104,48 @@ def cases(recipes: Any) -> list[Case]:
             log.path.write_bytes(b"".join(log.batches))
         return recipes.Expected("", "", logs[0].file)
 
+    def without_keys(root: Path) -> list[str]:
+        keys = root.with_name(root.name + "-keys")
+        keys.write_text("".join(f"k{number}\n" for number in range(0, 300, 7)))
+        return ["--without-keys", str(keys), "--without", "value.qty > 7"]
+
+    cuts = [
+        Case(
+            f"cut-without-{codec}",
+            "salvage",
+            "clean-1",
+            "nothing is damaged; --without-keys with every seventh key, --without of a field of the value",
+            nothing(f"orders-{codec}-0/00000000000000000000.log"),
+            without_keys,
+        )
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd")
+    ]
+    cuts += [
+        Case(
+            name,
+            "salvage",
+            "clean-1",
+            f"nothing is damaged; {' '.join(wishes)}",
+            nothing(PAYMENTS),
+            lambda root, wishes=wishes: wishes,  # type: ignore[misc]
+        )
+        for name, wishes in (
+            ("cut-open", ["--until", "90"]),
+            ("cut-ended", ["--from", "20", "--until", "90", "--abort-open"]),
+        )
+    ]
+    cuts += [
+        Case(
+            f"cut-{partition}",
+            "salvage",
+            "legacy",
+            "messages of magic 0, 1 and 2 of which nothing is damaged; --from 31 --until 77",
+            nothing(f"{partition}/00000000000000000000.log"),
+            lambda root: ["--from", "31", "--until", "77"],
+        )
+        for partition in ("v0-broker28-lz4-0", "upgraded-gzip-0")
+    ]
+
     beside = lambda root: ["--replica", str(root.with_name(root.name + "-replica") / "orders-none-0")]  # noqa: E731
     return [
         Case(
@@ -181,6 +223,7 @@ def cases(recipes: Any) -> list[Case]:
             "a batch is moved from the first segment into the second",
             between_segments,
         ),
+        *cuts,
     ]
 
 

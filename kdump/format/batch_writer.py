@@ -1,10 +1,12 @@
-"""Encoder of record batches of format v2, without compression. Source: DefaultRecordBatch, DefaultRecord."""
+"""Encoder of record batches of format v2, without compression, and of messages of format v0 and v1. Source:
+DefaultRecordBatch, DefaultRecord, LegacyRecord."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
-from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START, LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START, LOG_OVERHEAD, TRANSACTIONAL, BatchHeader
 from kdump.format.checksum import castagnoli
 from kdump.format.varint import varint
 
@@ -51,6 +53,24 @@ def new_batch(
         recordCount=len(records),
     )
     return with_checksum(header, payload)
+
+
+def abort_marker(
+    offset: int, epoch: int, timestamp: int, producer_id: int, producer_epoch: int, coordinator_epoch: int
+) -> bytes:
+    """Return the batch that ends a transaction as aborted (EndTransactionMarker). `epoch`: of the leader."""
+    value = (0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big", signed=True)
+    marker = BATCH_HEADER.read(new_batch(offset, epoch, timestamp, [(bytes(4), value)], is_control=True))
+    marker = marker._replace(
+        attributes=CONTROL.mask | TRANSACTIONAL.mask, producerId=producer_id, producerEpoch=producer_epoch
+    )
+    return with_checksum(marker, record_bytes(0, bytes(4), value))
+
+
+def message_bytes(offset: int, body: bytes) -> bytes:
+    """Return a message of format v0 or v1: offset, size and checksum, then `body`, which starts with the magic."""
+    start = offset.to_bytes(8, "big", signed=True) + (4 + len(body)).to_bytes(4, "big")
+    return start + zlib.crc32(body).to_bytes(4, "big") + body
 
 
 def _sized(data: bytes | None) -> bytes:

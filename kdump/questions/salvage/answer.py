@@ -61,6 +61,12 @@ class Salvaged:
     )
     batches: Annotated[dict[str, int], Doc("number of batches, by fate")] = field(default_factory=Counter)
     records: Annotated[dict[str, int], Doc("number of records, by fate")] = field(default_factory=Counter)
+    excluded: Annotated[
+        dict[str, int], Doc("number of records left out on request, by option: from, until, without")
+    ] = field(default_factory=dict)
+    undecided: Annotated[
+        int, Doc("number of records that are kept although it is not known whether --without matches them")
+    ] = 0
     logStartOffset: Annotated[int | None, Doc("first offset in the output", OFFSET)] = None
     logEndOffset: Annotated[int | None, Doc("offset after the last one in the output", OFFSET)] = None
     lostPlaces: Annotated[
@@ -98,6 +104,9 @@ class Salvaged:
             "batch, possibly its marker"
         ),
     ] = field(default_factory=list)
+    abortedTransactions: Annotated[
+        list[OpenTransaction], Doc("transactions that --abort-open ended: an ABORT marker was written for each")
+    ] = field(default_factory=list)
     lastStableOffset: Annotated[
         int | None, Doc("offset at which read_committed consumers stop; null if no transaction is open", OFFSET)
     ] = None
@@ -123,8 +132,8 @@ class Salvaged:
     ) -> Annotated[
         bool,
         Doc(
-            "as far as offsets show, no record is missing; no values may be wrong; and every valid batch, or another "
-            "version of it, is in the output",
+            "as far as offsets show, no record is missing, except those left out on request, and undecided is 0; no "
+            "values may be wrong; and every valid batch, or another version of it, is in the output",
             name="whole",
             after="files",
         ),
@@ -132,7 +141,7 @@ class Salvaged:
         """Whether the output lacks no record of the sources, as far as offsets show, contains no best-effort recovery,
         and contains every valid batch or another version of it. Damage without records, or whose offsets came from
         elsewhere, is not a loss."""
-        return not (self.lostHoles or any(self.bytes.get(fate) for fate in INCOMPLETE))
+        return not (self.lostHoles or self.undecided or any(self.bytes.get(fate) for fate in INCOMPLETE))
 
     @property
     def is_written(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, INLINE, OFFSET, Doc, PathText, answer
+from kdump.decode.record_cut import FROM, UNTIL, WITHOUT
 
-KEPT, MENDED, RECOVERED = "kept", "mended", "recovered"
+KEPT, MENDED, RECOVERED, FILTERED = "kept", "mended", "recovered", "filtered"
+EXCLUDED = "excluded"
 DUPLICATE, SUPERSEDED, PADDING, UNUSED = "duplicate", "superseded", "padding", "unused"
 DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
     "damaged",
@@ -19,7 +21,7 @@ DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
     "untaken",
 )
 
-WRITTEN = (KEPT, MENDED, RECOVERED)
+WRITTEN = (KEPT, MENDED, RECOVERED, FILTERED)
 LOST = (DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN)
 
 INCOMPLETE = (CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN, RECOVERED)
@@ -30,6 +32,8 @@ FATES = {
     KEPT: "written unchanged, byte for byte",
     MENDED: "written, with a corrected field that no checksum covers (see mended)",
     RECOVERED: "from a damaged batch: one flipped bit corrected, or the records that decode, whose values may be wrong",
+    FILTERED: "written without some of its records, which --from, --until or --without leaves out",
+    EXCLUDED: "left out by --from, --until or --without; an emptied batch without records may be written for it",
     DUPLICATE: "equal to a batch that was written from elsewhere; the reason says whether byte for byte",
     SUPERSEDED: "a better batch of these offsets was written from elsewhere",
     PADDING: "zeros, left by preallocation or a crash",
@@ -44,6 +48,9 @@ FATES = {
     UNTAKEN: "a valid batch that a broker does not load: it would fail to start, or truncate the log there",
 }
 """Every byte of every segment has one outcome."""
+
+
+CUT_REASONS = {FROM: "before --from", UNTIL: "after --until", WITHOUT: "matched by --without"}
 
 
 class ByteRange(NamedTuple):
@@ -90,6 +97,16 @@ class MissingOffsetRange(NamedTuple):
     ]
 
 
+class ExcludedRecords(NamedTuple):
+    """Records that are left out on request, one after the other."""
+
+    file: Annotated[PathText, Doc("source file")]
+    offset: Annotated[int, Doc("first offset", OFFSET)]
+    lastOffset: Annotated[int, Doc("last offset", OFFSET)]
+    records: Annotated[int, Doc("number of records, control records included")]
+    cause: Annotated[str, Doc("option that left them out: from, until or without")]
+
+
 LOSS, ABSENT = "lost", "absent"
 
 SalvagedTopic = Annotated[str, Doc("topic")]
@@ -112,3 +129,12 @@ class LedgerHole(NamedTuple):
     topic: SalvagedTopic
     partition: SalvagedPartition
     hole: Annotated[MissingOffsetRange, INLINE]
+
+
+@answer("salvageExcluded")
+class LedgerExcluded(NamedTuple):
+    """A ledger line: records that are left out on request."""
+
+    topic: SalvagedTopic
+    partition: SalvagedPartition
+    excluded: Annotated[ExcludedRecords, INLINE]

@@ -13,13 +13,14 @@ from typing import BinaryIO
 import click
 
 from kdump import jsonl
+from kdump.command_line.cut_options import CutOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.log.batch_records import records
 from kdump.log.output_directory import OutputDirectory, OutputError
@@ -78,6 +79,7 @@ Examples:
   kdump salvage crash-1/payments-0 --out /tmp/saved
   kdump salvage diverged-2/ledger-0 --replica diverged-1 --out /tmp/saved
   kdump salvage clean-1 --topic 'orders-*' --write jsonl --out /tmp/saved
+  kdump salvage clean-1 --topic payments --until 2026-11-20T14:05 --out /tmp/saved
 
 \b
 Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be
@@ -101,6 +103,8 @@ class SalvageOptions(CommandOptions):
     damaged_records: bool = flag(
         "--damaged-records", help="Also recover the records of damaged batches that decode; their values may be wrong."
     )
+    cut: CutOptions = group(CutOptions)
+    abort_open: bool = flag("--abort-open", help="End the transactions that are open in the output with ABORT markers.")
     write: str | None = option(
         "--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]"
     )
@@ -155,6 +159,9 @@ class SalvageCommand:
         self.is_complete = True
         """Whether all paths exist that were given."""
         self.write = options.write or old_format() or SEGMENTS
+        self.cut = options.cut.request
+        if options.abort_open and self.write != SEGMENTS:
+            raise click.UsageError("--abort-open writes markers to segments; it cannot be combined with --write jsonl")
         self.sink = options.output.sink(
             output,
             lambda: SalvageReport(output, full=options.output.full, loads=self.write == SEGMENTS),
@@ -175,6 +182,8 @@ class SalvageCommand:
                 deleted=options.deleted,
                 damaged_records=options.damaged_records,
                 name=options.name,
+                cut=self.cut,
+                abort_open=options.abort_open,
                 options=options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
                 is_selected=topic_filter(options.topics),
                 on_pass=_further_pass,

@@ -7,15 +7,28 @@ memory does not grow with the log; consecutive batches with the same outcome bec
 from __future__ import annotations
 
 import json
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kdump.answer import answer_object
 from kdump.questions.salvage.answer import Salvaged
-from kdump.questions.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
+from kdump.questions.salvage.byte_outcomes import (
+    LOSS,
+    RECOVERED,
+    ByteRange,
+    ExcludedRecords,
+    LedgerExcluded,
+    LedgerHole,
+    LedgerSpan,
+    MissingOffsetRange,
+)
 
 MAX_KEPT = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them
 all."""
+
+
+LINES = {ByteRange: LedgerSpan, MissingOffsetRange: LedgerHole, ExcludedRecords: LedgerExcluded}
+"""The type of the line for each entry."""
 
 
 class SalvageLedger:
@@ -25,6 +38,7 @@ class SalvageLedger:
         self.made = made
         self._file = file
         self._runs: dict[str, ByteRange] = {}
+        self._excluded: ExcludedRecords | None = None
 
     def span(self, span: ByteRange) -> None:
         """Record the outcome of some bytes."""
@@ -62,6 +76,20 @@ class SalvageLedger:
             made.absentOffsets += count
         self._write(hole)
 
+    def excluded(self, run: ExcludedRecords) -> None:
+        """Record records that are left out on request."""
+        self.made.excluded[run.cause] = self.made.excluded.get(run.cause, 0) + run.records
+        before = self._excluded
+        if before is not None and (before.file, before.cause, before.lastOffset + 1) == (
+            run.file,
+            run.cause,
+            run.offset,
+        ):
+            run = run._replace(offset=before.offset, records=before.records + run.records)
+        elif before is not None:
+            self._write(before)
+        self._excluded = run
+
     def ended(self, path: str) -> None:
         """Write what is left of a file that has been read completely."""
         span = self._runs.pop(path, None)
@@ -71,11 +99,13 @@ class SalvageLedger:
     def close(self) -> None:
         for path in list(self._runs):
             self.ended(path)
+        if self._excluded is not None:
+            self._write(self._excluded)
 
-    def _write(self, entry: ByteRange | MissingOffsetRange) -> None:
+    def _write(self, entry: ByteRange | MissingOffsetRange | ExcludedRecords) -> None:
         """Write a line. Everything that is not ASCII is escaped: the ledger may be shown on a terminal."""
-        line = LedgerSpan if isinstance(entry, ByteRange) else LedgerHole
-        value = answer_object(line(self.made.topic, self.made.partition, entry))  # type: ignore[arg-type]
+        line: Any = LINES[type(entry)]
+        value = answer_object(line(self.made.topic, self.made.partition, entry))
         self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
 

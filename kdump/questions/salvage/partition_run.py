@@ -10,20 +10,27 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 
+from kdump.check.engine.unflipped import batch_of
 from kdump.check.options import Options
-from kdump.format.count_text import first_of, plain_count
+from kdump.decode.record_cut import AFTER, BEFORE, CutRequest, RecordCut
+from kdump.format.batch_writer import abort_marker
+from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.io.directory_listing import is_inside, length, real_path
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.paths import Target
-from kdump.log.region import DefaultRecordBatch
+from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from kdump.questions.salvage.answer import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.questions.salvage.byte_outcomes import (
     ABSENT,
+    CUT_REASONS,
     DIVERGED,
+    EXCLUDED,
+    FILTERED,
     KEPT,
     LOSS,
     LOST,
@@ -33,6 +40,7 @@ from kdump.questions.salvage.byte_outcomes import (
     UNTAKEN,
     UNUSED,
     ByteRange,
+    ExcludedRecords,
     MissingOffsetRange,
 )
 from kdump.questions.salvage.ledger import SalvageLedger
@@ -50,9 +58,10 @@ from kdump.questions.salvage.write_segments import (
     EpochsWritten,
     SegmentWriter,
     checkpoint_text,
+    count_batch,
 )
 from kdump.state.transaction_marker import marker_of
-from kdump.state.transaction_tracker import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn, OpenTransactions
 
 METADATA = "partition.metadata"
 EPOCHS = "leader-epoch-checkpoint"
@@ -62,9 +71,17 @@ KRAFT = (
 )
 
 
-def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: FoundCopy, epochs: EpochsWritten) -> None:
-    """Write leader-epoch-checkpoint; `made.logEndOffset` must be known. Raises OutputError."""
-    entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0)
+def write_epochs(
+    out: OutputDirectory,
+    directory: str,
+    made: Salvaged,
+    copy: FoundCopy,
+    epochs: EpochsWritten,
+    cut_at: int | None = None,
+) -> None:
+    """Write leader-epoch-checkpoint; `made.logEndOffset` must be known. `cut_at`: the log start offset, if the log was
+    cut. Raises OutputError."""
+    entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0, cut_at)
     if made.leaderEpochs == "batches" and copy.copy.epochs is not None:
         made.notes.append("leader-epoch-checkpoint does not match the batches and is rebuilt from them")
     if entries:
@@ -126,11 +143,14 @@ def no_progress(_what: str, _size: int) -> AbstractContextManager[Callable[[int]
 @dataclass(frozen=True)
 class SalvageRequest:
     """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
-    `damaged_records`: also recover the records of damaged batches that decode."""
+    `damaged_records`: also recover the records of damaged batches that decode. `cut`: which records are left out.
+    `abort_open`: end the transactions that are open in the output with ABORT markers."""
 
     prefer: str | None = None
     deleted: bool = False
     damaged_records: bool = False
+    cut: CutRequest | None = None
+    abort_open: bool = False
 
 
 def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
@@ -225,6 +245,16 @@ class PartitionRun:
         """The last batch, if one flipped bit may explain the gap before it."""
         self.claimed: int | None = None
         """The last offset that was lost since the last written batch, according to headers; None if unknown."""
+        self.cut = None if wishes.cut is None else RecordCut(wishes.cut)
+        self.is_cut_off = False
+        """Whether the end of the cut has been reached: nothing more is written."""
+        self.before = OpenTransactions()
+        """The transactions that are open at --from."""
+        self.coordinator_epochs: dict[int, int] = {}
+        """By producer ID, the epoch of the coordinator that wrote its last marker."""
+        self.newest_timestamp = 0
+        self.tail: SalvageCandidate | None = None
+        """The last batch that was written."""
 
     def run(self, histories: ReplicaHistories | None = None) -> Salvaged:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
@@ -282,6 +312,24 @@ class PartitionRun:
                 which = first_of(given.unknown_names)
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
+    def _cut_notes(self) -> Iterable[str]:
+        """Yield notes on what the cut divides."""
+        if self.cut is None:
+            return
+        if self.before.open:
+            count = count_text(len(self.before.open), "transaction begins", "transactions begin")
+            yield f"{count} before --from: of each, only the records from there on are in the output, and its marker"
+        self.made.undecided = self.cut.undecided
+        if self.cut.undecided:
+            count = count_text(self.cut.undecided, "record is", "records are")
+            reasons = "; ".join(self.cut.reasons) or "not known"
+            yield f"{count} KEPT, but nothing shows whether --without matches: {reasons}"
+        if self.cut.late:
+            count = count_text(self.cut.late, "record")
+            yield f"{count} after the cut at offset {self.cut.ends} have earlier timestamps than --until; to keep " + (
+                "them, pass an offset"
+            )
+
     def _all_readers(self) -> list[SalvageReader]:
         """Return a reader for each file, in order of copies."""
         made: list[SalvageReader] = []
@@ -312,14 +360,21 @@ class PartitionRun:
 
     # -- batches
 
-    def _take(self, head: SalvageCandidate, epochs: EpochsWritten) -> None:
+    def _take(self, source: SalvageCandidate, epochs: EpochsWritten) -> None:
         hole = None
-        self._correct_last(head)
-        if self.next is not None and head.base > self.next:
-            is_lost = self._is_lost(self.next, head.base - 1) or head is self.doubted
-            hole = MissingOffsetRange(self.next, head.base - 1, LOSS if is_lost else ABSENT)
+        if not self.is_cut_off:
+            self._correct_last(source)
+        head = self._after_cut(source)
+        if head is None:
+            return
+        first = self.next
+        if first is not None and self.cut is not None:
+            first = max(first, self.cut.begins or 0)
+        if first is not None and head.base > first:
+            is_lost = self._is_lost(first, head.base - 1) or source is self.doubted
+            hole = MissingOffsetRange(first, head.base - 1, LOSS if is_lost else ABSENT)
             if hole.cause == LOSS:
-                self.lost_since_marker = self.next - 1
+                self.lost_since_marker = first - 1
         doubtful = self._doubtful(head)
         try:
             name, position = self.sink.write(head)
@@ -333,9 +388,8 @@ class PartitionRun:
         self.first = head.base if self.first is None else self.first
         if not head.reader.misplaced:
             self.used.add(head.reader.place.name)
-        self.next = head.last + 1
-        self.lost_since, self.claimed = False, None
-        self.dropped = [offsets for offsets in self.dropped if offsets[1] >= self.next]
+        self._passed(source)
+        self._note_marker(head)
         falls = epochs.add(head.epoch, head.base)
         odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
         if head.recovered is not None:
@@ -346,7 +400,73 @@ class PartitionRun:
                 self.lost_since_marker = head.last
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
+            if head.batch is not source.batch:
+                fate = FILTERED if head.records else EXCLUDED
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, position))
+
+    def _after_cut(self, head: SalvageCandidate) -> SalvageCandidate | None:
+        """Return what the cut leaves of a batch; None, after recording it, if nothing of it is written."""
+        if self.cut is None:
+            return head
+        batch, path = head.batch, head.reader.place.target.path
+        place, result, excluded = self.cut.apply(head.reader.place.target, batch, head.base, head.last)
+        for run in excluded:
+            self.ledger.excluded(ExcludedRecords(path, *run))
+        if result is not None and result.data is None:
+            return head
+        if result is not None and result.data:
+            made = batch_of(result.data, batch.position, batch.limits)
+            assert made is not None
+            if isinstance(made, LegacyRecordBatch):
+                read_wrapper(made)
+            self.made.records[EXCLUDED] += result.removed
+            return replace(head, batch=made, last=result.last)
+        self.ledger.span(self._span(head, EXCLUDED, reason=CUT_REASONS[excluded[-1].cause]))
+        if place == BEFORE and isinstance(self.sink, SegmentWriter):
+            self.sink.starts_at_batch = True
+            count_batch(self.before, head)
+        if place != AFTER:
+            self._passed(head)
+        elif not self.is_cut_off:
+            self._cut_off(self.cut.ends or 0)
+        return None
+
+    def _cut_off(self, end: int) -> None:
+        """Record what is missing before the end, and that nothing more is written."""
+        if self.next is not None and self.next < end and self._is_lost(self.next, end - 1):
+            self.lost_since_marker = self.next - 1
+            self.ledger.hole(MissingOffsetRange(self.next, end - 1, LOSS))
+        self.lost_since, self.is_cut_off = False, True
+
+    def _passed(self, head: SalvageCandidate) -> None:
+        """Continue after a batch that was written, or left out on request."""
+        self.next = head.last + 1
+        self.lost_since, self.claimed = False, None
+        self.dropped = [offsets for offsets in self.dropped if offsets[1] >= head.last + 1]
+        self.is_cut_off = self.cut is not None and self.cut.ends is not None and self.next >= self.cut.ends
+
+    def _note_marker(self, head: SalvageCandidate) -> None:
+        self.tail = head
+        self.newest_timestamp = max(self.newest_timestamp, head.batch.maxTimestamp or 0)
+        marker = marker_of(head.batch) if self.wishes.abort_open else None
+        if marker is not None and head.batch.producerId is not None:
+            self.coordinator_epochs[head.batch.producerId] = marker.coordinatorEpoch or 0
+
+    def _abort_open(self, sink: SegmentWriter, epochs: EpochsWritten) -> None:
+        """Write an ABORT marker for each transaction that is open at the end."""
+        for producer_id, running in list(sink.transactions.open.items()):
+            assert self.tail is not None
+            epoch, offset = self.tail.epoch, (self.next or 0)
+            stated = self.coordinator_epochs.get(producer_id, 0)
+            data = abort_marker(offset, epoch, self.newest_timestamp, producer_id, running.last_epoch, stated)
+            made = batch_of(data, 0, self.tail.batch.limits)
+            assert made is not None
+            marker = SalvageCandidate(self.tail.reader, made, offset, offset)
+            sink.write(marker)
+            epochs.add(epoch, offset)
+            self.next = offset + 1
+            if len(self.made.abortedTransactions) < MAX_REPORTED_TRANSACTIONS:
+                self.made.abortedTransactions.append(self._transaction(producer_id, running))
 
     def _correct_last(self, head: SalvageCandidate) -> None:
         """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
@@ -386,7 +506,10 @@ class PartitionRun:
         )
 
     def _disposed(self, head: SalvageCandidate, fate: str, reason: str) -> None:
-        if fate in LOST:
+        outside = "" if self.cut is None or fate not in LOST else self.cut.is_outside(head.base, head.last)
+        if outside:
+            self.ledger.span(self._span(head, EXCLUDED, "", f"{CUT_REASONS[outside]}; {fate}: {reason}"))
+        elif fate in LOST:
             self._record_outcome(head, fate, reason)
         else:
             self.ledger.span(self._span(head, fate, "", reason))
@@ -436,6 +559,8 @@ class PartitionRun:
             self._has_lost(reader, lost.lastOffset if lost.is_possible else None)
 
     def _has_lost(self, reader: SalvageReader, last: int | None) -> None:
+        if self.is_cut_off:
+            return  # what follows the end is left out, damaged or not
         self.lost_since = True
         if last is not None and (self.next is None or last >= self.next):
             self.claimed = max(last, self.claimed or 0)
@@ -447,9 +572,9 @@ class PartitionRun:
     def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
         start, losses = self.next or 0, self.losses
         furthest = max(self.dropped_to, -1 if losses is None else losses.last)
-        if furthest >= start:
+        if furthest >= start and not self.is_cut_off:
             self.lost_since, self.claimed = True, max(furthest, self.claimed or 0)
-        if losses is not None:
+        if losses is not None and not self.is_cut_off:
             self.lost_since = self.lost_since or (losses.unknown and not made.lostHoles)
         if self.lost_since:
             self.lost_since_marker = start - 1
@@ -467,7 +592,7 @@ class PartitionRun:
         if made.logEndOffset is None and self.first is not None:
             made.logEndOffset = self.next
         made.notes = self.histories.notes + made.notes
-        made.notes += self._notes()
+        made.notes += [*self._notes(), *self._cut_notes()]
         if self.doubted is not None:
             made.notes.append(
                 f"the last batch states offset {self.doubted.base}, one flipped bit away from the offset that follows "
@@ -476,15 +601,24 @@ class PartitionRun:
         made.notes += dict.fromkeys(note for reader in self.readers for note in reader.notes)
 
     def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
-        """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
-        topic ID."""
-        if newest is not None and newest not in self.used and (sink.names or not made.lostHoles):
-            sink.empty(newest)
+        """Write the rest of the partition directory: markers, an empty last segment if there was one, the leader
+        epochs, and the topic ID."""
+        if self.wishes.abort_open:
+            self._abort_open(sink, epochs)
+        tail = newest
+        is_kept = sink.names or not (made.lostHoles or self.cut is not None)
+        if newest in self.used or not is_kept or self.is_cut_off:
+            tail = None
+        if self.cut is not None and sink.names and self.next is not None and sink.last + 1 < self.next:
+            tail = max(self.next, tail or 0)  # what was left out at the end keeps its offsets
+        if tail is not None:
+            sink.empty(tail)
         sink.close()
         if not sink.names:
             return
         made.logStartOffset, made.logEndOffset = self.first, max(sink.last + 1, sink.names[-1])
-        write_epochs(self.out, sink.writing, made, self.copies[0], epochs)
+        cut_at = None if self.cut is None else sink.names[0]
+        write_epochs(self.out, sink.writing, made, self.copies[0], epochs, cut_at)
         write_topic_id(self.out, sink.writing, made, self.copies)
         note_surroundings(made, self.copies[0])
         made.openTransactions = [

@@ -5,10 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.decode.record_cut import UNTIL
 from kdump.format.count_text import count_text
 from kdump.questions.abort_command import abort_command
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
-from kdump.questions.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
+from kdump.questions.salvage.byte_outcomes import (
+    CUT_REASONS,
+    FATES,
+    LOST,
+    RECOVERED,
+    UNUSED,
+    WRITTEN,
+    ByteRange,
+    MissingOffsetRange,
+)
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -41,7 +51,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
     def write(self, made: Salvaged) -> None:
         """Write one line for a partition that was kept completely, and all details for any other."""
         quiet = made.is_whole and not (
-            made.lostPlaces or made.openTransactions or made.odd or made.mended or made.notes
+            made.lostPlaces
+            or made.openTransactions
+            or made.abortedTransactions
+            or made.odd
+            or made.mended
+            or made.notes
+            or made.excluded
         )
         if (self.written and not quiet) or self.detailed:
             self.output.line("")
@@ -49,7 +65,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self._head(made)
         if quiet:
             return
-        if made.lostPlaces or not made.is_whole:
+        if made.lostPlaces or made.excluded or not made.is_whole:
             self._table(made)
         lines = [*self._lost(made), *self._changed(made)]
         for line in lines:
@@ -62,21 +78,24 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
     def _head(self, made: Salvaged) -> None:
         kept = sum(made.records.get(fate, 0) for fate in WRITTEN)
         name = printable(made.name)
+        if not made.is_written and made.excluded and made.is_whole:
+            self.output.text(f"{name}: nothing is left{_excluded_text(made)}")
+            return
         if not made.is_written:
             self._loud(f"{name}: NOTHING could be kept", "NOTHING")
             return
         counts = count_text(kept, "record")
         if made.logStartOffset is not None and made.logEndOffset is not None:
             counts += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
+        counts += _excluded_text(made)
+        whole = "complete except for what was left out" if made.excluded else "complete"
         if not made.is_whole:
             self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = count_text(made.lostPlaces, "byte range is", "byte ranges are")
-            self.output.text(
-                f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that"
-            )
+            self.output.text(f"{name}: {whole}: {counts}; {places} damaged, but no offsets are missing because of that")
         else:
-            self.output.text(f"{name}: complete: {counts}")
+            self.output.text(f"{name}: {whole}: {counts}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]
@@ -118,6 +137,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             yield f"{code} in {count_text(count, 'batch', 'batches')} is unchanged; run kdump verify for its impact"
 
     def _open(self, made: Salvaged) -> None:
+        if made.abortedTransactions:
+            count = count_text(len(made.abortedTransactions), "transaction was", "transactions were")
+            first = made.abortedTransactions[0]
+            self.output.text(
+                f"  {count} open at the end, and ABORT markers were written for them; the first is of producer "
+                f"{first.producerId}, from offset {first.firstOffset}"
+            )
         if not made.openTransactions:
             return
         offset = made.lastStableOffset
@@ -126,6 +152,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.output.text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", style="bad")
         for transaction in made.openTransactions[: None if self.full else FEW]:
             why = "its marker may be lost" if transaction.lost else "nothing after it was lost: it was already open"
+            if not transaction.lost and UNTIL in made.excluded:
+                why = "it is open at --until; --abort-open ends it as aborted"
             who = f"producer {transaction.producerId}, epoch {transaction.producerEpoch}"
             who += f", from offset {transaction.firstOffset}"
             self.output.text(f"    {who}: {count_text(transaction.records, 'record', 'records')}; {why}")
@@ -177,10 +205,24 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             " shutdown a broker without them does not read the batches, and loses its producer state, including open"
             " transactions"
         )
+        if any(made.excluded for made in written):
+            self.output.text(
+                "  every replica needs the same directory: another one still has the records that were left out, and "
+                "returns them when it becomes the leader; consumers' committed offsets beyond the log end offset are "
+                "out of range: reset them"
+            )
         self.output.text(
             "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
             " the broker recovers every log in it, and truncates each at any damage after its recovery point"
         )
+
+
+def _excluded_text(made: Salvaged) -> str:
+    """Return how many records were left out on request, and why."""
+    if not made.excluded:
+        return ""
+    reasons = [f"{count:,} {CUT_REASONS[cause]}" for cause, count in made.excluded.items()]
+    return f"; left out {count_text(sum(made.excluded.values()), 'record')}: {', '.join(reasons)}"
 
 
 def span_text(span: ByteRange) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kdump.check.options import Options
+from kdump.decode.record_cut import CutRequest
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
@@ -42,6 +43,8 @@ def salvage(
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_pass: OnPass = no_progress,
     sink: MakeSink | None = None,
+    cut: CutRequest | None = None,
+    abort_open: bool = False,
 ) -> list[Salvaged]:
     """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
     with segments and indexes for each, and a ledger (ledger.jsonl).
@@ -53,7 +56,8 @@ def salvage(
     directory has no such name. `is_selected` selects topics by name. A partition with batches out of order is read
     again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a context
     with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by default a
-    partition directory.
+    partition directory. `cut`: which records are left out; an offset in it is of the only partition in `sources`.
+    `abort_open`: end the transactions that are open in the output with ABORT markers.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
@@ -66,7 +70,12 @@ def salvage(
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in inputs):
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
-    wishes = SalvageRequest(prefer, deleted, damaged_records)
+    if cut is not None and cut.has_offset and len(inputs) > 1:
+        raise SalvageError(
+            f"an offset is of one partition, but there are {len(inputs)}; pass one of them, or a time as in "
+            "2026-11-20T14:05"
+        )
+    wishes = SalvageRequest(prefer, deleted, damaged_records, cut, abort_open)
     made: list[Salvaged] = []
     options.expect(sum(bytes_to_read(job, wishes) for job in inputs))
     try:

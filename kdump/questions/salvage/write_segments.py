@@ -19,7 +19,13 @@ from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.io.errors import SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
-from kdump.kafka.leader_epoch_file_cache import StoredEpoch, epoch_for_offset, first_falling
+from kdump.kafka.leader_epoch_file_cache import (
+    EpochEntry,
+    LeaderEpochFileCache,
+    StoredEpoch,
+    epoch_for_offset,
+    first_falling,
+)
 from kdump.kafka.producer_state_manager import OngoingTxns
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
@@ -68,6 +74,8 @@ class SegmentWriter:
         self.names: list[int] = []
         """Base offsets of the segments written so far."""
         self.last = -1
+        self.starts_at_batch = False
+        """Whether the first segment begins at its first batch, whatever the name of its source is."""
         self._source = ""
         self._builder: IndexBuilder | None = None
         self._file: BinaryIO | None = None
@@ -84,7 +92,8 @@ class SegmentWriter:
         size = head.batch.size
         home = _home(head)
         if self._file is None or self._rolls(head, home, size):
-            fresh = self.last < home <= head.base and head.last - home <= MAX_RELATIVE_OFFSET
+            is_named = bool(self.names) or not self.starts_at_batch
+            fresh = is_named and self.last < home <= head.base and head.last - home <= MAX_RELATIVE_OFFSET
             self._roll(home if fresh else head.base)
         assert self._builder is not None
         assert self._file is not None
@@ -96,21 +105,10 @@ class SegmentWriter:
             raise SourceError(
                 f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
-        self._count(head)
+        count_batch(self.transactions, head)
         position, self._size = self._size, self._size + size
         self.last = head.last
         return f"{self.directory}/{self._name('log')}", position
-
-    def _count(self, head: SalvageCandidate) -> None:
-        """Count a batch in the transactions."""
-        batch = head.batch
-        if batch.producerId is None or batch.producerId < 0:
-            return
-        marker = marker_of(batch)
-        if marker is not None:
-            self.transactions.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, marker)
-        elif not batch.isControlBatch:
-            self.transactions.data(head.reader.place.target, batch)
 
     def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
         assert self._builder is not None
@@ -157,6 +155,18 @@ class SegmentWriter:
         self.out.write(f"{self.writing}/{self._name('timeindex')}", built.timeindex)
         if built.txnindex:
             self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
+
+
+def count_batch(transactions: OpenTransactions, head: SalvageCandidate) -> None:
+    """Apply a batch to the open transactions."""
+    batch = head.batch
+    if batch.producerId is None or batch.producerId < 0:
+        return
+    marker = marker_of(batch)
+    if marker is not None:
+        transactions.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, marker)
+    elif not batch.isControlBatch:
+        transactions.data(head.reader.place.target, batch)
 
 
 def _home(head: SalvageCandidate) -> int:
@@ -209,11 +219,18 @@ class EpochsWritten:
             self._seen.append((epoch, base))
         return False
 
-    def entries(self, end: int) -> tuple[list[tuple[int, int]], str]:
+    def entries(self, end: int, cut_at: int | None = None) -> tuple[list[tuple[int, int]], str]:
         """Return (epoch, start offset) pairs, and their origin: source, batches or empty. `end`: the log end offset;
-        entries of the source above it are dropped."""
+        entries of the source above it are dropped. `cut_at`: the log start offset of a log that was cut: the entries
+        are those that a broker keeps when it truncates the log from both ends."""
         if self._agrees:
-            kept = [(entry.epoch, entry.startOffset) for entry in self._given if entry.startOffset <= end]
+            entries = [entry for entry in self._given if entry.startOffset <= end]
+            if cut_at is not None:
+                cache = LeaderEpochFileCache([EpochEntry(entry.epoch, entry.startOffset) for entry in entries])
+                cache.truncate_from_end(end)
+                cache.truncate_from_start(cut_at)
+                return [(entry.epoch, entry.startOffset) for entry in cache.entries], "source" if cache.entries else ""
+            kept = [(entry.epoch, entry.startOffset) for entry in entries]
             return kept, "source" if kept else ""
         return self._seen, "batches" if self._seen else ""
 

@@ -10,12 +10,12 @@ flipped bit. Of an uncompressed batch that the end of its file truncates, the co
 from __future__ import annotations
 
 import gzip
-import zlib
 from typing import Any
 
 from kdump.check.engine.unflipped import batch_of, makes_sense, unflipped
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.batch_writer import message_bytes
 from kdump.format.checksum import checksum
 from kdump.format.codec_table import BY_NAME
 from kdump.log import legacy_records
@@ -108,7 +108,7 @@ def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     if batch.magic:
         body += (batch.maxTimestamp or 0).to_bytes(8, "big", signed=True)
     body += (-1).to_bytes(4, "big", signed=True) + len(value).to_bytes(4, "big") + value
-    made = batch_of(_message(last, body), batch.position, batch.limits)
+    made = batch_of(message_bytes(last, body), batch.position, batch.limits)
     return None if made is None or not makes_sense(made) else (made, count)
 
 
@@ -122,10 +122,5 @@ def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     ):
         return None
     data = b"".join(batch.chunks(0, batch.size))
-    made = batch_of(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
+    made = batch_of(message_bytes(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
     return None if made is None or not makes_sense(made) else (made, 1)
-
-
-def _message(offset: int, body: bytes) -> bytes:
-    """Return a message of format v0 or v1: offset, size and checksum, then `body`, which starts with the magic."""
-    return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
