@@ -1,5 +1,5 @@
-"""Flips every bit of small segments of each format: the damage is found, and in its batch if a checksum covers the
-bit."""
+"""Flips every bit of small segments of each format: the damage is found, in its batch if a checksum covers the bit, and
+the repair is called exact if that of salvage is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.io.source import SeekableSource
+from kdump.io.window import Window
 from kdump.log.partition_directory import PartitionDirectory, PartitionFiles, SegmentFiles
 from kdump.log.paths import target
+from kdump.log.region import Batch
+from kdump.log.region_reader import regions
+from kdump.questions.salvage.source.damaged_records import rescue
 from tests import craft
 from tests.conftest import sample, segment
 
@@ -50,6 +54,13 @@ def covered(batch: bytes, byte: int) -> bool:
     return byte >= (21 if batch[16] > 1 else 16)
 
 
+def is_repaired_exactly(data: bytes, position: int) -> bool:
+    """Return True if salvage corrects the batch there."""
+    batch = next(iter(regions(Window(SeekableSource(NAME, io.BytesIO(data))), start=position)))
+    made = rescue(batch) if isinstance(batch, Batch) else None
+    return made is not None and made[2]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", SEGMENTS)
 def test_every_bit(name: str) -> None:
@@ -66,7 +77,10 @@ def test_every_bit(name: str) -> None:
         for bit in sample(bits, 19, (name, position)):  # the odd step reaches every bit of a byte
             if bit >= len(batch) * 8:
                 break
-            findings = [one for one in check(craft.flip(data, position * 8 + bit)) if one.code != "transaction-open"]
+            flipped = craft.flip(data, position * 8 + bit)
+            findings = [one for one in check(flipped) if one.code != "transaction-open"]
+            exact = {one.facts["exactRepair"] for one in findings if one.code == "crc-mismatch"}
+            assert exact <= {is_repaired_exactly(flipped, position)}, (position + bit // 8, bit % 8)
             byte = position + bit // 8
             here = [one for one in findings if one.position <= byte < one.position + max(one.size, 1)]
             magic = bit // 8 == 16

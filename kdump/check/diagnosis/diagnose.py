@@ -77,11 +77,6 @@ def diagnose(batch: Batch) -> Diagnosis:
     return hole or _foreign(batch) or flip or zeros or UNKNOWN
 
 
-def is_exact(batch: Batch, diagnosis: Diagnosis) -> bool:
-    """Return True if correcting one bit restores the batch as it was written: its checksum then matches."""
-    return diagnosis.kind == FLIPPED_BIT and batch.size - batch.crc_start <= CERTAIN
-
-
 def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
     if difference.bit_count() != 1:
         return None

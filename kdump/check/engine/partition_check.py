@@ -258,10 +258,11 @@ class PartitionCheck(Resumable):
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
         valid = is_valid(batch)
+        repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
-                yield from self._hold(part, finding)
-        marker = repaired = None
+                yield from self._hold(part, finding.given({"exactRepair": repaired is not None}))
+        marker = None
         if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
@@ -274,18 +275,11 @@ class PartitionCheck(Resumable):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-            repaired = self._repaired(batch)
             marker = None if repaired is None else marker_of(repaired)
         if not valid or batch.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)
-        yield from self._observe(BatchContext(part, batch, valid, marker, damage, repaired))
-
-    def _repaired(self, batch: Batch) -> DefaultRecordBatch | None:
-        """Return a damaged batch of a producer as it was written, if one flipped bit explains the damage."""
-        if self.options.headers_only or not isinstance(batch, DefaultRecordBatch):
-            return None
-        repaired = unflipped(batch)
-        return repaired if isinstance(repaired, DefaultRecordBatch) else None
+        written = repaired if isinstance(repaired, DefaultRecordBatch) else None
+        yield from self._observe(BatchContext(part, batch, valid, marker, damage, written))
 
     def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:
         """Yield all findings for a batch with a transaction marker that plain_marker has examined."""

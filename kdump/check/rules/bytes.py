@@ -100,13 +100,12 @@ def _short_tail(region: Region, part: SegmentContext) -> tuple[str, dict[str, ob
 def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for a checksum that does not match, with a diagnosis of the damage, for an invalid length and for
     negative offsets."""
-    from kdump.check.diagnosis.diagnose import diagnose, is_exact
+    from kdump.check.diagnosis.diagnose import diagnose
 
     for problem in batch.problems:
         yield problem_finding(CODES[problem.code], part.target, batch, problem)
     if not batch.crcValid:
-        diagnosis = diagnose(batch)
-        yield crc_mismatch(part.target, batch, diagnosis.text).given({"exactRepair": is_exact(batch, diagnosis)})
+        yield crc_mismatch(part.target, batch, diagnose(batch).text)
     yield from offset_findings(part.target, batch)
 
 
@@ -197,6 +196,7 @@ def inner_crc_mismatch(target: Target, record: Record) -> Finding:
         offset=first_offset(batch),
         actual=record.crc,
         next_offset=next_offset(batch),
+        facts={"exactRepair": False},
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from kdump.check.diagnosis.diagnose import diagnose, is_exact
+from kdump.check.engine.unflipped import unflipped
 from kdump.check.engine.units import CheckUnit
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
@@ -423,7 +423,7 @@ class StartupExamination:
             window = self.disks.options.open(as_target(path))
             try:
                 region = next(iter(regions(window, start=position, limits=self.disks.options.limits)), None)
-                return isinstance(region, Batch) and not region.crcValid and is_exact(region, diagnose(region))
+                return isinstance(region, Batch) and unflipped(region) is not None
             finally:
                 window.source.close()
         return False
