@@ -20,6 +20,7 @@ from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
+from kdump.log.lock_holder import is_running
 from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
@@ -63,6 +64,11 @@ class LogDirContext:
             self.coordinator = node.coordinator(self.metadata, options.limits)
 
     @cached_property
+    def running(self) -> bool | None:
+        """Whether a broker is running on the directory."""
+        return None if is_url(self.directory.path) else is_running(self.directory.path)
+
+    @cached_property
     def remote(self) -> RemoteLog:
         """__remote_log_metadata of the node."""
         return self.node.remote_log(self.metadata, self.options.limits)
@@ -79,6 +85,7 @@ class LogDirContext:
         context = replace(
             context,
             clean=self.directory.is_clean if at_root else None,
+            running=self.running if at_root else None,
             checkpoints=self.checkpoints.of(partition),
             checkpoint_files=self.checkpoints.files,
             coordinator=self.coordinator,

@@ -62,6 +62,8 @@ class PartitionContext:
     epochs_at: Target | None = None
     is_copy: bool = True
     """Whether files may be missing because this is not the directory of a broker."""
+    running: bool | None = None
+    """Whether a broker is running on the log directory."""
     topic_id: str | None = None
     """Topic ID in the cluster's metadata."""
     replicas: OtherReplicas | None = None
@@ -86,7 +88,8 @@ class PartitionContext:
     @property
     def facts(self) -> dict[str, bool | None]:
         """What it knows of the facts on which the actions for a finding depend (problems/facts.toml)."""
-        return {"clean": self.clean, "tiered": self.tiered, **replica_facts(self.replicas)}
+        known = {"clean": self.clean, "running": self.running, "tiered": self.tiered}
+        return {**known, **replica_facts(self.replicas)}
 
     @property
     def is_cleaned(self) -> bool:

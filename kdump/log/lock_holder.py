@@ -7,9 +7,18 @@ import re
 
 from kdump.io import file_system
 from kdump.log.file_kinds import LOCK
+from kdump.log.log_directory import CLEAN_MARK
 
 LOCKS = "/proc/locks"
 ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s")
+
+
+def is_running(directory: str) -> bool | None:
+    """Return True if a broker is running on a log directory, False if it was shut down cleanly and not started since
+    (LogManager.shutdown, loadLogs); None if that is unknown."""
+    if lock_holder(directory) is not None:
+        return True
+    return False if file_system.exists(os.path.join(directory, CLEAN_MARK)) else None
 
 
 def lock_holder(directory: str) -> int | None:

@@ -13,6 +13,8 @@ PLACEHOLDER = re.compile(
     r"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|NEXT-OFFSET|OFFSET|PRODUCER-ID|GROUP|CONNECTOR)(?![\w-])"
 )
 """The words of the catalogue's actions that stand for what a problem is about."""
+STOP = re.compile(r"Stop the (?:broker|node)(?:,| and|\.) ")
+"""How an action begins that needs no stop if the broker is not running."""
 PLACELESS = (
     ("reaches offset {offset}", "reaches these bytes"),
     ("stop at offset {offset}", "stop there"),
@@ -52,4 +54,7 @@ def chosen_text(action: Action, facts: Mapping[str, bool | None]) -> str:
             unknown.append(fact_clauses(fact)[wanted])
         elif value != wanted:
             return ""
+    if facts.get("running") is False and (stop := STOP.match(action.do)):
+        rest = action.do[stop.end() :]
+        action = action._replace(do=rest[:1].upper() + rest[1:])
     return action.after(unknown)

@@ -1,11 +1,12 @@
 """The catalogue of problems: each code with its severity, its meaning, its impact and the actions, from the TOML files
 of this package. A family of findings is a file.
 
-In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what the
-problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION, OFFSET,
-NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its condition, if
-it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without. Keys before
-the first problem of a file hold for all that have no own.
+In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what
+the problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION,
+OFFSET, NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its
+condition, if it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+"Stop the broker and" at its beginning is left out if the broker is not running. Keys before the first problem of a
+file hold for all that have no own.
 """
 
 from __future__ import annotations

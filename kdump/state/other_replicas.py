@@ -50,7 +50,8 @@ def other_replicas(
 def replica_facts(others: OtherReplicas | None) -> dict[str, bool | None]:
     """Return what the metadata shows of the facts on which actions depend (problems/facts.toml)."""
     is_only = None if others is None else not others.brokers
-    return {"onlyReplica": is_only, "intactElsewhere": False if is_only else None}
+    may_lead = (others is not None and others.may_lead) or None  # it may have become so since
+    return {"onlyReplica": is_only, "intactElsewhere": False if is_only else None, "mayLead": may_lead}
 
 
 def who_has_it(others: OtherReplicas | None) -> str:

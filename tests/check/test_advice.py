@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from kdump.log.paths import Target, target
 from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Action, conditions, fact_clauses
+from kdump.problems.problem import Problem
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, ROOT, sample
@@ -83,6 +85,10 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-features.sh": (
         "org.apache.kafka.tools.FeatureCommand downgrade",
         "--bootstrap-server --feature --release-version --dry-run",
+    ),
+    "kafka-leader-election.sh": (
+        f"{TOOLS}LeaderElectionCommand",
+        "--bootstrap-server --election-type --topic --partition",
     ),
     "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
     "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),
@@ -190,6 +196,21 @@ def test_a_condition_is_a_fact_or_a_case_of_the_problem(code: str, action: Actio
     for fact, _ in action.when:
         assert all(isinstance(clause, str) for clause in fact_clauses(fact))
     assert not re.search(r"\bif (?:it|this|the) ", action.do), "a condition that is a fact"
+
+
+def test_an_action_is_a_sentence_after_a_condition_and_without_the_one_before() -> None:
+    """A condition that is unknown is stated before it, and the action before it may not be shown."""
+    every = [*ACTIONS, *((code.code, catalogue.action(text)) for code in CODES for text in code.never)]
+    every += [(message.name, action) for message in messages() for action in message.actions]
+    for name, action in every:
+        assert not re.match(r"(?:Or|Otherwise|Then)\b", action.do), name
+        assert not (action.when and re.match(r"If\b", action.do)), name
+
+
+def test_no_broker_is_stopped_that_is_not_running() -> None:
+    for code in CODES:
+        texts = Problem(code.code, defaultdict(lambda: "X"), {"running": False}).actions
+        assert not [text for text in texts if text.startswith("Stop the")], code.code
 
 
 def test_every_fact_decides_an_action() -> None:
@@ -517,4 +538,4 @@ def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> No
     alone, with_others = (run("verify", disk, "--topic", topic).stdout for topic in ("payments", "ledger"))
     assert "fetches the partition again" not in alone
     assert "another replica" not in alone
-    assert "If another replica has these offsets intact, stop the broker" in with_others
+    assert "If another replica has these offsets intact, once another broker is Leader" in with_others

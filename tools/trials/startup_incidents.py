@@ -122,3 +122,15 @@ def time_index_mismatch(disk: Disk) -> None:
     path = disk.file(f"{ORDERS}/{ZERO}.timeindex")
     data = path.read_bytes()
     path.write_bytes((int.from_bytes(data[:8], "big") - 5).to_bytes(8, "big") + data[8:])
+
+
+def node_id_wrong(disk: Disk) -> None:
+    """meta.properties has another node.id than that of the broker."""
+    path = disk.file(META)
+    path.write_text(path.read_text().replace("node.id=1", "node.id=7"))
+
+
+def index_beyond_log(disk: Disk) -> None:
+    """The last entry of an .index points past the end of the .log."""
+    path = disk.file(f"{ORDERS}/{ZERO}.index")
+    path.write_bytes(path.read_bytes()[:-4] + (1_000_000).to_bytes(4, "big"))

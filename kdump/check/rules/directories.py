@@ -12,6 +12,7 @@ from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import parse_long
+from kdump.io import file_system
 from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -57,9 +58,10 @@ def partition_directory_findings(partition: PartitionDirectory, release: KafkaRe
         exits = partition.state == "stray" and not STRAY_NAMES.applies(release)
         message = f"a -{partition.state} directory: {STATES[partition.state]}"
         severity, case = (ERROR, "exits") if exits else (None, partition.state)
-        yield DIRECTORY_STRAY.finding(
-            target, message=message, severity=severity, case=case, values={"release": release.number}
-        )
+        values = {"release": release.number}
+        live = os.path.join(partition.source, f"{partition.topic}-{partition.partition}")
+        facts = {"liveHere": file_system.exists(live) if partition.source else None}
+        yield DIRECTORY_STRAY.finding(target, message=message, severity=severity, case=case, values=values, facts=facts)
     for target in (*partition.installed, *partition.unfinished, *partition.others):
         yield from misnamed(target)
     replaced = first_of([os.path.basename(target.path) for target in partition.replaced])

@@ -22,6 +22,7 @@ from kdump.format.count_text import first_of
 from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
+from kdump.state.other_replicas import other_replicas, replica_facts
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -57,8 +58,10 @@ def missing_from(
     noted = OffsetCheckpoints(directory, options.open_source)
     missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
+    node = ids.get("node.id", "")
     for key in lost:
-        yield _missing(key, noted, directory, missing.blocked.get(key))
+        replicas = other_replicas(metadata, *key, int(node) if node.isdecimal() else None)
+        yield _missing(key, noted, directory, missing.blocked.get(key)).given(replica_facts(replicas))
     for name, evidence in noted.items():
         stale = [key for key in evidence if key not in here and key not in lost]
         if stale:

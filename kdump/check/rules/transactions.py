@@ -105,4 +105,5 @@ class TransactionRule(Observer):
             size=running.size,
             offset=running.first_offset,
             severity=severity,
+            facts={"overdue": True if severity == WARNING else None},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kdump.check.options import Options
 from kdump.format.count_text import count_text
@@ -15,9 +15,9 @@ from kdump.questions.diff.run import LITTLE, Diff, diff_copies
 from kdump.questions.find_copies import Copy, copy_of
 
 
-def examine_divergence(disks: Disks, on: Examination) -> None:
+def examine_divergence(disks: Disks, on: Examination, ordered: Collection[tuple[str, str, int]] = ()) -> None:
     """Compare the partitions that several brokers of a cluster have, the smallest first; what is equal byte by byte
-    is not decoded."""
+    is not decoded. `ordered`: log directory, topic and number of those that the order of starts is reported for."""
     question = on.question
     copies: dict[tuple[int, str, int], dict[int, Copy]] = {}
     owner = {each.path: number for number, broker in enumerate(disks.brokers) for each in broker.directories}
@@ -44,7 +44,8 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
             question.partitionsLeft -= 1
             if made.relation == DIVERGENT:
                 diverged += 1
-                _item(made, same, on)
+                if (same[0].segments[0].source, made.topic, made.partition) not in ordered:
+                    _item(made, same, on)
             for each in made.copies:
                 for unread in each.unread:
                     on.unread(unread)

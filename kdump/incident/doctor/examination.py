@@ -13,6 +13,7 @@ from kdump.check.finding import Finding
 from kdump.incident.doctor.answer import Item, Question
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
+from kdump.log.lock_holder import is_running
 from kdump.problems.catalogue import ORDER, USUAL, declaration
 from kdump.problems.problem import Problem
 
@@ -90,6 +91,7 @@ class Examination:
     ) -> None:
         """Report a problem as an item. `severity`, `urgency`: in place of those of the catalogue; `more`: other fields
         of Item."""
+        problem = problem.given({"running": is_running(source)})
         declared = declaration(problem.code)
         severity = severity or declared.severity
         urgency = urgency or declared.urgency or USUAL[severity]

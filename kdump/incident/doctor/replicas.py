@@ -54,11 +54,15 @@ class ReplicasExamination:
         self.on = on
         self.source = source
         self.label = disks.cluster_label(source)
-        self.stopped = {
-            broker.node_id
+        down = [
+            broker
             for broker in disks.brokers_of(directories)
             if not broker.is_copy and all(lock_holder(directory.path) is None for directory in broker.directories)
-        } - {None}
+        ]
+        metadata = disks.metadata(directories)[1]
+        ids = {disks.ids(each).get("directory.id", "") for broker in down for each in broker.directories}
+        owners = {metadata.owner_of(each) for each in ids} if metadata is not None else set()
+        self.stopped = {*(broker.node_id for broker in down), *owners} - {None}
         """IDs of the nodes of these disks that are not running."""
         self.found: Counter[str] = Counter()
         self.waiting = 0
@@ -119,7 +123,7 @@ class ReplicasExamination:
         if info.eligibleLeaderReplicas:
             state += f", eligible {_ids(info.eligibleLeaderReplicas)}"
         lagging = _ids([node for node in info.replicas if node not in info.isr])
-        candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
+        candidates = info.isr or info.eligibleLeaderReplicas
         alone = len(info.replicas) == 1
         code = next((CODES[each] for each in CODES if each in problems), None)
         if code is None:  # a reassignment is no problem
@@ -128,7 +132,14 @@ class ReplicasExamination:
             state += f"; replication is limited by {', '.join(limits)}"
         problem = Problem(
             code,
-            {"candidates": _ids(candidates), "lagging": lagging, "least": least},
+            {
+                "candidates": " or ".join(map(str, candidates)),
+                "replicas": _ids(info.replicas),
+                "lagging": lagging,
+                "least": least,
+                "TOPIC": topic,
+                "PARTITION": number,
+            },
             {"candidates": bool(candidates), "throttled": bool(limits), "onlyReplica": alone},
             "alone" if alone and code == CODES["recovering"] else "",
         )
@@ -172,6 +183,7 @@ def _state_topics(disks: Disks, on: Examination) -> None:
         evidence[0] += "" if at is None else f", oldest records from offset {answer.logStartOffset}"
         evidence += [] if before is None else [f"log start offset {before}: offsets 0..{before - 1} are gone"]
         values = {"policy": answer.cleanupPolicy, "state": state_in(answer.topic), "TOPIC": answer.topic}
+        values |= {"DIR": answer.path}
         on.report(
             Problem("state-topic-deleted", values | {"time": iso(at)}, case="deleted" if at is None else ""),
             answer.source,

@@ -131,7 +131,7 @@ class Doctor:
             CONNECT: lambda disks, on: ConnectExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
             DAMAGE: lambda disks, on: DamageExamination(disks, on).run(),
-            DIVERGENCE: examine_divergence,
+            DIVERGENCE: lambda disks, on: examine_divergence(disks, on, self._startup.ordered if self._startup else ()),
             LOG: lambda disks, on: self._log.report(disks, on),
         }
         for question in self.questions:

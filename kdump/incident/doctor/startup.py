@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -29,7 +30,15 @@ from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.answer import (
+    EXIT,
+    HIDDEN,
+    STOPPED,
+    UNKNOWN,
+    PartitionPlan,
+    RestartPlan,
+    StartupFailure,
+)
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
@@ -40,11 +49,15 @@ from kdump.questions.restart_plan.plan_text import (
     saved_text,
     unknown_text,
 )
-from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, WorstLoss
+from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import joined
 from kdump.questions.restart_plan.run import predict_startup
 
+CONSEQUENCE = "startup-open-transaction"
+"""Code of a failure that another one has caused."""
+SHOWN = 2
+"""Number of partitions that are shown as evidence."""
 MAX_TOPIC_IDS = 2000
 """Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""
 
@@ -60,7 +73,11 @@ class StartupExamination:
         self.plans: list[RestartPlan] = []
         self.losing: Counter[str] = Counter()
         """Number of partitions by what happens to them."""
+        self.ordered: set[tuple[str, str, int]] = set()
+        """Log directory, topic and number of partitions that lose records if their brokers start in the wrong order."""
         self._texts: list[str] = []
+        self._consequences: list[StartupFailure] = []
+        """What follows from a file of a log directory for partitions in it, of the broker that is examined."""
 
     @property
     def does_not_start(self) -> bool:
@@ -119,17 +136,20 @@ class StartupExamination:
                 continue
             try:
                 options = self.on.reporting(replace(self.disks.options, found=ignore))
-                summary = joined(dict(sorted(plans.items())), self.disks, options, paths).summary
+                made = joined(dict(sorted(plans.items())), self.disks, options, paths)
             except OutOfTime:
                 self.on.question.notExamined.append(
                     "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
                 )
                 return
+            summary = made.summary
             if summary is not None and summary.worst is not None:
-                self._replica_losses(summary, summary.worst, paths)
+                self._replica_losses(summary, summary.worst, made.replicas, paths)
         self.on.question.answer = "; ".join(self._texts)
 
-    def _replica_losses(self, summary: ClusterSummary, worst: WorstLoss, paths: list[str]) -> None:
+    def _replica_losses(
+        self, summary: ClusterSummary, worst: WorstLoss, replicas: list[PartitionReplicas], paths: list[str]
+    ) -> None:
         """Report what replicas lose when the brokers have joined, and how they lose least."""
         first, *others = map(str, summary.startOrder)
         chosen = summary.chosen[0] if summary.chosen else None
@@ -149,16 +169,23 @@ class StartupExamination:
         self.losing["order"] += 1
         how = f"start broker {first} first, then {', '.join(others)}" if facts["orderDecides"] else worst_text(worst)
         self._texts.append(f"{how}: kdump restart-plan")
+        losing = [each for each in replicas if any(one.lost for one in each.outcomes)]
+        self.ordered |= {(path, each.topic, each.partition) for each in losing for path in paths}
+        evidence = [
+            f"{each.name}: " + ", ".join(f"{one.lost:,} lost if {one.leader} leads" for one in each.outcomes)
+            for each in losing[:SHOWN]
+        ]
         case = "" if facts["orderDecides"] else "any"
         self.on.report(
             Problem("startup-order", values, {**facts, "leaderByHand": chosen is not None}, case),
             paths[0],
+            evidence=tuple(evidence),
             commands=(command("restart-plan", *paths, *self._of_release),),
         )
 
     def _empty_controllers(self) -> None:
-        """Report the only controller of a cluster if it has no metadata log, and another disk shows its topics. It is
-        the only voter (controller.quorum.voters), so it elects itself with an empty log (KafkaRaftClient)."""
+        """Report controllers without a metadata log that are a majority of the voters, if another disk shows topics:
+        they elect one of themselves, with an empty log (controller.quorum.voters, KafkaRaftClient)."""
         for directories in self.disks.clusters.values():
             paths = [directory.path for directory in directories]
             plans = [plan for plan in self.plans if plan.directories and plan.directories[0].path in paths]
@@ -166,19 +193,22 @@ class StartupExamination:
             source, metadata = self.disks.metadata(directories)
             if metadata is None or metadata.kraft_version:
                 continue
-            for plan in plans:
-                has_log = any(partition.topic == METADATA_TOPIC for partition in plan.partitions)
-                if voters != {plan.nodeId} or has_log or plan.withoutMetadata:
-                    continue
-                self.losing["controller"] += 1
-                directories_of_all = " ".join(shlex.quote(path) for path in paths)
-                values = {"node": plan.nodeId, "topics": count_text(len(metadata.topics), "topic")}
-                self.on.report(
-                    Problem("startup-controller-empty", {**values, "directories": directories_of_all}),
-                    plan.directories[0].path,
-                    evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
-                    commands=(command("rescue", *paths, "--dry-run"),),
-                )
+            of_voters = (plan for plan in plans if plan.nodeId in voters and not plan.withoutMetadata)
+            empty = [plan for plan in of_voters if all(each.topic != METADATA_TOPIC for each in plan.partitions)]
+            if len(empty) <= len(voters) // 2:
+                continue
+            self.losing["controller"] += 1
+            values = {
+                "nodes": " and ".join(str(plan.nodeId) for plan in empty),
+                "topics": count_text(len(metadata.topics), "topic"),
+                "directories": " ".join(shlex.quote(path) for path in paths),
+            }
+            self.on.report(
+                Problem("startup-controller-empty", values, case="several" if len(voters) > 1 else ""),
+                empty[0].directories[0].path,
+                evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
+                commands=(command("rescue", *paths, "--dry-run"),),
+            )
 
     def _wrong_cluster_ids(self) -> None:
         """Report brokers of different clusters that have partitions of the same topics, by their IDs: no two clusters
@@ -286,11 +316,10 @@ class StartupExamination:
                 evidence=tuple(plan.unknowns),
                 commands=(self._command(broker),),
             )
-        for stop in plan.stops:
-            self._stop(stop, broker, plan)
+        stops = [*plan.stops, *(stop for each in plan.directories for stop in each.stops), *self._consequences]
+        self._consequences.clear()
+        self._stops(stops, broker, plan)
         for directory in plan.directories:
-            for stop in directory.stops:
-                self._stop(stop, broker, plan)
             is_held = lock_holder(directory.path) is not None
             for problem in directory.problems:
                 if not (is_held and problem.code == "startup-running"):  # which is in the line of the disk
@@ -340,8 +369,22 @@ class StartupExamination:
     def _of_release(self) -> tuple[str, ...]:
         return ("--kafka-version", self.release.option) if self.release is not None else ()
 
-    def _stop(self, stop: StartupFailure, broker: Broker, plan: RestartPlan) -> None:
-        code = "startup-stops" if stop.kind == EXIT else "startup-offline"
+    def _stops(self, stops: list[StartupFailure], broker: Broker, plan: RestartPlan) -> None:
+        """Report each cause: a file other than a segment stops a startup as a whole, and what follows from that is
+        reported with it."""
+        by_file: dict[Any, list[StartupFailure]] = {}
+        for stop in stops:
+            is_segment = stop.file.endswith(".log")
+            by_file.setdefault((stop.file, stop.position if is_segment else None), []).append(stop)
+        for same in by_file.values():
+            first, *others = same
+            self._stop(first, broker, plan, others)
+
+    def _stop(
+        self, stop: StartupFailure, broker: Broker, plan: RestartPlan, others: Sequence[StartupFailure] = ()
+    ) -> None:
+        """Report a cause. `others`: what else it does."""
+        code = "startup-stops" if EXIT in (stop.kind, *(each.kind for each in others)) else "startup-offline"
         is_known = plan.verdict != UNKNOWN
         release = f" with Kafka {plan.release.version}" if not is_known and plan.release is not None else ""
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
@@ -350,7 +393,11 @@ class StartupExamination:
             Problem(code, {"release": release, "message": stop.message}),
             source,
             *(() if is_known else ("warning", "degraded")),
-            evidence=(where, f"the broker's log will show: {stop.exception}"),
+            evidence=(
+                where,
+                *(f"the broker's log will show: {each.exception}" for each in (stop, *others)),
+                *(each.message for each in others),
+            ),
             file=stop.file,
             position=stop.position,
             offset=stop.offset,
@@ -360,8 +407,8 @@ class StartupExamination:
         )
 
     def _partition(self, plan: PartitionPlan, broker: Broker) -> None:
-        for stop in plan.stops:
-            self._stop(stop, broker, self.plans[-1])
+        self._consequences += [stop for stop in plan.stops if stop.code == CONSEQUENCE]
+        self._stops([stop for stop in plan.stops if stop.code != CONSEQUENCE], broker, self.plans[-1])
         more = {
             "topic": plan.topic,
             "partition": plan.partition,
@@ -377,12 +424,15 @@ class StartupExamination:
         elif plan.stray:
             self.losing["stray"] += 1
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
-            self._lose(stray, plan, more, (plan.stray,))
+            if not _is_of_another_node(self.plans[-1]):  # else all are, and its ID is the cause
+                self._lose(stray, plan, more, (plan.stray,))
         elif plan.loses:
             self.losing["loses"] += 1
             cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
+                if cut.kind == HIDDEN:
+                    more |= {"file": f"{cut.file.removesuffix('.log')}.index", "position": None}
             values = {
                 "path": plan.path,
                 "saved": saved_text(plan),
@@ -394,6 +444,7 @@ class StartupExamination:
                 cut is not None and plan.topic != METADATA_TOPIC and self._is_repaired_exactly(cut.file, cut.position)
             )
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
+            facts["hidden"] = bool(plan.cuts) and all(each.kind == HIDDEN for each in plan.cuts)
             if facts.get("intactElsewhere") is None:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
@@ -430,6 +481,12 @@ class StartupExamination:
 
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
+
+
+def _is_of_another_node(plan: RestartPlan) -> bool:
+    """Return True if a log directory states another node than the one that it belongs to."""
+    stops = [*plan.stops, *(stop for each in plan.directories for stop in each.stops)]
+    return any(stop.code.startswith("startup-node-id") for stop in stops)
 
 
 def _evidence(each: PartitionPlan) -> list[str]:

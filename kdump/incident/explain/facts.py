@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kdump.incident.explain.broker_paths import is_outside, is_windows, names_of, partition_of
-from kdump.incident.explain.io_errors import IoError
+from kdump.incident.explain.io_errors import IoError, key_of
 from kdump.log import file_kinds
 from kdump.log.file_kinds import AT_ROOT, LOCK, by_name
 from kdump.log.internal_topics import METADATA_LOG
@@ -30,7 +30,9 @@ def of_message(parts: Mapping[str, str], error: IoError | None = None, outer: st
     if error is None:
         return facts
     path, words = error.file, outer.lower()
-    facts["onWindows"] = any(map(is_windows, (path, parts.get("directory", "")))) or error.reason in WINDOWS_REASONS
+    facts["onWindows"] = (
+        any(map(is_windows, (path, parts.get("directory", "")))) or key_of(error.reason) in WINDOWS_REASONS
+    )
     facts["rename"] = bool(error.otherFile) or "renam" in words or "atomic move" in words
     facts["uniqueTarget"] = _has_unique_target(error)
     names = names_of(path)
@@ -53,7 +55,13 @@ def of_message(parts: Mapping[str, str], error: IoError | None = None, outer: st
     return facts
 
 
-WINDOWS_REASONS = ("Access is denied", "The process cannot access the file because it is being used by another process")
+WINDOWS_REASONS = {
+    "access is denied",
+    "the process cannot access the file because it is being used by another process",
+    "the process cannot access the file because another process has locked a portion of the file",
+    "the requested operation cannot be performed on a file with a user-mapped section open",
+}
+"""Reasons that only Windows states, as key_of returns them."""
 
 
 def _has_unique_target(error: IoError) -> bool:

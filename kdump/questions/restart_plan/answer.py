@@ -326,7 +326,6 @@ class PartitionPlan:
         return {
             "metadataLog": self.topic == METADATA_TOPIC,
             **replica_facts(self.replicas),
-            "mayLead": (self.replicas is not None and self.replicas.may_lead) or None,
             "strayDeleted": self.strayDeleted,
         }
 

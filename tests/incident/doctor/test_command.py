@@ -633,7 +633,8 @@ def test_what_was_not_read_leads_to_no_conclusion(little: int, tmp_path: Path, m
         if place.is_dir() and not place.name.startswith(("__", "orders-none", "payments", "users")):
             shutil.rmtree(place)
     damaged(root)
-    (root / "payments-0" / f"{ZERO}.index").write_bytes(b"\1" * 16)
+    index = root / "payments-0" / f"{ZERO}.index"
+    index.write_bytes(b"\1" * 8 + index.read_bytes())
     whole, _ = within(root, 1 << 40, monkeypatch, 1 << 30)
     known = {(each.code, each.topic, each.partition) for each in whole if isinstance(each, Item)}
     known |= {("damaged-headers", each.topic, each.partition) for each in whole if isinstance(each, Item)}
@@ -934,6 +935,24 @@ def test_the_only_controller_without_a_metadata_log_starts_a_new_cluster(
     assert (found[-1]["verdict"] == doctor_run.LOSES) == is_reported
 
 
+@pytest.mark.parametrize("empty", [1, 2])
+def test_a_majority_of_controllers_without_a_metadata_log_starts_a_new_cluster(empty: int, tmp_path: Path) -> None:
+    disks = []
+    for number, node in enumerate((0, 11, 12, 1)):
+        disks.append(copy_disk(CLUSTER_DISKS / f"clean-{int(node == 1)}", tmp_path / f"disk-{node}"))
+        meta = disks[-1] / "meta.properties"
+        meta.write_text(re.sub("node.id=0", f"node.id={node}", meta.read_text()))
+        state = disks[-1] / "__cluster_metadata-0" / "quorum-state"
+        voters = '{"voterId":0},{"voterId":11},{"voterId":12}'
+        state.write_text(state.read_text().replace('{"voterId":0}', voters))
+        if number < empty:
+            shutil.rmtree(state.parent)
+    items = sorted(items_in(answers(*disks, *NOW)), key=lambda each: int(each["priority"]))
+    titles = [each["title"] for each in items if each["code"] == "startup-controller-empty"]
+    assert [title.partition(" are a majority")[0] for title in titles] == ["controllers 0 and 11"][: empty - 1]
+    assert (items[0]["code"] == "startup-controller-empty") == bool(titles)
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_damaged_replica_is_one_item(clean: bool, tmp_path: Path) -> None:
     """It does not diverge, and what to do depends on the other disk: it has what is damaged. See the incidents
@@ -944,15 +963,16 @@ def test_a_damaged_replica_is_one_item(clean: bool, tmp_path: Path) -> None:
     errors = {each["code"]: each for each in items_in(answers(*nodes, *NOW)) if each["severity"] == "error"}
     assert [*errors] == (["crc-mismatch"] if clean else ["startup-loses", "startup-order"])
     first = errors["crc-mismatch" if clean else "startup-loses"]["actions"][0]
-    starts = (
-        "Stop the broker. Once another broker is Leader" if clean else "Start the broker once another one that has them"
-    )
+    starts = "Once another broker is Leader" if clean else "Start the broker once another one that has them"
     assert first.startswith(starts)
 
 
 def test_what_replicas_lose_in_any_order_is_saved_first(tmp_path: Path) -> None:
     paths = [CLUSTER_DISKS / f"clean-{node}" for node in range(3)]
-    (order,) = [each for each in items_in(answers(*paths, *NOW)) if each["code"] == "startup-order"]
+    items = items_in(answers(*paths, *NOW))
+    (order,) = [each for each in items if each["code"] == "startup-order"]
+    assert order["evidence"][0].startswith("ledger-0: ")
+    assert "replicas-diverge" not in str(items)  # the same cause
     diff = shlex.join(["kdump", "diff", *map(str, paths)])
     assert order["actions"][0] == f"Before any start, save what the replicas lose: {diff} states the commands"
 
@@ -977,6 +997,10 @@ def test_a_damaged_metadata_log_is_not_treated_as_a_replica(tmp_path: Path) -> N
 ONE_FILE = (
     startup_incidents.file_name,
     startup_incidents.checkpoint_unreadable,
+    startup_incidents.checkpoint_is_directory,
+    startup_incidents.start_checkpoint_unreadable,
+    startup_incidents.node_id_wrong,
+    startup_incidents.index_beyond_log,
     startup_incidents.epochs_unreadable,
     startup_incidents.topic_id_unreadable,
     startup_incidents.txn_index_invalid,
@@ -995,7 +1019,9 @@ def test_a_file_that_stops_a_startup_is_one_item(damage: Any, tmp_path: Path) ->
     assert [each["code"] for each in errors if each["code"] != "partition-offline"] in (
         ["startup-stops"],
         ["startup-offline"],
+        ["startup-loses"],
     )
+    assert "partition-offline" not in str(errors) or "meta" in damage.__name__
     assert not any(f"move {root} out" in action for each in errors for action in each["actions"])
 
 
