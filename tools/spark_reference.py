@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kdump.spark.data_source_options import ABOUT
-from kdump.spark.tables import RESULTS, TABLES, SparkColumn, SparkTable
+from kdump.tables.declarations import RESULTS, TABLES, SparkColumn, SparkTable
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"

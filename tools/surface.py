@@ -13,7 +13,7 @@ import kdump
 from kdump.all_answers import TYPES
 from kdump.format.bundle_container import MAGIC
 from kdump.problems import catalogue
-from kdump.spark.tables import RESULTS, TABLES
+from kdump.tables.declarations import RESULTS, TABLES
 from tools.manual import overall, pages
 
 FILE = Path(__file__).parent.parent / "tests" / "surface.txt"

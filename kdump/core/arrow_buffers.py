@@ -9,7 +9,8 @@ from __future__ import annotations
 from array import array
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, headers
+from kdump.core.record_columns import RecordColumns, decode, headers
+from kdump.format.errors import DecodeError
 
 try:
     import cython
@@ -65,8 +66,45 @@ class ArrowLists:
         self.ends.append(len(self.keys))
 
 
-def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
-    """Append the numbers in `column`, one per record, plus `base`; the sums wrap at 64 bits, as in Java."""
+def decode_run(
+    columns: RecordColumns, heads: HeaderColumns, row: cython.Py_ssize_t, most: cython.Py_ssize_t,
+    out: array[int], number: cython.Py_ssize_t,
+) -> int:  # fmt: skip
+    """Replace the records in the columns by those of the batches from `row` on, which `columns.data` has. Returns the
+    batch that follows: it is compressed, a control batch, has another type of timestamps than the first, cannot be
+    decoded, or there are `most` records. `out` gets the number of the batch of each record, counted from `number`."""
+    block: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t
+    begun: cython.Py_ssize_t
+    count: cython.longlong
+    type_of_times: cython.longlong = 0
+    columns.count = 0
+    while row < heads.count and columns.count < most:
+        at = row * HEADER_WIDTH
+        count = block[at + RECORD_COUNT]
+        if block[at + ATTRIBUTES] & (CODEC | IS_CONTROL) or count < 0:
+            break
+        begun = columns.count
+        if not begun:
+            type_of_times = block[at + ATTRIBUTES] & LOG_APPEND_TIME
+        elif block[at + ATTRIBUTES] & LOG_APPEND_TIME != type_of_times:
+            break
+        try:
+            is_valid = decode(columns, block[at + BATCH_START] + HEADER_SIZE, block[at + BATCH_END], count, True)
+            is_valid = is_valid == block[at + BATCH_END] and columns.count - begun == count
+        except DecodeError:
+            is_valid = False
+        if not is_valid:
+            columns.count = begun
+            break
+        out.extend(array("i", [number]) * count)
+        number += 1
+        row += 1
+    return row
+
+
+def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t) -> None:
+    """Append the numbers in `column`, one per record."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
@@ -76,21 +114,45 @@ def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, 
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        made[at + row] = plus(base, rows[row * RECORD_WIDTH + column])
+        made[at + row] = rows[row * RECORD_WIDTH + column]
 
 
-def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) -> None:
-    """Append the sequence number of each record, as format.batch_header.sequence computes it."""
+def numbers_from(
+    out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, bases: array[int], batch_of: array[int]
+) -> None:
+    """Append the numbers in `column`, one per record, plus the base of its batch; the sums wrap at 64 bits, as in Java.
+    `batch_of`: the batch of each record, of which those in the columns are the last."""
     rows: cython.longlong[::1] = columns.block
+    base: cython.longlong[::1] = bases
+    number: cython.int[::1] = batch_of
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
+    first: cython.Py_ssize_t = len(batch_of) - columns.count
     row: cython.Py_ssize_t
     if count == 0:
         return
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        made[at + row] = sequence_at(base, rows[row * RECORD_WIDTH + OFFSET_DELTA])
+        made[at + row] = plus(base[number[first + row]], rows[row * RECORD_WIDTH + column])
+
+
+def sequences(out: array[int], columns: RecordColumns, bases: array[int], batch_of: array[int]) -> None:
+    """Append the sequence number of each record, as format.batch_header.sequence computes it; arguments as in
+    numbers_from."""
+    rows: cython.longlong[::1] = columns.block
+    base: cython.longlong[::1] = bases
+    number: cython.int[::1] = batch_of
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t = len(out)
+    first: cython.Py_ssize_t = len(batch_of) - columns.count
+    row: cython.Py_ssize_t
+    if count == 0:
+        return
+    out.frombytes(bytes(8 * count))
+    made: cython.longlong[::1] = out
+    for row in range(count):
+        made[at + row] = sequence_at(base[number[first + row]], rows[row * RECORD_WIDTH + OFFSET_DELTA])
 
 
 def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t) -> None:
@@ -271,3 +333,88 @@ def batch_last_sequences(
     for row in range(first, stop):
         delta = minus(rows[row * HEADER_WIDTH + LAST_OFFSET], rows[row * HEADER_WIDTH + BASE_OFFSET])
         made[at + row] = sequence_at(rows[row * HEADER_WIDTH + BASE_SEQUENCE], delta)
+
+
+def bits(flags: bytearray) -> bytearray:
+    """Return bytes that are 0 or 1 as bits, the least significant first."""
+    count: cython.Py_ssize_t = len(flags)
+    row: cython.Py_ssize_t
+    packed = bytearray((count + 7) // 8)
+    if count == 0:
+        return packed
+    given: cython.uchar[::1] = flags
+    made: cython.uchar[::1] = packed
+    for row in range(count):
+        if given[row]:
+            made[row >> 3] |= 1 << (row & 7)
+    return packed
+
+
+def taken_numbers(values: array[int], rows: array[int]) -> array[int]:
+    """Return the values with the numbers `rows`."""
+    count: cython.Py_ssize_t = len(rows)
+    row: cython.Py_ssize_t
+    taken = array("q", bytes(8 * count))
+    if count == 0:
+        return taken
+    made: cython.longlong[::1] = taken
+    number: cython.int[::1] = rows
+    given: cython.longlong[::1] = values
+    for row in range(count):
+        made[row] = given[number[row]]
+    return taken
+
+
+def taken_strings(values: ArrowStrings, rows: array[int]) -> ArrowStrings:
+    """Return the strings with the numbers `rows`."""
+    out = ArrowStrings()
+    count: cython.Py_ssize_t = len(rows)
+    row: cython.Py_ssize_t
+    total: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    if count == 0:
+        return out
+    number: cython.int[::1] = rows
+    given: cython.int[::1] = values.ends
+    there: cython.uchar[::1] = values.there
+    for row in range(count):
+        total += given[number[row] + 1] - given[number[row]]
+    out.data, out.there = bytearray(total), bytearray(count)
+    out.ends = array("i", bytes(4 * (count + 1)))
+    taken: cython.uchar[::1] = out.there
+    ends: cython.int[::1] = out.ends
+    data: cython.uchar[::1] = values.data or bytearray(1)
+    made: cython.uchar[::1] = out.data or bytearray(1)
+    for row in range(count):
+        start, size = given[number[row]], given[number[row] + 1] - given[number[row]]
+        if size > 0:
+            if cython.compiled:
+                memcpy(cython.address(made[to]), cython.address(data[start]), size)
+            else:
+                made[to : to + size] = data[start : start + size]
+            to += size
+        taken[row] = there[number[row]]
+        ends[row + 1] = to
+    return out
+
+
+def scaled_within(
+    values: array[int], there: bytearray, first: cython.longlong, last: cython.longlong, factor: cython.longlong
+) -> array[int]:
+    """Return the values times `factor`; clears `there` at those outside first..last, which are 0."""
+    count: cython.Py_ssize_t = len(values)
+    row: cython.Py_ssize_t
+    out = array("q", bytes(8 * count))
+    if count == 0:
+        return out
+    made: cython.longlong[::1] = out
+    given: cython.longlong[::1] = values
+    flags: cython.uchar[::1] = there
+    for row in range(count):
+        if first <= given[row] <= last:
+            made[row] = given[row] * factor
+        else:
+            flags[row] = 0
+    return out

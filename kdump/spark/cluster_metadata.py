@@ -10,12 +10,12 @@ from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import parse_long
 from kdump.render.escape import path_text
-from kdump.spark.bundles import mount_for_task
 from kdump.spark.delta_tables import write_rows
 from kdump.spark.store import OWN, Store
-from kdump.spark.tables import SparkTable, own_columns
 from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
+from kdump.tables.bundles import mount_for_task
+from kdump.tables.declarations import SparkTable, own_columns
 
 CLUSTERS = SparkTable(
     f"{OWN}/clusters",

@@ -15,13 +15,13 @@ from kdump.io.run import Limits, Run
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.render.escape import path_text
-from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.delta_tables import LAYOUT, write_rows
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
-from kdump.spark.tables import SparkTable, own_columns
 from kdump.state.groups import GroupCoordinatorState
+from kdump.tables.bundles import content_of, mount_for_task
+from kdump.tables.declarations import SparkTable, own_columns
 from kdump.version import __version__
 
 READ = (OFFSETS_TOPIC, SHARE_TOPIC)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.spark.data_source_options import OptionError, ReadOptions, parse
-from kdump.spark.filters import pushed_filters
-from kdump.spark.read_task import ReadTask
-from kdump.spark.table_read import TableRead
+from kdump.spark.data_source_options import parse
+from kdump.spark.read_task import ReadTask, rows_for_spark
+from kdump.tables.filters import pushed_filters
+from kdump.tables.read_options import OptionError, ReadOptions
+from kdump.tables.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,11 +51,11 @@ class KdumpReader(DataSourceReader):
         _check(options, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self.reading.parts()
+        return list(map(ReadTask, self.reading.parts()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ReadTask):  # without any parts, Spark passes a partition of its own
-            yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
+            yield from rows_for_spark(self.reading, partition, self.schema)
 
 
 class PushingReader(KdumpReader):

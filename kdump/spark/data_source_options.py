@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.io.window import DEFAULT_SIZE
-from kdump.spark.tables import TABLES, SparkTable
-
-SPLIT = 64 * 1024 * 1024
+from kdump.tables.declarations import TABLES
+from kdump.tables.read_options import SPLIT, OptionError, ReadOptions
 
 ABOUT = {
     "table": "read this table: " + ", ".join(TABLES),
@@ -32,30 +29,6 @@ ABOUT = {
     "maxMessageBytes": "in findings, warn about batches larger than this  [the topic's max.message.bytes, if known]",
     "now": "in findings, use this as the current time, in epoch ms  [current time]",
 }
-
-
-class OptionError(ValueError):
-    """Raised for an invalid option; the message names it."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What to read, and how. Sizes in bytes, times in ms."""
-
-    table: SparkTable
-    paths: tuple[str, ...]
-    columns: tuple[str, ...] | None = None
-    split_bytes: int = SPLIT
-    parallelism: int = 1
-    broker: str | None = None
-    brokers: Mapping[str, str] = field(default_factory=dict)
-    storage: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-    transaction_timeout: int = 900_000
-    max_message_bytes: int | None = None
-    now: int | None = None
-    window: int = DEFAULT_SIZE
-    schemas: str | None = None
 
 
 def parse(given: Mapping[str, str]) -> ReadOptions:

@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.spark.arrow import Rows, arrow_schema
+from kdump.spark.arrow import PER_MS, arrow_schema, as_pyarrow
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import RESULTS, SCANS, UNITS, SparkTable
+from kdump.tables.arrow import Rows
+from kdump.tables.arrow import arrow_schema as schema_of
+from kdump.tables.declarations import RESULTS, SCANS, UNITS, SparkTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -193,15 +195,15 @@ def _sweep(store: Store, table: str, versions: set[int]) -> None:
 def write_rows(store: Store, table: SparkTable, name: str, rows: Iterable[dict[str, Any]]) -> TableFile:
     """Write rows, by the names of their columns, to a file of a table. Raises StoreError."""
     schema = arrow_schema(table)
-    held, count = Rows(table, schema), 0
+    held, count = Rows(table, schema_of(table, per_ms=PER_MS)), 0
     with store.writing(f"{table.name}/{name}") as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for row in rows:
                 count += 1
                 for batch in held.take() if held.add(row) else ():
-                    writer.write_batch(batch)
+                    writer.write_batch(as_pyarrow(batch, schema))
             for batch in held.take():
-                writer.write_batch(batch)
+                writer.write_batch(as_pyarrow(batch, schema))
         return TableFile(name, file.tell(), count)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from kdump.cluster import lag
-from kdump.spark.arrow import FIRST, LAST
 from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
 from kdump.spark.delta_tables import TableFile, commit
 from kdump.spark.result_views import view_tables
@@ -22,10 +21,11 @@ from kdump.spark.scan_answer import (
     OverdueTopic,
 )
 from kdump.spark.store import Store
-from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 from kdump.spark.units import file_schema
 from kdump.state.unknown_offsets import CHECKPOINT_OF
+from kdump.tables.arrow import FIRST, LAST
+from kdump.tables.declarations import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,11 +18,11 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.diff.differences import CLEANED, LEADER_EPOCH, REWRITTEN
 from kdump.questions.diff.run import Diff, diff_copies
 from kdump.questions.find_copies import copy_of
-from kdump.spark.bundles import mount_for_task
 from kdump.spark.replica_differences import COMPACTED, MISSING
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.scan_sources import ScanSource, place_of
 from kdump.spark.task_runner import TaskRunner
+from kdump.tables.bundles import mount_for_task
 
 AT_ONCE = 16
 """Number of partitions that one task compares."""

@@ -12,17 +12,18 @@ from kdump.check.resume_state import StateError
 from kdump.io.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.render.escape import path_text
-from kdump.spark.arrow import arrow_schema
-from kdump.spark.bundles import mount_for_task
-from kdump.spark.data_source_options import ReadOptions
-from kdump.spark.read_task import TaskItem
+from kdump.spark.arrow import PER_MS
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.store import Store, StoreError
-from kdump.spark.table_read import TableRead, path_of
-from kdump.spark.tables import TABLES
 from kdump.spark.unit_read import UnitJob, UnitRead
 from kdump.spark.unit_writer import UnitWriter
 from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
+from kdump.tables.arrow import arrow_schema
+from kdump.tables.bundles import mount_for_task
+from kdump.tables.declarations import TABLES
+from kdump.tables.read_options import ReadOptions
+from kdump.tables.read_task import TaskItem
+from kdump.tables.table_read import TableRead, path_of
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _slice(writer: UnitWriter, job: SliceJob, reading: ReadOptions) -> None:
     """Write the rows of a slice."""
     writer.begin(job.key, late=False)
     table = TABLES[job.table]
-    for batch in TableRead(replace(reading, table=table)).slices([job.piece], arrow_schema(table)):
+    for batch in TableRead(replace(reading, table=table)).slices([job.piece], arrow_schema(table, per_ms=PER_MS)):
         writer.put(table, [batch])
     writer.count(job.size)
     path = path_text(path_of(job.piece.input))

@@ -1,59 +1,34 @@
-"""Input of a task: slices of segments, files or units, each with its owner."""
+"""Tasks of Spark, and their rows as it wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from kdump.spark.disk_identity import DiskIdentity
+from kdump.tables.read_task import TaskItem
+from kdump.tables.table_read import TableRead
 
-OPENING = 256 * 1024
-"""Minimum size in bytes that a file counts as, because opening it costs as much as reading that many."""
-
-
-@dataclass
-class TaskItem:
-    """One thing to read. `input` depends on the table; `size` in bytes; `state` of its partition directory."""
-
-    input: Any
-    identity: DiskIdentity
-    size: int
-    state: str | None = None
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class ReadTask(InputPartition):
     """The pieces that one task reads, in order."""
 
-    def __init__(self, pieces: list[TaskItem]) -> None:
+    def __init__(self, pieces: Sequence[TaskItem]) -> None:
         super().__init__(len(pieces))
         self.pieces = pieces
 
 
-T = TypeVar("T")
+def rows_for_spark(reading: TableRead, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, with the columns of the schema."""
+    from kdump.spark.arrow import PER_MS, as_pyarrow
+    from kdump.tables.arrow import arrow_schema
 
-
-def packed(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iterator[ReadTask]:
-    """Group the pieces, in order, into parts of at most `max_bytes` bytes, or at most an equal share for each of
-    `parallelism` tasks, whichever is less. A larger piece is a part of its own."""
-    every = list(pieces)
-    share = sum(max(piece.size, OPENING) for piece in every) // max(1, parallelism) + 1
-    limit = max(1, min(max_bytes, share))
-    held: list[TaskItem] = []
-    size = 0
-    for piece in every:
-        counts = max(piece.size, min(OPENING, limit))
-        if held and size + counts > limit:
-            yield ReadTask(held)
-            held, size = [], 0
-        held.append(piece)
-        size += counts
-    if held:
-        yield ReadTask(held)
-
-
-def largest_first(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iterator[ReadTask]:
-    """Like `packed`, largest piece first: for pieces that cannot be divided and whose order does not matter."""
-    return packed(sorted(pieces, key=lambda piece: -piece.size), max_bytes, parallelism)
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    for batch in reading.read(task.pieces, arrow_schema(reading.options.table, wanted.names, PER_MS)):
+        yield as_pyarrow(batch, wanted)

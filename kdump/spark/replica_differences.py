@@ -25,8 +25,8 @@ from kdump.spark.result_views import kept_views, view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.store import Store
-from kdump.spark.tables import REPLICA_DIFFERENCES
 from kdump.spark.units import ENDING, file_schema
+from kdump.tables.declarations import REPLICA_DIFFERENCES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

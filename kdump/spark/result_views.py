@@ -14,7 +14,7 @@ from kdump.spark.coordinator_logs import COORDINATORS
 from kdump.spark.delta_tables import FinishedScan, files_of, finished_scans, latest
 from kdump.spark.session import reason
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import RESULTS, SCANS, UNITS, SparkTable
+from kdump.tables.declarations import RESULTS, SCANS, UNITS, SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,9 +23,9 @@ from kdump.io.directory_listing import is_url
 from kdump.kafka.leader_epoch_file_cache import first_falling
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.delta_tables import LAYOUT
-from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.store import key_of
+from kdump.tables.disk_identity import DiskIdentity
 from kdump.version import __version__
 
 MAX_STATE_BYTES = 512 * 1024 * 1024

@@ -12,7 +12,6 @@ from typing import Any
 from kdump.check.options import Options
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import PLAIN_RUN, Limits, Run
-from kdump.spark.data_source_options import SPLIT, ReadOptions
 from kdump.spark.delta_tables import (
     KEEP,
     LAYOUT,
@@ -30,10 +29,11 @@ from kdump.spark.rewritten_files import rewrite_files
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
 from kdump.spark.scan_sources import Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
-from kdump.spark.tables import RECORDS, UNITS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
 from kdump.spark.units import WRITTEN, Files, entries, file_schema, new_run
+from kdump.tables.declarations import RECORDS, UNITS
+from kdump.tables.read_options import SPLIT, ReadOptions
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),

@@ -13,12 +13,8 @@ from kdump.cluster.metadata_copies import Age
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
-from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.delta_tables import LAYOUT
-from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
-from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.read_chunk import (
     Chunk,
     ChunkFile,
@@ -29,14 +25,18 @@ from kdump.spark.read_chunk import (
     read_chunk,
     resumed_job,
 )
-from kdump.spark.read_task import OPENING
 from kdump.spark.scan_sources import ScanSource, log_at, place_of
-from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import OWN, key_of
-from kdump.spark.table_plan import parts_of, slimmed
-from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
 from kdump.spark.units import ENTRY_MARK, LATE_MARK, PLANNED, Entry, entries
+from kdump.tables.bundles import content_of, mount_for_task
+from kdump.tables.declarations import OF_TOPICS, RECORDS, SparkTable
+from kdump.tables.disk_identity import DiskIdentity
+from kdump.tables.filters import PushedFilters
+from kdump.tables.fleet import Fleet, FoundDirectory
+from kdump.tables.read_task import OPENING
+from kdump.tables.segment_split import SegmentSplit
+from kdump.tables.table_plan import parts_of, slimmed
 from kdump.version import __version__
 
 RUNS = f"{OWN}/runs"
@@ -199,7 +199,7 @@ def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator
     for table in tables:
         options = replace(task.setup.reading, table=table, parallelism=1)
         for part in parts_of(fleet if table is RECORDS else decoded, options, task.setup.check, PushedFilters()):
-            for piece in part.pieces:
+            for piece in part:
                 own: SegmentSplit = piece.input
                 seen = (own.target.path, *file_stamp(own.target), content_of(own.target.path))
                 about = (options.limits, piece.identity, own.target.topic, seen, own[1:])

@@ -16,11 +16,11 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
-from kdump.spark.bundles import recorded_place, same_place
-from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
-from kdump.spark.fleet import expanded, facts, find, id_of, read_names
 from kdump.spark.store import StoreError
 from kdump.spark.task_runner import TaskRunner
+from kdump.tables.bundles import recorded_place, same_place
+from kdump.tables.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
+from kdump.tables.fleet import expanded, facts, find, id_of, read_names
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
 """Topics whose records are rows of a table."""

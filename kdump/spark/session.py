@@ -19,7 +19,7 @@ from kdump.extras import how_to_install
 from kdump.idle import is_idle
 from kdump.io.directory_listing import is_url
 from kdump.spark import PUSHDOWN, register
-from kdump.spark.fleet import expanded
+from kdump.tables.fleet import expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

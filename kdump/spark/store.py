@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 from kdump.io.directory_listing import is_directory, is_inside, is_url, names
 from kdump.io.file_access import access_of, make_directories
 from kdump.log.output_directory import OutputError, explained, lock_directory, refuse_output
+from kdump.tables.declarations import OWN as OWN
 
-OWN = "_kdump"
 SUMMARY = "summary.json"
 ABOUT = b"Records what kdump scan has read. Delete it only together with the whole result.\n"
 

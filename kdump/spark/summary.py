@@ -31,9 +31,9 @@ from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.scan_answer import DiskCopy, FleetSummary, ReplicaDifference, ScannedBroker, ScannedUnits
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import COUNTS, FINDINGS, RESULTS, SCANS, UNITS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums, merged_sums, sum_entries
+from kdump.tables.declarations import COUNTS, FINDINGS, RESULTS, SCANS, UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

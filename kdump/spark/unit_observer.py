@@ -13,7 +13,7 @@ from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, withi
 from kdump.format.codec_table import codec_name
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
-from kdump.spark.batch_rows import BatchColumns
+from kdump.tables.batch_rows import BatchColumns
 
 Object = dict[str, Any]
 

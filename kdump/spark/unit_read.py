@@ -23,7 +23,6 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.resume_point import (
     ResumePoint,
     compared_now,
@@ -35,12 +34,13 @@ from kdump.spark.resume_point import (
     recovered,
     unpack_state,
 )
-from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.tables import COUNTS, FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
 from kdump.spark.unit_observer import UnitObserver, UnitTotals
 from kdump.spark.unit_writer import UnitWriter
 from kdump.spark.units import Entry
 from kdump.state.partition_summary import segments_of
+from kdump.tables.declarations import COUNTS, FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
+from kdump.tables.disk_identity import DiskIdentity
+from kdump.tables.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 
 RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}
 """Counts of the segments that are not read again; the partition is counted when it is opened."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from kdump.spark.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.store import Store
-from kdump.spark.tables import COUNTS
 from kdump.spark.units import entries
+from kdump.tables.declarations import COUNTS
 
 Object = dict[str, Any]
 MAX_ROWS = 20

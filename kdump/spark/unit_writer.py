@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.spark.arrow import Rows, arrow_schema
-from kdump.spark.batch_rows import BatchColumns
+from kdump.spark.arrow import PER_MS, as_pyarrow, as_schema
 from kdump.spark.delta_tables import TableFile, batches_of
 from kdump.spark.store import Store
-from kdump.spark.tables import BATCHES, UNITS, SparkTable
 from kdump.spark.units import ENDING, ENTRY_MARK, LATE_MARK, OWNER, PARTIAL, WRITTEN, Entry, Files, file_schema
+from kdump.tables.arrow import ArrowBatch, Rows, arrow_schema
+from kdump.tables.batch_rows import BatchColumns
+from kdump.tables.declarations import BATCHES, UNITS, SparkTable
 
 ROWS = 65_536
 """Number of rows that are held in memory until they are written as a row group."""
@@ -69,7 +70,7 @@ class UnitWriter:
         """Add a row."""
         self._table(table).add(row)
 
-    def put(self, table: SparkTable, batches: Iterable[pa.RecordBatch]) -> None:
+    def put(self, table: SparkTable, batches: Iterable[ArrowBatch]) -> None:
         """Add record batches of the table."""
         self._table(table).put(batches)
 
@@ -165,11 +166,12 @@ class TableWriter:
 
     def __init__(self, table: SparkTable, file: Any) -> None:
         self.file = file
-        self.schema, self.file_schema = arrow_schema(table), file_schema(table)
-        self.rows = Rows(table, self.schema)
+        schema = arrow_schema(table, per_ms=PER_MS)
+        self.schema, self.file_schema = as_schema(schema), file_schema(table)
+        self.rows = Rows(table, schema)
         if table is UNITS:
             self.rows.BATCH_ROWS = ENTRIES
-        self.columns = BatchColumns(self.schema) if table is BATCHES else None
+        self.columns = BatchColumns(schema) if table is BATCHES else None
         self.held: list[pa.RecordBatch] = []
         self.owners: list[tuple[int, str]] = [(0, "")]
         """Of rows that are not held yet: the number of the first one of each owner, and the owner."""
@@ -191,7 +193,7 @@ class TableWriter:
         if self.rows.add(row):
             self.flush()
 
-    def put(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def put(self, batches: Iterable[ArrowBatch]) -> None:
         self.flush()
         for batch in batches:
             self._hold(batch)
@@ -201,9 +203,10 @@ class TableWriter:
         for batch in (*self.rows.take(), *(self.columns.take() if self.columns else ())):
             self._hold(batch)
 
-    def _hold(self, batch: pa.RecordBatch) -> None:
-        owners = pa.array(self._owners_of(batch.num_rows), pa.string())
-        self.hold_owned(pa.RecordBatch.from_arrays([*batch.columns, owners], schema=self.file_schema))
+    def _hold(self, batch: ArrowBatch) -> None:
+        owners = pa.array(self._owners_of(batch.length), pa.string())
+        columns = as_pyarrow(batch, self.schema).columns
+        self.hold_owned(pa.RecordBatch.from_arrays([*columns, owners], schema=self.file_schema))
 
     def _owners_of(self, count: int) -> list[str]:
         """Return the owner of each of the next rows."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.delta_tables import TableFile, rows_of
 from kdump.spark.store import Store
-from kdump.spark.tables import RESULTS, UNITS, SparkTable
+from kdump.tables.declarations import RESULTS, UNITS, SparkTable
 
 ENDING = ".parquet"
 PARTIAL = ".partial"

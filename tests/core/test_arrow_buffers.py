@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, numbers_from, pieces, sequences
 from kdump.core.column_numbers import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
@@ -35,10 +35,12 @@ def test_every_record(path: Path, window: int) -> None:
             delta = record.timestampDelta or 0
             said = (record.offset, batch.baseTimestamp + delta, record.sequence, record.key, record.value)
             expected.append((*said, record.headers))
+        bases = [array("q", [base]) for base in (batch.baseOffset, batch.baseTimestamp, batch.baseSequence)]
         for columns, _ in decode_columns(batch):
-            numbers(offsets, columns, OFFSET_DELTA, batch.baseOffset)
-            numbers(timestamps, columns, TIMESTAMP_DELTA, batch.baseTimestamp)
-            sequences(sequence, columns, batch.baseSequence)
+            batch_of = array("i", bytes(4 * len(columns)))
+            numbers_from(offsets, columns, OFFSET_DELTA, bases[0], batch_of)
+            numbers_from(timestamps, columns, TIMESTAMP_DELTA, bases[1], batch_of)
+            sequences(sequence, columns, bases[2], batch_of)
             pieces(keys, columns, KEY_START)
             pieces(values, columns, VALUE_START)
             header_lists(lists, columns)
@@ -67,10 +69,11 @@ def test_sums_wrap_as_javas() -> None:
     columns = RecordColumns(b"")
     columns.block, columns.count = array("q", [0, 0, 0, 1, 2147483647, 0, -1, 0, -1, 0, 0]), 1
     out, rows = array("q"), array("q")
-    numbers(out, columns, TIMESTAMP_DELTA, (1 << 63) - 1)
+    batch_of = array("i", [0])
+    numbers_from(out, columns, TIMESTAMP_DELTA, array("q", [(1 << 63) - 1]), batch_of)
     assert list(out) == [-(1 << 63)] == [int64(1 << 63)]
-    sequences(rows, columns, 2)
-    sequences(rows, columns, -1)
+    sequences(rows, columns, array("q", [2]), batch_of)
+    sequences(rows, columns, array("q", [-1]), batch_of)
     assert list(rows) == [1, -1]
 
 
@@ -78,5 +81,6 @@ def test_nothing_is_nothing() -> None:
     columns, strings, lists, out = RecordColumns(b""), ArrowStrings(), ArrowLists(), array("q")
     pieces(strings, columns, KEY_START)
     header_lists(lists, columns)
-    numbers(out, columns, OFFSET_DELTA, 7)
+    numbers(out, columns, OFFSET_DELTA)
+    numbers_from(out, columns, OFFSET_DELTA, out, array("i"))
     assert (len(strings), len(lists.ends), len(out)) == (0, 1, 0)

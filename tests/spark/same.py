@@ -8,22 +8,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from click.testing import CliRunner
 
 from kdump.all_answers import TYPES as OBJECTS
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.spark.arrow import arrow_type
+from kdump.spark.arrow import PER_MS, as_pyarrow, as_schema
 from kdump.spark.data_source_options import parse
 from kdump.spark.delta_tables import KEEP, files_of
-from kdump.spark.filters import PushedFilters
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
 from kdump.spark.store import Store
-from kdump.spark.table_read import TableRead
-from kdump.spark.tables import TABLES
 from kdump.spark.task_runner import TaskRunner
+from kdump.tables.arrow import arrow_schema
+from kdump.tables.declarations import TABLES
+from kdump.tables.filters import PushedFilters
+from kdump.tables.table_read import TableRead
 
 Row = dict[str, Any]
 
@@ -58,11 +58,12 @@ def parts(
     reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), filters)
     known = TABLES[table].columns if names is None else (*TABLES[table].columns, *TABLES[table].on_request)
     chosen = [column for column in known if names is None or column.name in names]
-    schema = pa.schema([(column.name, arrow_type(column.type)) for column in chosen])
+    own = arrow_schema(TABLES[table], [column.name for column in chosen], PER_MS)
+    schema = as_schema(own)
     found = []
     for part in reading.parts():
         held: list[Row] = []
-        for batch in reading.read(part, schema):
+        for batch in (as_pyarrow(batch, schema) for batch in reading.read(part, own)):
             assert batch.schema.equals(schema)
             batch.validate(full=True)
             held.extend(batch.to_pylist())

@@ -12,11 +12,11 @@ import pytest
 
 from kdump.log.mounted_bundles import unmount_bundles
 from kdump.problems import catalogue
-from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import TABLES, UNITS
 from kdump.spark.unit_sums import sum_entries
+from kdump.tables.declarations import TABLES, UNITS
+from kdump.tables.read_options import OptionError
 from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 from tests.questions.bundle.test_command import LEFT_OUT, TIERED, bundled, healthy, healthy_disks, unknown_keys

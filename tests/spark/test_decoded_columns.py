@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kdump.spark.data_source_options import OptionError
-from kdump.spark.tables import RECORDS
+from kdump.tables.declarations import RECORDS
+from kdump.tables.read_options import OptionError
 from tests import craft
 from tests.conftest import FIXTURES
 from tests.each_case import each_case

@@ -28,9 +28,9 @@ from kdump.spark.result_views import open_result
 from kdump.spark.scan import ScanOptions, finish_scan, scan
 from kdump.spark.store import Store
 from kdump.spark.summary import read_for_summary, summarize
-from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.unit_sums import MAX_ROWS
+from kdump.tables.declarations import GROUP_LAG
 from tests.conftest import DISKS
 from tests.spark import same
 from tests.spark.test_incremental import Here

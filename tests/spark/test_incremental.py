@@ -32,13 +32,13 @@ from kdump.spark.delta_tables import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of,
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan
-from kdump.spark.segment_split import opened
-from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import COUNTS, UNITS
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import UnitSums, sum_entries
 from kdump.spark.units import entries
+from kdump.tables.declarations import COUNTS, UNITS
+from kdump.tables.segment_split import opened
+from kdump.tables.small_tables import segment_rows
 from tests import craft
 from tests.command import objects
 from tests.conftest import FIXTURES, ROOT, SEED, few, sample, seeded
@@ -584,7 +584,7 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path, stil
         seen.append(target.path)
         return opened(target, size)
 
-    still.setattr("kdump.spark.table_read.opened", opening)
+    still.setattr("kdump.tables.table_read.opened", opening)
     run(disk, out)
     assert set(seen) == {active}
     assert old not in counted.read

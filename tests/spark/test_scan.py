@@ -29,9 +29,9 @@ from kdump.spark.result_views import open_result, scan_at
 from kdump.spark.scan import ALL, ScanOptions
 from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
-from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.units import WRITTEN
+from kdump.tables.declarations import OF_TOPICS, RESULTS, TABLES
 from tests.cleaner_model import Log, Stored, StoredBatch
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split

@@ -12,7 +12,7 @@ from kdump.io.run import Limits
 from kdump.log.paths import target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
-from kdump.spark.segment_split import SegmentSplit, opened, own_regions
+from kdump.tables.segment_split import SegmentSplit, opened, own_regions
 from tests.conftest import DISKS, sample, seeded
 from tests.craft import flip, one
 

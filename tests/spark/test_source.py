@@ -11,9 +11,9 @@ from crc32c import crc32c
 
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.spark.data_source_options import parse
-from kdump.spark.filters import pushed_filters
-from kdump.spark.table_read import TableRead
-from kdump.spark.tables import TABLES
+from kdump.tables.declarations import TABLES
+from kdump.tables.filters import pushed_filters
+from kdump.tables.table_read import TableRead
 from tests.conftest import FIXTURES
 from tests.craft import write_file
 from tests.spark import same
@@ -149,7 +149,7 @@ def test_what_a_filter_makes_unnecessary_is_not_planned() -> None:
         ([EqualTo(("broker",), owner), EqualTo(("broker",), "x")], set()),
     ):
         reading = TableRead(parse({"table": "batches", "path": str(DISK)}), pushed_filters(filters))
-        planned = {Path(piece.input.target.path).parent.name for task in reading.parts() for piece in task.pieces}
+        planned = {Path(piece.input.target.path).parent.name for task in reading.parts() for piece in task}
         assert planned == expected, filters
 
 

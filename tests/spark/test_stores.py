@@ -21,9 +21,9 @@ from kdump.spark.coordinator_logs import (
     divided,
     read_coordinators,
 )
-from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store
+from kdump.tables.read_options import OptionError
 from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
 from tests.spark.test_incremental import Here

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
 from kdump.core.column_numbers import (
@@ -45,10 +42,11 @@ from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region, batches
 from kdump.log.region_reader import Depth
 from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
-from kdump.spark import arrow
-from kdump.spark.data_source_options import ReadOptions
-from kdump.spark.segment_split import SegmentSplit, own_regions
-from kdump.spark.tables import BATCHES
+from kdump.tables import arrow
+from kdump.tables.arrow import STRING, ArrowArray, ArrowBatch, ArrowSchema, ArrowType
+from kdump.tables.declarations import BATCHES
+from kdump.tables.read_options import ReadOptions
+from kdump.tables.segment_split import SegmentSplit, own_regions
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -78,18 +76,27 @@ NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "
     HORIZON: ("attributes", "magic", "baseTimestamp")
 }
 """Derived columns, each with the columns that it is computed from."""
-CODECS = pa.array(ALL_NAMES)
-MESSAGE_MAGICS = pa.array([number for number, each in FORMATS.items() if each.is_message])
-UNTIMED_MAGICS = pa.array([number for number, each in FORMATS.items() if not each.has_timestamp])
-TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
+MESSAGE_MAGICS = {number for number, each in FORMATS.items() if each.is_message}
+UNTIMED_MAGICS = {number for number, each in FORMATS.items() if not each.has_timestamp}
+TIMESTAMP_TYPES = [*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE]
+
+
+def _table(of: Callable[[int], int]) -> bytes:
+    """Return what bytes.translate computes a function of each byte with."""
+    return bytes(map(of, range(256)))
+
+
+CODEC_OF = _table(lambda attributes: attributes & COMPRESSION.mask)
+TIMESTAMP_TYPE_OF = _table(lambda attributes: (attributes & TIMESTAMP_TYPE.mask) >> TIMESTAMP_TYPE.shift)
+HAS_FLAGS = _table(lambda magic: magic not in MESSAGE_MAGICS)
 
 
 class BatchColumns:
     """Collects batches, one at a time or many at once, and converts them to record batches."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: ArrowSchema) -> None:
         self.schema = schema
-        self.columns = [BATCHES.column(name) for name in schema.names]
+        self.columns = [BATCHES.column(field.name) for field in schema]
         requested = {column.of or column.name for column in self.columns}
         self.looks_inside = any(name in requested for name in INSIDE)
         self.checks = "crcValid" in requested
@@ -145,62 +152,69 @@ class BatchColumns:
         self.count += count
         return self.count >= BATCH_ROWS
 
-    def take(self) -> Iterator[pa.RecordBatch]:
+    def take(self) -> Iterator[ArrowBatch]:
         """Yield the collected rows as one record batch, if there are any."""
         if self.count:
-            fields = [self.schema.field(number).type for number in range(len(self.columns))]
             arrays = [
-                self._array(column.of or column.name, kind, bool(column.of))
-                for column, kind in zip(self.columns, fields)
+                self._array(column.of or column.name, field.type, bool(column.of))
+                for column, field in zip(self.columns, self.schema)
             ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            batch = ArrowBatch(self.schema, self.count, tuple(arrays))
             self._begin()
+            yield batch
 
-    def _array(self, name: str, kind: pa.DataType, is_time: bool) -> pa.Array:
-        if is_time:
-            return arrow.times(self._array(name, pa.int64(), False), kind)
+    def _array(self, name: str, kind: ArrowType, is_time: bool) -> ArrowArray:
+        make = arrow.times if is_time else arrow.numbers
         if name in self.numbers:
-            return arrow.numbers(self.numbers[name], self.nulls[name], kind)
+            return make(self.numbers[name], self.nulls[name], kind)
+        if name == HORIZON:
+            is_set, there = self._flag("hasDeleteHorizonMs")
+            gone = [row for row in range(self.count) if not (is_set[row] and there[row])]
+            return make(self.numbers["baseTimestamp"], gone, kind)
         if name == "crcValid":
             return arrow.flags(self.valid)
+        if name in FLAGS:
+            return arrow.flags(*self._flag(name))
         if name in NEEDS:
             return self._derived(name)
-        values = arrow.plain([common.get(name) for common in self.commons], kind)
-        return values.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
+        return arrow.taken([common.get(name) for common in self.commons], self.common_of, kind)
 
-    def _derived(self, name: str) -> pa.Array:
-        """Return a column that is derived from the attributes."""
-        attributes = arrow.numbers(self.numbers["attributes"], (), pa.int64())
-        magic = arrow.numbers(self.numbers["magic"], (), pa.int64())
+    def _flag(self, name: str) -> tuple[bytearray, bytearray]:
+        """Return the flag of each batch, and which of them have it."""
+        mask = FLAGS[name].mask
+        is_set = arrow.low_bytes(self.numbers["attributes"]).translate(
+            _table(lambda attributes: bool(attributes & mask))
+        )
+        return bytearray(is_set), bytearray(arrow.low_bytes(self.numbers["magic"]).translate(HAS_FLAGS))
+
+    def _derived(self, name: str) -> ArrowArray:
+        """Return the codec or the type of timestamps."""
+        attributes = arrow.low_bytes(self.numbers["attributes"])
         if name == "compression":
-            return CODECS.take(pc.bit_wise_and(attributes, COMPRESSION.mask))
-        if name == "timestampType":
-            number = pc.shift_right(pc.bit_wise_and(attributes, TIMESTAMP_TYPE.mask), TIMESTAMP_TYPE.shift)
-            return TIMESTAMP_TYPES.take(pc.if_else(pc.is_in(magic, UNTIMED_MAGICS), len(TIMESTAMP_TYPES) - 1, number))
-        flag = FLAGS["hasDeleteHorizonMs" if name == HORIZON else name]
-        is_set = pc.not_equal(pc.bit_wise_and(attributes, flag.mask), 0)
-        is_set = pc.if_else(pc.is_in(magic, MESSAGE_MAGICS), pa.scalar(None, pa.bool_()), is_set)
-        if name != HORIZON:
-            return is_set
-        return pc.if_else(is_set, self._array("baseTimestamp", pa.int64(), False), pa.scalar(None, pa.int64()))
+            return arrow.taken(ALL_NAMES, array("i", list(attributes.translate(CODEC_OF))), STRING)
+        kinds = array("i", list(attributes.translate(TIMESTAMP_TYPE_OF)))
+        for row, magic in enumerate(self.numbers["magic"]):
+            if magic in UNTIMED_MAGICS:
+                kinds[row] = len(TIMESTAMP_TYPES) - 1
+        return arrow.taken(TIMESTAMP_TYPES, kinds, STRING)
 
 
 class BatchRows(RegionObserver):
     """Reads slices of segments for the table batches."""
 
-    def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, selection: Selection, schema: ArrowSchema) -> None:
         self.limits, self.selection = options.limits, selection
         self.columns = BatchColumns(schema)
         self.common: dict[str, Any] = {}
         self.depth = Depth.CHECKSUMS if self.columns.checks else Depth.PAYLOADS
 
-    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[ArrowBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         self.common, offsets = common, self.selection.offsets
         source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
         yield from walk(source, [self])
 
-    def region(self, region: Region) -> Iterator[pa.RecordBatch]:
+    def region(self, region: Region) -> Iterator[ArrowBatch]:
         selection, common = self.selection, self.common
         if isinstance(region, BatchRun) and selection.is_all:
             heads = region.headers
@@ -213,6 +227,6 @@ class BatchRows(RegionObserver):
             if self.columns.add(batch, common):
                 yield from self.columns.take()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[ArrowBatch]:
         """Yield the rows that have been read but not yielded yet."""
         yield from self.columns.take()

@@ -18,18 +18,18 @@ from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
-from kdump.spark.data_source_options import ReadOptions
-from kdump.spark.disk_identity import DiskIdentity
-from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import Fleet, FoundDirectory
-from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
-from kdump.spark.segment_split import SegmentSplit
 from kdump.state.partition_summary import SegmentSummary, segments_of
+from kdump.tables.disk_identity import DiskIdentity
+from kdump.tables.filters import PushedFilters
+from kdump.tables.fleet import Fleet, FoundDirectory
+from kdump.tables.read_options import ReadOptions
+from kdump.tables.read_task import TaskItem, largest_first, packed
+from kdump.tables.segment_split import SegmentSplit
 
 COMPRESSED = (".gz", ".zst")
 
 
-def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> list[ReadTask]:
+def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> list[list[TaskItem]]:
     """Return the tasks for a table."""
     plan = PLANS[options.table.name]
     fleet = Fleet([directory for directory in fleet.found if filters.disk(directory.identity.broker)], fleet.unreadable)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
@@ -28,18 +26,18 @@ from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
-from kdump.spark.arrow import Rows
-from kdump.spark.batch_rows import BatchRows
-from kdump.spark.bundles import mount_for_task, same_place
-from kdump.spark.data_source_options import OptionError, ReadOptions
-from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import Fleet, find
-from kdump.spark.read_task import ReadTask, TaskItem
-from kdump.spark.record_rows import RecordRows, decoded_fields
-from kdump.spark.segment_split import SegmentSplit, opened, own_regions
-from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.table_plan import parts_of
-from kdump.spark.tables import FINDINGS
+from kdump.tables.arrow import ArrowBatch, ArrowSchema, Rows
+from kdump.tables.batch_rows import BatchRows
+from kdump.tables.bundles import mount_for_task, same_place
+from kdump.tables.declarations import FINDINGS
+from kdump.tables.filters import PushedFilters
+from kdump.tables.fleet import Fleet, find
+from kdump.tables.read_options import OptionError, ReadOptions
+from kdump.tables.read_task import TaskItem
+from kdump.tables.record_rows import RecordRows, decoded_fields
+from kdump.tables.segment_split import SegmentSplit, opened, own_regions
+from kdump.tables.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.tables.table_plan import parts_of
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")
@@ -49,18 +47,18 @@ NOT_THE_RECORDS = ("topic", "partition", "state")
 class DecodedRows(RegionObserver):
     """Reads slices of segments. Skips batches whose checksum does not match."""
 
-    def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, selection: Selection, schema: ArrowSchema) -> None:
         self.limits = options.limits
         self.rows = Rows(options.table, schema)
         self.read_record = ROWS[options.table.name]
 
-    def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
+    def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[ArrowBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         self.own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
         self.target, self.decoder = part.target, RecordDecoder(DecodeOptions()).decoder(part.target)
         yield from walk(partial(own_regions, part, window, self.limits), [self])
 
-    def region(self, region: Region) -> Iterator[pa.RecordBatch]:
+    def region(self, region: Region) -> Iterator[ArrowBatch]:
         for batch in batches_of(region):
             if not batch.crcValid:
                 continue
@@ -76,7 +74,7 @@ class DecodedRows(RegionObserver):
                 if self.rows.add(row):
                     yield from self.rows.take()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[ArrowBatch]:
         """Yield the rows that have been read but not yielded yet."""
         yield from self.rows.take()
 
@@ -146,7 +144,7 @@ ROWS: dict[str, Callable[[Record, Row], Row | None]] = {
 """Functions that return the row of a record, given its decoded form; None for a record without a row."""
 
 
-READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
+READERS: dict[str, Callable[[ReadOptions, Selection, ArrowSchema], BatchRows | RecordRows | DecodedRows]] = {
     "batches": BatchRows,
     "records": RecordRows,
     "group_offsets": DecodedRows,
@@ -170,7 +168,7 @@ class TableRead:
             open_source=careful_source,
         )
 
-    def parts(self) -> list[ReadTask]:
+    def parts(self) -> list[list[TaskItem]]:
         """Return the tasks. Raises OptionError for a path that does not exist, but no error for problems on the
         disks."""
         return parts_of(self.fleet(), self.options, self.check, self.filters)
@@ -188,23 +186,23 @@ class TableRead:
             raise OptionError(message)
         return fleet
 
-    def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, pieces: Sequence[TaskItem], schema: ArrowSchema) -> Iterator[ArrowBatch]:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
         the table findings."""
         self.use_storage()
-        mount_for_task(path_of(piece.input) for piece in part.pieces)
+        mount_for_task(path_of(piece.input) for piece in pieces)
         if self.options.table.splits:
-            yield from self.slices(part.pieces, schema)
+            yield from self.slices(pieces, schema)
             return
         rows = Rows(self.options.table, schema)
-        for piece in part.pieces:
+        for piece in pieces:
             common = self.common(piece)
             for row in self._rows(piece):
                 if rows.add(common | {name: value for name, value in row.items() if value is not None}):
                     yield from rows.take()
         yield from rows.take()
 
-    def slices(self, pieces: Iterable[TaskItem], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def slices(self, pieces: Iterable[TaskItem], schema: ArrowSchema) -> Iterator[ArrowBatch]:
         """Yield the rows of slices of segments, without unreadable bytes, which are findings."""
         reader = READERS[self.options.table.name](self.options, self.filters.selection, schema)
         for piece in pieces:

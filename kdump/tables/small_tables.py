@@ -19,8 +19,8 @@ from kdump.log.entries import Entry, entries
 from kdump.log.paths import Target, target
 from kdump.questions.ls.answer import segment_object
 from kdump.render.escape import path_text
-from kdump.spark.segment_split import opened
 from kdump.state.partition_summary import SegmentSummary, read_segment
+from kdump.tables.segment_split import opened
 
 Row = dict[str, Any]
 

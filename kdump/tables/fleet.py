@@ -26,8 +26,8 @@ from kdump.log.log_directory import META, LogDirectory, Place, directory_at
 from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.spark.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
-from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
+from kdump.tables.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
+from kdump.tables.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"

@@ -20,8 +20,10 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
 from kdump.log import inspect_answer
 from kdump.questions.ls.answer import ListedSegment
-from kdump.spark.store import OWN
 from kdump.state.unknown_offsets import CheckpointedOffsets
+
+OWN = "_kdump"
+"""Directory of a scan's result with what scans need to know about its tables."""
 
 
 class SparkColumn(NamedTuple):

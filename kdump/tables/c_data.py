@@ -1,0 +1,233 @@
+"""Record batches by Arrow's C data and C stream interfaces, in PyCapsules as Arrow's PyCapsule interface wants them, so
+that DuckDB, Polars, pandas and pyarrow read them without a copy.
+
+What a consumer has not released yet is kept alive here, by the number in `private_data`: consumers may move the
+structures. Source: "The Arrow C data interface", "The Arrow C stream interface" and "The Arrow PyCapsule Interface" of
+the Arrow specifications.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from kdump.tables.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, Buffer
+
+NULLABLE = 2
+"""ARROW_FLAG_NULLABLE."""
+EIO = 5
+_kept: dict[int, Any] = {}
+"""What exported structures refer to, by their `private_data`."""
+_numbers = count(1)
+
+
+class CSchema(ctypes.Structure):
+    """struct ArrowSchema."""
+
+
+class CArray(ctypes.Structure):
+    """struct ArrowArray."""
+
+
+class CStream(ctypes.Structure):
+    """struct ArrowArrayStream."""
+
+
+OnSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(CSchema))
+OnArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(CArray))
+OnStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(CStream))
+GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(CStream), ctypes.POINTER(CSchema))
+GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(CStream), ctypes.POINTER(CArray))
+GetError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(CStream))
+
+CSchema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_char_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(CSchema))),
+    ("dictionary", ctypes.POINTER(CSchema)),
+    ("release", OnSchema),
+    ("private_data", ctypes.c_void_p),
+]
+CArray._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(CArray))),
+    ("dictionary", ctypes.POINTER(CArray)),
+    ("release", OnArray),
+    ("private_data", ctypes.c_void_p),
+]
+CStream._fields_ = [
+    ("get_schema", GetSchema),
+    ("get_next", GetNext),
+    ("get_last_error", GetError),
+    ("release", OnStream),
+    ("private_data", ctypes.c_void_p),
+]
+
+
+def _released(pointer: Any) -> None:
+    """Release a schema or an array, and the children that the consumer has not moved elsewhere."""
+    made = pointer.contents
+    for number in range(made.n_children):
+        child = made.children[number]
+        if child.contents.release:
+            child.contents.release(child)
+    _kept.pop(made.private_data, None)
+    made.release = type(made.release)()
+
+
+_release_schema, _release_array = OnSchema(_released), OnArray(_released)
+_NOTHING = (ctypes.c_char * 64)()
+"""What an empty buffer points to."""
+
+
+def _keep(made: CSchema | CArray | CStream, *objects: object) -> None:
+    made.private_data = number = next(_numbers)
+    _kept[number] = objects
+
+
+def _fill_schema(made: CSchema, name: str, kind: ArrowType) -> None:
+    children = [CSchema() for _ in kind.children]
+    for child, field in zip(children, kind.children):
+        _fill_schema(child, field.name, field.type)
+    pointers = (ctypes.POINTER(CSchema) * max(1, len(children)))(*map(ctypes.pointer, children))
+    texts = kind.format.encode(), name.encode()
+    made.format, made.name = texts
+    made.flags, made.n_children, made.children = NULLABLE, len(children), pointers
+    made.release = _release_schema
+    _keep(made, children, pointers, texts)
+
+
+def _fill_array(made: CArray, values: ArrowArray, length: int) -> None:
+    """`length`: of the array, of which the consumer sees so much."""
+    inner = length if values.type.format == "+s" else None
+    children = [CArray() for _ in values.children]
+    for child, array_of in zip(children, values.children):
+        _fill_array(child, array_of, array_of.length if inner is None else inner)
+    pointers = (ctypes.POINTER(CArray) * max(1, len(children)))(*map(ctypes.pointer, children))
+    holders = [None if buffer is None else _holder(buffer) for buffer in values.buffers]
+    buffers = (ctypes.c_void_p * max(1, len(holders)))(
+        *(None if holder is None else ctypes.addressof(holder) for holder in holders)
+    )
+    made.length, made.offset = length, 0
+    made.null_count = values.nulls if length == values.length else -1
+    made.n_buffers, made.n_children = len(holders), len(children)
+    made.buffers, made.children = buffers, pointers
+    made.release = _release_array
+    _keep(made, children, pointers, buffers, holders)
+
+
+def _holder(buffer: Buffer) -> Any:
+    """Return what keeps a buffer in its place."""
+    return ctypes.c_char.from_buffer(buffer) if len(buffer) else _NOTHING
+
+
+def _fill_batch(made: CArray, batch: ArrowBatch) -> None:
+    kind = ArrowType("+s", batch.schema)
+    _fill_array(made, ArrowArray(kind, batch.length, 0, (None,), batch.arrays), batch.length)
+
+
+class _Stream:
+    """The batches that a consumer of a stream gets, and the error that ended them."""
+
+    def __init__(self, schema: ArrowSchema, batches: Iterator[ArrowBatch]) -> None:
+        self.schema, self.batches = schema, batches
+        self.error = ctypes.create_string_buffer(b"")
+
+    def fails(self, error: BaseException) -> int:
+        self.error = ctypes.create_string_buffer(str(error).encode("utf-8", "backslashreplace"))
+        return EIO
+
+
+def _stream(pointer: Any) -> _Stream:
+    (stream,) = _kept[pointer.contents.private_data]
+    assert isinstance(stream, _Stream)
+    return stream
+
+
+def _get_schema(pointer: Any, out: Any) -> int:
+    _fill_schema(out.contents, "", ArrowType("+s", _stream(pointer).schema))
+    return 0
+
+
+def _get_next(pointer: Any, out: Any) -> int:
+    stream = _stream(pointer)
+    try:
+        batch = next(stream.batches, None)
+        if batch is None:
+            out.contents.release = OnArray()
+        else:
+            _fill_batch(out.contents, batch)
+    except BaseException as error:
+        return stream.fails(error)
+    return 0
+
+
+def _get_error(pointer: Any) -> int:
+    return ctypes.addressof(_stream(pointer).error)
+
+
+def _release_stream(pointer: Any) -> None:
+    _kept.pop(pointer.contents.private_data, None)
+    pointer.contents.release = OnStream()
+
+
+_ON_STREAM = GetSchema(_get_schema), GetNext(_get_next), GetError(_get_error), OnStream(_release_stream)
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+
+
+def _destructor(kind: type[Any], name: bytes) -> tuple[Any, Callable[[int], None]]:
+    """Return what frees a structure, and releases it unless a consumer has."""
+
+    def free(capsule: int) -> None:
+        address = _pointer(capsule, name)
+        made = ctypes.cast(address, ctypes.POINTER(kind))
+        if made.contents.release:
+            made.contents.release(made)
+        _kept.pop(-address, None)
+
+    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(free), free
+
+
+NAMES = {CSchema: b"arrow_schema", CArray: b"arrow_array", CStream: b"arrow_array_stream"}
+_FREE = {kind: _destructor(kind, name)[0] for kind, name in NAMES.items()}
+
+
+def _capsule(made: CSchema | CArray | CStream) -> object:
+    address, kind = ctypes.addressof(made), type(made)
+    _kept[-address] = made
+    return _new(address, NAMES[kind], ctypes.cast(_FREE[kind], ctypes.c_void_p))
+
+
+def schema_capsule(schema: ArrowSchema) -> object:
+    """Return a schema as a PyCapsule."""
+    made = CSchema()
+    _fill_schema(made, "", ArrowType("+s", schema))
+    return _capsule(made)
+
+
+def batch_capsules(batch: ArrowBatch) -> tuple[object, object]:
+    """Return a record batch as PyCapsules, that of its schema first."""
+    made = CArray()
+    _fill_batch(made, batch)
+    return schema_capsule(batch.schema), _capsule(made)
+
+
+def stream_capsule(schema: ArrowSchema, batches: Iterator[ArrowBatch]) -> object:
+    """Return record batches, which are made as they are read, as a PyCapsule."""
+    made = CStream(*_ON_STREAM)
+    _keep(made, _Stream(schema, batches))
+    return _capsule(made)
