@@ -21,6 +21,7 @@ from kdump.questions.cluster import answer as cluster_answer
 from kdump.questions.connect import answer as connect_answer
 from kdump.questions.diff import answer as diff
 from kdump.questions.groups import answer as groups_answer
+from kdump.questions.inspect.record_counts import RecordCount
 from kdump.questions.ls import answer as ls_answer
 from kdump.questions.producers import answer as producers
 from kdump.questions.registry import answer as registry_answer
@@ -37,7 +38,8 @@ from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import LedgerExcluded, LedgerHole, LedgerSpan
 from kdump.questions.schema import answer as schema_answer
 from kdump.questions.space import answer as space
-from kdump.questions.stats.answer import PartitionStatistics
+from kdump.questions.stats.answer import PartitionStatistics, TopKey, TopProducer
+from kdump.questions.stats.row_counts import PeriodCount
 from kdump.questions.transactions import answer as forensic
 from kdump.spark.scan_answer import FleetSummary
 from kdump.state import metadata_image
@@ -118,7 +120,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         ClusterSummary,
     ),
     **keys_by_type(RecoveryTime, LogWork, RecoveryProgress),
-    **keys_by_type(PartitionStatistics),
+    **keys_by_type(PartitionStatistics, PeriodCount, TopKey, TopProducer, RecordCount),
     **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
     **keys_by_type(

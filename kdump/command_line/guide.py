@@ -63,7 +63,7 @@ QUESTIONS = (
     Asked(
         "How many messages are in this topic, and how many of them do consumers receive?",
         "kdump stats DIR --topic T",
-        "stats#what-is-counted",
+        "stats#how-many-messages-are-in-this-topic",
     ),
     Asked(
         "Is a person's data gone from these disks?", "kdump inspect DIR --key K --all-files", "incidents/key-is-gone"

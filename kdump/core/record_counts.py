@@ -36,11 +36,12 @@ NEAR = 1 << 16
 
 
 class TimeCounts(Protocol):
-    """Counts timestamps in buckets of `width` ms (log.histograms.Histogram)."""
+    """Counts timestamps in buckets of `width` ms (log.histograms.Histogram); `weighs`: with the bytes of records."""
 
     width: int
+    weighs: bool
 
-    def add(self, timestamp: int, count: int) -> None: ...
+    def add(self, timestamp: int, count: int, *size: int) -> None: ...
 
 
 class KeyCounts(Protocol):
@@ -153,6 +154,8 @@ def count_records(
     low: cython.longlong = 0
     high: cython.longlong = 0
     together: cython.longlong = 0
+    heavy: cython.longlong = 0
+    weighs: cython.bint = moments.weighs
     width: cython.longlong = moments.width
     number: cython.Py_ssize_t
     keyed: cython.longlong = 0
@@ -211,12 +214,13 @@ def count_records(
         stamp = base + delta
         if not low <= stamp < high:
             if together:
-                moments.add(low, together)
+                moments.add(low, together, heavy) if weighs else moments.add(low, together)
                 width = moments.width
             low = stamp // width * width
             high = low + width
-            together = 0
+            together = heavy = 0
         together += 1
+        heavy += size
         if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
             sums[OLDEST] = stamp
             sums[OLDEST + EXTREME_ROW] = row
@@ -238,5 +242,5 @@ def count_records(
             sums[LATEST] = lateness
             sums[LATEST + EXTREME_ROW] = row
     if together:
-        moments.add(low, together)
+        moments.add(low, together, heavy) if weighs else moments.add(low, together)
     keys.total += keyed

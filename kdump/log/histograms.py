@@ -83,6 +83,9 @@ class Histogram:
     outlier adds one bucket and does not make the others wider; if there are more than `max_buckets`, all are made
     wider. `widths`: the width of buckets at a step; `counts`: by number of the bucket, the amounts."""
 
+    weighs = False
+    """Whether records are added with their bytes."""
+
     def __init__(self, widths: Callable[[int], int] = of_time, max_buckets: int = MAX_BUCKETS) -> None:
         self.widths = widths
         self.max_buckets = max_buckets

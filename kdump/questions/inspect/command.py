@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 
 import click
 from click.core import ParameterSource
@@ -25,6 +26,7 @@ from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
+from kdump.questions.inspect.record_counts import CountTable, RecordCount
 from kdump.questions.inspect.show import HEX, TEMPLATE, InspectRun, ShowOptions
 from kdump.questions.ls.show import LsOptions, is_log_directory, run_ls
 from kdump.render.escape import path_text
@@ -142,6 +144,7 @@ class InspectOptions(CommandOptions):
     follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
     output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
     redaction: RedactOptions = added(redact_options("With --json: "))
+    count: bool = flag("--count", help="Count the selected records instead of showing them, of each partition.")
     topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics", section="Select")
     partitions: tuple[int, ...] = partition_option("In directories, show only partitions")
     all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
@@ -229,6 +232,10 @@ def _refuse_contradictions(options: InspectOptions) -> None:
     chosen = [JSON] * output.as_json + [HEX] * options.as_hex
     chosen += [output.form] if output.form and output.form not in chosen else []
     chosen += options.given("template", "extract")
+    for other in options.given("template", "extract", "as_hex", "limit", "last", "follow") if options.count else ():
+        raise click.UsageError(f"--count counts all selected records, and cannot be combined with {other}")
+    if options.count and options.form == HEX:
+        raise click.UsageError("--count cannot be combined with --format hex")
     if len(chosen) > 1:
         raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
     if output.columns is not None and options.form not in (TABLE, CSV):
@@ -334,7 +341,7 @@ def _regex(name: str, text: str) -> Comparison:
 def _show_options(options: InspectOptions) -> ShowOptions:
     return ShowOptions(
         form=options.form,
-        records=options.records or options.template is not None,
+        records=options.records or options.count or options.template is not None,
         template=options.template,
         columns=options.output.names,
         full=options.output.full,
@@ -353,4 +360,7 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         read_committed=options.read_committed,
         by_markers=options.by_markers,
         redaction=options.redaction.redaction(),
+        count=(lambda output: options.output.sink(output, partial(CountTable, output), (RecordCount,), report=True))
+        if options.count
+        else None,
     )

@@ -41,11 +41,13 @@ from kdump.log.selection import Range, Selection
 from kdump.log.torn_batch import torn_batch
 from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows
+from kdump.questions.inspect.record_counts import CountView, RecordCount
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError, compile_template, shows_decoded
 from kdump.render.redaction import Redaction, redacted_record
+from kdump.render.sink import Sink
 from kdump.render.stdout import AUTO, Output
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.times import iso
@@ -109,6 +111,8 @@ class ShowOptions:
     read_committed: bool = False
     by_markers: bool = False
     redaction: Redaction | None = None
+    count: Callable[[Output], Sink[RecordCount]] | None = None
+    """Returns where the counts go, if records are counted instead of shown."""
 
 
 def notes_of(target: Target, note: str) -> None:
@@ -167,6 +171,7 @@ class InspectRun:
         self._has_committed = False
         """Whether a file was shown as a read_committed consumer sees it."""
         self._csv: CsvView | None = None
+        self._counts: CountView | None = None
 
     @property
     def status(self) -> int:
@@ -180,6 +185,8 @@ class InspectRun:
             return 2
         self.output.flush()
         is_empty = self.output.is_empty if self._csv is None else self._csv.rows.is_empty
+        if self._counts is not None:
+            is_empty = not self._counts.counts
         if replace(self.selection, gate=None).is_all or not is_empty:
             return 0
         outside = self._outside()
@@ -380,6 +387,9 @@ class InspectRun:
         options = self.options
         try:
             self.decoding = decoding = RecordDecoder(options.decode)
+            if options.count is not None:
+                self._counts = CountView(self.output, options.count(self.output), self.selection)
+                return self._counts
             if options.form == TEMPLATE:
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None

@@ -138,17 +138,18 @@ class CodecUse(NamedTuple):
     ratio: float | None
 
 
+@answer("keyCount")
 class TopKey(NamedTuple):
-    """A key that many records have."""
+    """A key that many records have; a row of `kdump stats --by key`."""
 
-    topic: Annotated[str | None, Doc()]
-    key: Annotated[str | None, Doc()]
-    keyEncoding: Annotated[str | None, Doc(optional=True)]
-    isCut: Annotated[bool | None, Doc(optional=True)]
-    keySize: Annotated[int, Doc()]
-    records: Annotated[int, Doc()]
-    recordsAtMost: Annotated[int, Doc()]
-    bytes: Annotated[int, Doc()]
+    topic: Annotated[str | None, Doc("its topic")]
+    key: Annotated[str | None, Doc("text, or base64 with keyEncoding")]
+    keyEncoding: Annotated[str | None, Doc('"base64" if key is base64', optional=True)]
+    isCut: Annotated[bool | None, Doc("true if it is longer than 128 bytes: key has the first 64", optional=True)]
+    keySize: Annotated[int, Doc("size of the key", BYTES)]
+    records: Annotated[int, Doc("number of its data records, at least")]
+    recordsAtMost: Annotated[int, Doc("and at most; the same if counts are exact")]
+    bytes: Annotated[int, Doc("size of these records, uncompressed, at least", BYTES)]
 
 
 class TopKeys(NamedTuple):
@@ -158,13 +159,14 @@ class TopKeys(NamedTuple):
     keys: list[TopKey]
 
 
+@answer("producerCount")
 class TopProducer(NamedTuple):
-    """A producer that wrote many records."""
+    """A producer that wrote many records; a row of `kdump stats --by producer`."""
 
-    producerId: Annotated[int, Doc()]
-    records: Annotated[int, Doc()]
-    recordsAtMost: Annotated[int, Doc()]
-    bytes: Annotated[int, Doc("of batches")]
+    producerId: Annotated[int, Doc("producer ID")]
+    records: Annotated[int, Doc("number of its records, control records included, at least")]
+    recordsAtMost: Annotated[int, Doc("and at most; the same if counts are exact")]
+    bytes: Annotated[int, Doc("size of its batches, at least", BYTES)]
 
 
 class TopProducers(NamedTuple):
@@ -363,10 +365,10 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
             mostAt=_at(stats.extremes.get(LONGEST_VALUE)),
             histogram=size_classes(stats.valueSizes),
         ),
-        topKeys=TopKeys(stats.keys.error, [_key(stats, frequent) for frequent in stats.keys.top(limit)]),
+        topKeys=TopKeys(stats.keys.error, [key_count(stats, frequent) for frequent in stats.keys.top(limit)]),
         topProducers=TopProducers(
             stats.producers.error,
-            [_producer(stats, frequent) for frequent in stats.producers.top(limit)],
+            [producer_count(stats, frequent) for frequent in stats.producers.top(limit)],
         ),
         damage=stats.missed,
         damagedPlaces=stats.damaged,
@@ -396,7 +398,8 @@ def split_key(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, boo
     return topic, item, len(item), False
 
 
-def _key(stats: Stats, frequent: FrequentItem) -> TopKey:
+def key_count(stats: Stats, frequent: FrequentItem) -> TopKey:
+    """Return the row of a key."""
     topic, key, size, is_cut = split_key(stats, frequent.item)
     shown: Object = {}
     put_bytes(shown, "key", key)
@@ -412,6 +415,7 @@ def _key(stats: Stats, frequent: FrequentItem) -> TopKey:
     )
 
 
-def _producer(stats: Stats, frequent: FrequentItem) -> TopProducer:
+def producer_count(stats: Stats, frequent: FrequentItem) -> TopProducer:
+    """Return the row of a producer."""
     assert isinstance(frequent.item, int)
     return TopProducer(frequent.item, frequent.times, frequent.times + stats.producers.error, frequent.weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -18,11 +19,13 @@ from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.io.errors import SourceError
+from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
-from kdump.questions.stats.report import StatsPart, StatsReport
-from kdump.questions.stats.run import stats
+from kdump.questions.stats.report import NOT_IN_BUNDLE, CountReport, StatsPart, StatsReport
+from kdump.questions.stats.row_counts import BY, PERIODS, ROWS, PeriodCounts, rows
+from kdump.questions.stats.run import read_each, stats
 from kdump.questions.stats.totals import Stats
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -32,7 +35,8 @@ EXAMPLES = """
 \b
 Examples:
   kdump stats clean-1/orders-zstd-0
-  kdump stats clean-1 --topic 'orders-*' --top 3
+  kdump stats clean-1 --topic payments --by hour
+  kdump stats clean-1 --topic 'orders-*' --by key --top 3
   kdump stats clean-1 --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
 
 \b
@@ -49,6 +53,11 @@ class StatsOptions(CommandOptions):
     partitions: tuple[int, ...] = partition_option("Read only partitions")
     internal: bool | None = option(
         "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
+    )
+    by: str | None = option(
+        "--by",
+        type=click.Choice(BY),
+        help="Show one row for each of these: its records and their bytes, of all topics.",
     )
     top: int = option(
         "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
@@ -71,6 +80,8 @@ def command(options: StatsOptions) -> None:
     partition directory, a log directory, or a parent directory. Every record is read, in bounded memory; nothing is
     written."""
     read_once(options.paths)
+    if options.by and options.detail:
+        raise click.UsageError("choose one of --by and --detail")
     exit_with(StatsCommand(options, options.output.output()).run)
 
 
@@ -80,15 +91,22 @@ class StatsCommand:
     def __init__(self, options: StatsOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.total = Stats("", partitions=0)
         shown = options.output
-        self.sink = shown.sink(
-            output,
-            lambda: StatsReport(output, shown.zone, full=shown.full, top=options.top, detail=options.detail),
-            (PartitionStatistics,),
-            objects=self._objects,
-            report=True,
-        )
+        by, zone = options.by, shown.zone
+        self.moments = partial(PeriodCounts, by, zone) if by in PERIODS else Histogram
+        self.total = Stats("", partitions=0, moments=self.moments())
+        if by is None:
+            self.sink = shown.sink(
+                output,
+                lambda: StatsReport(output, zone, full=shown.full, top=options.top, detail=options.detail),
+                (PartitionStatistics,),
+                objects=self._objects,
+                report=True,
+            )
+        else:
+            self.sink = shown.sink(
+                output, lambda: CountReport(output, by, self.total, zone, full=shown.full), (ROWS[by],), report=True
+            )
         self.chosen = selected_topics(options.topics, options.internal)
         self.of_partition = PartitionFilter(options.partitions)
         self.is_other_kind = False
@@ -108,8 +126,12 @@ class StatsCommand:
                 self.sink.tick()
 
             check = self.options.reading.run(unreadable=report_unreadable, more=more)
-            for statistics in stats(self.options.paths, check, is_selected=self._is_selected):
-                self._found(statistics)
+            if self.options.by:
+                for made, _, _ in read_each(self.options.paths, check, self._is_selected, self.moments):
+                    self._found(made)
+            else:
+                for made in stats(self.options.paths, check, is_selected=self._is_selected):
+                    self._found(made)
         self._end()
         self.output.flush()
         return 2 if unreadable() or self.found_none else 0
@@ -126,7 +148,12 @@ class StatsCommand:
             report_unreadable(SourceError(reason))
         if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
-        self.sink.add(StatsPart(stats))
+        by = self.options.by
+        if by is None:
+            self.sink.add(StatsPart(stats))
+        elif by != "producer" and (stats.unknown or stats.keyless):
+            missing = NOT_IN_BUNDLE.partition(":")[0]
+            report_unreadable(SourceError(f"{stats.source}: {missing}, so --by {by} lacks them"))
         self.total.add(stats)
 
     def _end(self) -> None:
@@ -138,6 +165,9 @@ class StatsCommand:
                 print_error("no partition with a segment found")
                 self.found_none = True
         self.total.firstOffset = self.total.lastOffset = None
-        if count > 1:
+        if self.options.by:
+            for row in rows(self.options.by, self.total, self.options.top):
+                self.sink.add(row)
+        elif count > 1:
             self.sink.add(StatsPart(self.total, is_total=True))
         self.sink.end()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.histograms import SizeClass, late_classes, median, size_classes
 from kdump.questions.stats.answer import split_key
 from kdump.questions.stats.frequent_items import SpaceSaving
+from kdump.questions.stats.row_counts import PeriodCounts
 from kdump.questions.stats.totals import RecordLocation, Stats, codecs_of
 from kdump.render.amounts import average, duration_text, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
@@ -29,6 +31,8 @@ NOT_IN_BUNDLE = (
     "the records are not in the bundle: their times, keys and values are unknown (kdump bundle --depth records counts "
     "them)"
 )
+BAR = 40
+"""Maximum columns of the bar of a count."""
 MARGIN = 30
 """Columns of a histogram before its bars."""
 
@@ -188,7 +192,8 @@ class StatsReport(Sink[StatsPart]):
             committed = "" if stats.committed == stats.readable else f"; {stats.committed:,} with read_committed"
             self._pair("for consumers", f"{count_text(stats.readable, 'record')}{committed}")
         if stats.firstOffset is not None and stats.partitions == 1:
-            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
+            span = (stats.lastOffset or 0) - stats.firstOffset + 1
+            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}, which are {span:,}")
         if stats.oldest is not None and not stats.unknown:
             self._pair("oldest", iso(stats.oldest, self.zone) + self._at(stats, stats.extremes.get(OLDEST)))
             self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))
@@ -396,6 +401,71 @@ class StatsReport(Sink[StatsPart]):
             short = os.sep.join(parts[-2:]) if stats.partitions != 1 else parts[-1]
             file = f" of {path_text(place.file if self.full else short)}"
         return f" (offset {evidence.offset}, batch at {place.position}{file})"
+
+
+class CountReport(Sink[Any]):
+    """Writes the counts by period, key or producer, with bars on a terminal, and what they are counts of."""
+
+    def __init__(self, output: Output, by: str, total: Stats, zone: tzinfo, *, full: bool = False) -> None:
+        self.output = output
+        self.by, self.total, self.zone, self.full = by, total, zone, full
+        self._counts: list[Any] = []
+
+    def add(self, answer: Any) -> None:
+        self._counts.append(answer)
+
+    def _name(self, count: Any) -> str:
+        if self.by == "producer":
+            return str(count.producerId)
+        if self.by == "key":
+            cut_off = f"… ({plain_count(count.keySize, 'byte')})" if count.isCut else ""
+            key = b64decode(count.key) if count.keyEncoding else count.key.encode("utf-8", "surrogateescape")
+            return bytes_text(key, None if self.full else 200) + cut_off
+        if count.timestamp is None:
+            return "no valid timestamp"
+        return iso(count.timestamp, self.zone)
+
+    def end(self) -> None:
+        total, most = self.total, max((count.records for count in self._counts), default=0)
+        of_all = total.producers.total if self.by == "producer" else total.dataRecords
+        columns = [Column("records", "records", lambda c: f"{c.records:,}", True)]
+        columns.append(Column("share", "share", lambda c: share(c.records, of_all), True, 7))
+        columns.append(Column("bytes", "bytes", lambda c: size_text(c.bytes), True, 8))
+        if self.output.terminal:
+            width = max(10, min(BAR, (self.output.width or PIPE_WIDTH) - 60))
+            columns.append(Column("bar", "", lambda c: bar(c.records, most, width).ljust(width), False, 6))
+        name = Column(self.by, self.by, self._name, self.by == "producer", least=28 if self.by == "key" else None)
+        topic = Column("topic", "topic", lambda c: c.topic or "", False, 8, least=12)
+        at_end = self.by == "key"
+        if at_end:
+            columns += [topic, name] if total.topic is None and total.partitions > 1 else [name]
+        else:
+            columns.insert(0, name)
+        table = Table(columns, self.output, full=self.full)
+        for count in self._counts:
+            table.add(count)
+        table.flush()
+        for line in self._remarks():
+            self.output.line(printable(line))
+        report = StatsReport(self.output, self.zone, full=self.full)
+        report.remarks(total)
+
+    def _remarks(self) -> Iterator[str]:
+        total = self.total
+        if self._counts:
+            yield ""
+        records = count_text(total.dataRecords, "data record")
+        yield f"{records}, {size_text(total.recordBytes)} uncompressed, in {count_text(total.partitions, 'partition')}"
+        if self.by == "producer":
+            without = total.records - total.producers.total
+            yield f"{count_text(without, 'record')} without a producer ID; bytes are those of batches"
+        sketch = total.keys if self.by == "key" else total.producers
+        if self.by == "key":
+            yield f"{count_text(total.nullKeys, 'record')} with a null key"
+        if self.by in ("key", "producer") and sketch.error:
+            yield f"each count may be too low by up to {sketch.error:,}"
+        if isinstance(total.moments, PeriodCounts) and total.moments.left_out:
+            yield f"{count_text(total.moments.left_out, 'record')} in further periods are not counted: use a longer one"
 
 
 def title_of(stats: Stats) -> str:

@@ -46,6 +46,7 @@ from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import invalidity, undecoded_count_problem
 from kdump.log.bundle_log import BundleLog
+from kdump.log.histograms import Histogram
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.mounted_bundles import takes_bundles
@@ -69,9 +70,22 @@ def stats(
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
     selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
     path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
-    options = Options.given(options)
     states: LogDirectoryStates = {}
+    for made, segments, place in read_each(paths, Options.given(options), is_selected):
+        if place is not None:
+            start = single_partition_summary(place, states).log_start
+            made.readable, made.committed = readable_records(segments, start, made, Options.given(options))
+        yield made
 
+
+def read_each(
+    paths: str | Iterable[str],
+    options: Options,
+    is_selected: Callable[[PartitionDirectory], bool],
+    moments: Callable[[], Histogram] = Histogram,
+) -> Iterator[tuple[Stats, list[Target], PartitionDirectory | None]]:
+    """Yield the same statistics, without what consumers receive, with the segments and the partition directory, None
+    for a single segment. `moments`: makes what counts records by time."""
     for place in of_places(paths, options):
         if isinstance(place, Target):
             try:
@@ -79,7 +93,8 @@ def stats(
             except SourceError as error:
                 options.unreadable(error)
                 continue
-            yield read([place], Stats(place.path, place.topic, place.partition), options)
+            alone = Stats(place.path, place.topic, place.partition, moments=moments())
+            yield read([place], alone, options), [place], None
         elif is_selected(place):
             place = current(place)
             if not place.segments and place.listing_errors:  # deleted during the run, or not readable
@@ -87,12 +102,9 @@ def stats(
                     options.unreadable(SourceError(problem))
                 continue
             segments = [segment.log for segment in place.segments if segment.log is not None]
-            made = Stats(place.path, place.topic, place.partition)
+            made = Stats(place.path, place.topic, place.partition, moments=moments())
             made.unread += place.listing_errors
-            read(segments, made, options)
-            start = single_partition_summary(place, states).log_start
-            made.readable, made.committed = readable_records(segments, start, made, options)
-            yield made
+            yield read(segments, made, options), segments, place
 
 
 def read(segments: list[Target], into: Stats, options: Options) -> Stats:
@@ -317,7 +329,7 @@ class StatsReader(RegionObserver):
         decoded = stats.sums[RECORDS] - before[0]
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
         if appended:
-            self._appended(header.maxTimestamp, decoded, base, place)
+            self._appended(header.maxTimestamp, decoded, base, place, stats.sums[RECORD_BYTES] - before[1])
         self._codec(
             header.compression,
             decoded,
@@ -367,14 +379,14 @@ class StatsReader(RegionObserver):
                     offset, place = batch(bisect_right(ends, row))
                     stats.extremes[extreme] = RecordLocation(int64(offset + columns.offset_delta[row]), place)
 
-    def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition) -> None:
+    def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition, size: int) -> None:
         """Add records that all have the time at which the broker appended them."""
         stats = self.stats
         sums = stats.sums
         if timestamp < 0 or not count:
             sums[UNTIMED] += count
             return
-        stats.moments.add(timestamp, count)
+        stats.moments.add(timestamp, count, *((size,) if stats.moments.weighs else ()))
         if sums[OLDEST] < 0 or timestamp < sums[OLDEST]:
             sums[OLDEST] = timestamp
             stats.extremes[OLDEST] = RecordLocation(offset, place)

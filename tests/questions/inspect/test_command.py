@@ -30,6 +30,7 @@ from kdump.questions.inspect.views import JsonView
 from tests import craft, forks
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments
 from tests.disks import data
+from tests.each_case import each_case
 
 PAYMENTS = segment("clean-1/payments-0")
 UPGRADED = segment("legacy/upgraded-gzip-0")
@@ -1034,3 +1035,35 @@ def test_what_scripts_expect() -> None:
     assert {json.loads(line)["partition"] for line in both} <= {1, None}
     absent = run(disk, "--partition", "7", "--records")
     assert (absent.exit_code, "--partition 7: no match; there is 0" in absent.stderr) == (2, True)
+
+
+COUNTED = (
+    ("--key", "a3"), ("--offset", "5..9"), ("--time", "2026-11-21T07:58:22..2026-11-21T07:58:23"), ("--control",),
+    ("--read-committed",), ("--read-committed", "--by-markers"), ("--value-regex", "sku-4"), ("--producer-id", "9"),
+    ("--topic", "pay*", "--transactional"), ("--header", "trace"), ("--key-regex", "^k1"), (),
+)  # fmt: skip
+
+
+@each_case("filters", COUNTED)
+def test_a_count_is_that_of_the_rows(filters: tuple[str, ...], tmp_path: Path) -> None:
+    """With any filter, of every format, damaged batches included."""
+    damaged = tmp_path / "payments-7" / PAYMENTS.name
+    damaged.parent.mkdir()
+    damaged.write_bytes(craft.flip(PAYMENTS.read_bytes(), 540))
+    paths = (FIXTURES / "disk-1", FIXTURES / "legacy" / "upgraded-gzip-0", damaged.parent)
+    rows = [each for each in objects(*paths, "--records", *filters) if each["type"] == "record"]
+    found = objects(*paths, "--count", *filters)
+    *parts, total = found if len(found) != 1 else (*found, found[0])
+    of = {(row["topic"], row["partition"]) for row in rows}
+    assert {(part["topic"], part["partition"]) for part in parts} == of
+    for part in parts:
+        mine = [row for row in rows if (row["topic"], row["partition"]) == (part["topic"], part["partition"])]
+        offsets = [row["offset"] for row in mine]
+        assert (part["records"], part["controlRecords"]) == (len(mine), sum("control" in row for row in mine))
+        assert part["damagedRecords"] == sum("damaged" in row for row in mine)
+        assert (part["firstOffset"], part["lastOffset"]) == (min(offsets), max(offsets))
+        assert part["batches"] == len({(row["file"], row["position"]) for row in mine}) or "upgraded" in part["topic"]
+    assert total["records"] == len(rows)
+    shown = run(*paths, "--count", *filters)
+    assert shown.stdout.splitlines()[-1].startswith(f"{len(rows):,} record")
+    assert shown.exit_code == (0 if rows else run(*paths, "--records", *filters).exit_code)

@@ -10,8 +10,10 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -260,3 +262,31 @@ def test_memory(tmp_path: Path) -> None:
     said = json.loads(done.stderr)
     assert len(said["times"]["buckets"]) <= 2048
     assert 0 < said["topKeys"]["error"] <= 2 * 200_000 / 16_384
+
+
+MIDNIGHT = {"hour": 0, "minute": 0, "second": 0}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_counts_by_period_key_and_producer(zone: str) -> None:
+    """The sums of the rows of inspect; a local day begins at local midnight."""
+    disk = FIXTURES / "disk-1"
+    data = [row for row in objects(disk, "--records", "--no-decode") if row["type"] == "record"]
+    timed = [row["timestamp"] for row in data if "control" not in row and row["timestamp"] >= 0]
+    for by, fields in (("minute", {"second": 0}), ("hour", {"minute": 0, "second": 0}), ("day", MIDNIGHT)):
+        expected: Counter[int | None] = Counter()
+        for stamp in timed:
+            local = datetime.fromtimestamp(stamp // 1000, ZoneInfo(zone)).replace(**fields)
+            expected[round(local.timestamp() * 1000)] += 1
+        rows = stats(disk, "--by", by, "--tz", zone)
+        assert {row["timestamp"]: row["records"] for row in rows if row["timestamp"] is not None} == expected, by
+    total = next(row for row in stats(disk) if row["scope"] == "total")
+    assert sum(row["records"] for row in rows) == total["dataRecords"]
+    assert sum(row["bytes"] for row in rows) == total["recordBytes"]
+    for by, many, each in (("key", "topKeys", "keys"), ("producer", "topProducers", "producers")):
+        found = command.objects("stats", disk, "--by", by)
+        untyped = [{name: value for name, value in row.items() if name != "type"} for row in found]
+        assert untyped == total[many][each]
+    shown = command.run("stats", disk, "--by", "hour").stdout
+    assert f"{total['dataRecords']:,} data records" in shown
+    assert command.run("stats", disk, "--by", "hour", "--detail").exit_code == 2
