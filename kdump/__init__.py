@@ -32,6 +32,7 @@ API = {
     "Reindexed": "kdump.questions.reindex.run",
     "report": "kdump.incident.report.html.report",
     "ReportFiles": "kdump.incident.report.html.report",
+    "find": "kdump.questions.find.run",
     "stats": "kdump.questions.stats.run",
     "Stats": "kdump.questions.stats.totals",
     "transactions": "kdump.api.functions",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from kdump.questions.carve.search import CarvedBatch as CarvedBatch
     from kdump.questions.diff.run import Diff as Diff
     from kdump.questions.diff.run import diff as diff
+    from kdump.questions.find.run import find as find
     from kdump.questions.reindex.run import Reindexed as Reindexed
     from kdump.questions.reindex.run import reindex as reindex
     from kdump.questions.restart_plan.answer import RestartPlan as RestartPlan

@@ -20,6 +20,7 @@ from kdump.questions.carve.carved_runs import CarvedRun
 from kdump.questions.cluster import answer as cluster_answer
 from kdump.questions.connect import answer as connect_answer
 from kdump.questions.diff import answer as diff
+from kdump.questions.find import answer as find
 from kdump.questions.groups import answer as groups_answer
 from kdump.questions.inspect.record_counts import RecordCount
 from kdump.questions.ls import answer as ls_answer
@@ -135,6 +136,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         rescue.RescueController,
         rescue.RescueStep,
     ),
+    **keys_by_type(find.Match, find.SearchCoverage),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarvedTornBatch, carve.CarveSummary),
     **keys_by_type(LedgerSpan, LedgerHole, LedgerExcluded, Salvaged, SalvageSummary),
 }

@@ -108,14 +108,14 @@ def test_a_path_is_one_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         if not (inspect.isfunction(function) and {"paths", "sources"} & {*inspect.signature(function).parameters}):
             continue
         with pytest.raises(ValueError, match="no path was given"):
-            function([], *([str(tmp_path / out[name])] if name in out else []))
+            function([], *([str(tmp_path / out[name])] if name in out else ["isControl"] * (name == "find")))
         if name == "diff":
             with pytest.raises(ValueError, match="diff compares two or more paths, not clean-2 alone"):
                 list(kdump.diff("clean-2"))
         elif name not in ("registry", "connect"):
             answers = []
             for number, given in enumerate(("clean-2", ["clean-2"])):
-                more = [str(tmp_path / f"{number}{out[name]}")] if name in out else []
+                more = [str(tmp_path / f"{number}{out[name]}")] if name in out else ["isControl"] * (name == "find")
                 answer = function(given, *more)
                 answers.append([*answer] if isinstance(answer, Iterator) else answer)
             assert len(answers[0]) == len(answers[1]) if isinstance(answers[0], list) else answers[1], name

@@ -131,6 +131,7 @@ COMMANDS: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
     "cluster": ((0, 2), ("", "--json", "--history", "--as-of 50 --json", "--show all")),
     "connect": ((0, 2), ("", "--history --json", "--deleted")),
     "diff": ((0, 1, 2), DETAIL),
+    "find": ((0, 1, 2), ("'k1' in any", "offset == 3 --json", "value.order == 3 --when")),
     "groups": ((0, 2), ("", "--json", "--history", "--as-of 50 --json", "--offsets")),
     "ls": ((0,), ("--json", "", "--quick", "--segments --json", "--by topic", "--sort oldest")),
     "producers": ((0,), ("", "--json", "--list", "--history")),

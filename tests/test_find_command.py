@@ -155,7 +155,7 @@ OF_DISKS = (
     "transactions",
     "producers",
 )
-OF_DISKS += ("retention", "space", "salvage", "reindex", "carve", "bundle")
+OF_DISKS += ("find", "retention", "space", "salvage", "reindex", "carve", "bundle")
 ELSEWHERE = re.compile(
     r"/(etc|data|mnt|disk1|var/log)/|\b0{20}|\.bundle --with|^ssh |broker-1\.tar$|payments/|clicks-0 --config"
 )

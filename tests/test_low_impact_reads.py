@@ -53,6 +53,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "verify": ("{disk}",),
     "verify --crc": ("{disk}", "--crc"),
     "stats": ("{disk}",),
+    "find": ("'nothing' in any", "{disk}"),
     "diff": ("{disk}/orders-0", "{copy}/orders-0"),
     "groups": ("{disk}",),
     "registry": ("{disk}", "--usage"),

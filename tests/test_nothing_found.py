@@ -42,6 +42,7 @@ CASES: dict[str, tuple[list[Any], str]] = {
     ),
     "pairs": (["diff", CLEAN, FIXTURES / "legacy"], "no partition is in more than one of the paths"),
     "batches": (["carve", __file__], "0 batches in 0 runs"),
+    "matches": (["find", "key == 'none'", CLEAN / "payments-0"], "nothing matches in"),
     "records": (["inspect", CLEAN / "payments-0", "--key", "none"], "nothing matches"),
 }
 

@@ -79,6 +79,7 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "diff": ([FIXTURES / "diverged-1", FIXTURES / "diverged-2"], ["diff"]),
     "reindex": ([LOG], ["reindex"]),
     "restart-plan": ([FIXTURES / "clean-2"], ["restartPartition"]),
+    "find": (["key ~ '3$'", LOG.parent, "--when"], ["match"]),
     "carve": ([LOG], ["batch"]),
     "carve --runs": ([LOG], ["run"]),
 }

@@ -27,6 +27,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         ),
         "--color": "its colors are those of the terminal; NO_COLOR applies",
     },
+    "find": {"--topic": "its expression has a condition for it: topic ~ '^orders'"},
     "connect": {"--topic": "it reads the topics of Connect, and selects connectors"},
     "doctor": {"--topic": "it answers for disks; its suggestions name the commands that take a topic"},
     "explain": {"--topic": "it reads a log, and of a disk only what the log is about"},

@@ -56,6 +56,7 @@ COMMANDS: tuple[tuple[str | Path, ...], ...] = (
     ("restart-plan", FIXTURES / "clean-2", "--all"),
     ("restart-plan", DISK, "--all"),
     ("carve", CLEAN / "payments-0", "--runs"),
+    ("find", "key ~ '3'", CLEAN),
     ("verify", "--list"),
 )
 

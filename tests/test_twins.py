@@ -68,6 +68,7 @@ COMMANDS = [
     ["reindex", ".", "--json", "--out", "OUT"],
     ["salvage", ".", "--json", "--out", "OUT"],
     ["carve", "t-0", "--json"],
+    ["find", "value.a == 1 or 'b' in any", ".", "--json"],
     ["diff", ".", ".", "--json"],
 ]
 
@@ -176,6 +177,7 @@ OF_A_SEGMENT = [
     ["verify", "PATH", "--crc", "--json"],
     ["stats", "PATH", "--json"],
     ["carve", "--runs", "PATH"],
+    ["find", "value.order > 7 or 'k3' in any", "PATH", "--json"],
     ["dump-log", "--files", "PATH", "--print-data-log"],
     ["dump-log", "--files", "PATH", "--deep-iteration"],
     ["transactions", "PATH", "--json", "--now", NOW],

@@ -65,6 +65,8 @@ def test_commands_are_found_by_what_they_take() -> None:
 def refused(command: str, *arguments: str | Path, out: Path) -> str:
     """Return the single line of a run that ends with 2 and writes nothing."""
     more = [text.replace("OUT", str(out)) for text in MORE.get(command, ())]
+    if command == "find":
+        arguments = ("isControl", *arguments)
     result = run(command, *arguments, *more)
     lines = [line for line in result.stderr.splitlines() if ASSUMES not in line and NOT_HERE not in line]
     assert (result.exit_code, len(lines)) == (2, 1), result.output

@@ -33,6 +33,7 @@ FORMS = {
     "inspect": ["inspect"],
     "verify": ["verify"],
     "stats": ["stats"],
+    "find": ["find", "isControl"],
     "diff": ["diff"],
     "groups": ["groups"],
     "cluster": ["cluster"],

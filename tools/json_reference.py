@@ -94,6 +94,7 @@ CSV: dict[str, tuple[str, ...]] = {
     "salvage": ("salvage",),
     "bundle": ("bundle",),
     "reindex": ("reindex",),
+    "find": ("match",),
     "carve": ("batch",),
     "carve --runs": ("run",),
 }

@@ -56,18 +56,16 @@ QUESTIONS = (
     Asked("Which records are in this segment?", "kdump inspect FILE --records", "inspect", "; add `--json` for jq"),
     Asked(
         "Where is the message with this key, or for this order?",
-        "kdump inspect DIR --records --key K",
-        "inspect#selecting-batches-and-records",
-        "; `--value-regex 4711`, `--header`, `--time` for others",
+        "kdump find \"key == 'K'\" DIR",
+        "find",
+        "; by a field of its value, a header, or text anywhere in it",
     ),
     Asked(
         "How many messages are in this topic, and how many of them do consumers receive?",
         "kdump stats DIR --topic T",
         "stats#how-many-messages-are-in-this-topic",
     ),
-    Asked(
-        "Is a person's data gone from these disks?", "kdump inspect DIR --key K --all-files", "incidents/key-is-gone"
-    ),
+    Asked("Is a person's data gone from these disks?", "kdump find \"'K' in any\" DIR", "incidents/key-is-gone"),
     Asked(
         "What is in this one message that no consumer can read?",
         "kdump inspect DIR/TOPIC-PARTITION --offset N --hex",

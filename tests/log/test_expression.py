@@ -115,31 +115,29 @@ def bytes_compare(op: str, data: bytes, literal: Any) -> bool:
         return False
 
 
-def loaded(data: bytes) -> tuple[Any, bool]:
+def loaded(data: bytes, op: str, literal: Any) -> tuple[Any, bool]:
     """Return the JSON value (None if it is none), and whether that is all that can be known."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None, False
-    if re.search("[\0-\x08]", text):
-        return None, False
+    if not _is_plain(data):
+        return None, len(data) in (2, 4, 8)
+    text = data.decode()
     if text.lstrip()[:1] not in ("{", "[", '"') or not text:
         return None, True
     try:
         return json.loads(text), True
     except ValueError:
-        return None, text[0] == '"'
+        looked_for = literal if isinstance(literal, str) else json.dumps(literal)
+        return None, text[0] == '"' or (op == "==" and looked_for not in text)
 
 
-def part_truth(op: str, data: bytes | None, path: list[str], literal: Any, anywhere: bool) -> int:
+def part_truth(model: Model, op: str, data: bytes | None, path: list[str], literal: Any, anywhere: bool) -> int:
     if data is None:
         return YES if literal is None and not path and not anywhere else NO
     if literal is None and not path:
         return NO
     if not path and bytes_compare(op, data, literal):
         return YES
-    value, is_known = loaded(data)
-    unknown = NO if is_known else MAYBE
+    value, is_known = loaded(data, op, literal)
+    unknown = NO if is_known or model.flags & 0x20 else MAYBE  # control records have a format of their own
     if value is None:
         return unknown
     if not path:
@@ -176,7 +174,7 @@ def header_truth(op: str, model: Model, name: str | None, literal: Any) -> int:
         elif bytes_compare(op, value, literal):
             return YES
         else:
-            answers.append(NO if _is_plain(value) else MAYBE)
+            answers.append(NO if _is_plain(value) or len(value) in (2, 4, 8) else MAYBE)
     return max(answers)
 
 
@@ -242,10 +240,10 @@ def comparisons(draw: Any) -> tuple[str, Truth]:
         if kind == "header":
             answer = header_truth(basic, model, path[0] if path else None, literal)
         elif kind == "any":
-            parts = [part_truth(basic, data, [], literal, True) for data in (model.key, model.value)]
+            parts = [part_truth(model, basic, data, [], literal, True) for data in (model.key, model.value)]
             answer = max(*parts, header_truth(basic, model, None, literal))
         else:
-            answer = part_truth(basic, model.key if kind == "key" else model.value, path, literal, False)
+            answer = part_truth(model, basic, model.key if kind == "key" else model.value, path, literal, False)
         return 2 - answer if op == "!=" else answer
 
     field = ".".join([kind, *path])

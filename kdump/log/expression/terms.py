@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from kdump.log.expression.comparison import Comparison, at_path, leaves
+from kdump.log.expression.comparison import INTEGERS, Comparison, at_path, leaves
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -70,19 +70,36 @@ class NoDecoders:
 NO_DECODERS = NoDecoders()
 
 
-class BatchFacts:
-    """What the header of a batch shows of its records: numbers as ranges."""
+class FileFacts:
+    """The names of a file: topic and partition."""
 
-    def __init__(self, target: Target, batch: Batch, decoders: Decoders = NO_DECODERS) -> None:
-        self.target, self.batch, self.decoders = target, batch, decoders
+    def __init__(self, target: Target) -> None:
+        self.target = target
 
     def number(self, name: str) -> tuple[int | None, int | None] | None:
         """Return the range of a number; an end is None if it is not known, the whole if there is no such number."""
+        return (self.target.partition, self.target.partition) if name == "partition" else (None, None)
+
+    def flag(self, name: str) -> int:
+        return MAYBE
+
+    def content(self, term: Content) -> int:
+        return MAYBE
+
+
+class BatchFacts(FileFacts):
+    """What the header of a batch shows of its records: numbers as ranges."""
+
+    def __init__(self, target: Target, batch: Batch, decoders: Decoders = NO_DECODERS) -> None:
+        super().__init__(target)
+        self.batch, self.decoders = batch, decoders
+
+    def number(self, name: str) -> tuple[int | None, int | None] | None:
         batch = self.batch
         if name == "offset":
             return batch.baseOffset, batch.lastOffset
         if name == "partition":
-            return self.target.partition, self.target.partition
+            return super().number(name)
         if name == "producer":
             return None if batch.producerId is None else (batch.producerId, batch.producerId)
         if name == "size":
@@ -153,7 +170,7 @@ class RecordFacts(BatchFacts):
                 found = value is test.literal and bool(term.path)
             else:
                 found = test.of_bytes(value)
-                if not found and not test.is_raw and not _is_text(value):
+                if not found and not test.is_raw and not _is_text(value) and len(value) not in INTEGERS:
                     self.undecoded["headers"] = "not text"
                     answer = MAYBE
             if found:
@@ -179,9 +196,9 @@ class RecordFacts(BatchFacts):
         if reading is not None and reading.is_decoded:
             values = _roots(reading)
         elif not problem:
-            value, problem = _own_value(data, parse=True)
+            value, problem = _own_value(data, test)
             values = [] if value is None else [value]
-        if problem:
+        if problem and not self.record.is_control:
             self.undecoded[part] = problem
             answer = MAYBE
         for value in values:
@@ -217,21 +234,27 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _own_value(data: bytes, *, parse: bool) -> tuple[Any, str]:
+def _own_value(data: bytes, test: Comparison) -> tuple[Any, str]:
     """Return the value of bytes that no decoder knows, if they are JSON, and why they could not be read."""
     if not _is_text(data):
-        return None, "not text, and nothing here decodes it"
-    if not parse or data.lstrip()[:1] not in (b"{", b"[", b'"'):
+        # Bytes of the size of a number are one: text would be longer, and framed data, too.
+        return None, "" if len(data) in INTEGERS else "not text, and nothing here decodes it"
+    if data.lstrip()[:1] not in (b"{", b"[", b'"'):
         return None, ""
     if len(data) > LARGEST_JSON:
-        return None, "JSON of more than 8 MiB"
+        return None, "JSON of more than 8 MiB" if _may_hold(data, test) else ""
     try:
         return json.loads(data), ""
     except (ValueError, RecursionError):
-        return None, "" if data.lstrip()[:1] == b'"' else "begins like JSON, and is none"
+        return None, "begins like JSON, and is none" if _may_hold(data, test) else ""
 
 
-Facts = BatchFacts
+def _may_hold(data: bytes, test: Comparison) -> bool:
+    """Return whether text that is no JSON may have what is looked for: it is searched as it is."""
+    return data.lstrip()[:1] != b'"' and (test.operator != "==" or b"\\" in data or test.data in data)
+
+
+Facts = FileFacts
 
 
 class Term(Protocol):

@@ -54,11 +54,12 @@ class CarvedBatch:
 
 
 class Search:
-    """One search of one source. `unchecked` counts headers whose checksum was not computed: in bytes crafted to look
-    like headers, computing all of them would take quadratic time."""
+    """One search of one source, or of its bytes from `start` to `stop`. `unchecked` counts headers whose checksum was
+    not computed: in bytes crafted to look like headers, computing all of them would take quadratic time."""
 
-    def __init__(self, window: Window, run: Run = PLAIN_RUN) -> None:
+    def __init__(self, window: Window, run: Run = PLAIN_RUN, start: int = 0, stop: int | None = None) -> None:
         self.window = window
+        self.start, self.stop = start, stop
         self.limits = run.limits
         self._run = run
         self.is_stream = window.source.size is None
@@ -110,8 +111,8 @@ class Search:
     def _candidates(self) -> Iterator[int]:
         """Yield the positions of plausible headers."""
         window, source = self.window, self.window.source
-        position = 0
-        while True:
+        position, end = self.start, self.stop
+        while end is None or position < end:
             ahead = source.next_data(position)
             if ahead > position + PIECE:
                 self.skipped += ahead - position - EDGE
@@ -121,12 +122,13 @@ class Search:
             length = len(data) - start
             if length < LEAST:
                 return
-            stop = start + min(PIECE, length)
+            piece = min(PIECE, length) if end is None else min(PIECE, length, end - position)
+            stop = start + piece
             if data.startswith(ZEROS[: stop - start], start):
                 start = max(start, stop - EDGE)
             for candidate in find_candidates(data, start, stop):
-                yield position + candidate - (stop - min(PIECE, length))
-            position += min(PIECE, length)
+                yield position + candidate - (stop - piece)
+            position += piece
             self.work_left += WORK_PER_BYTE * PIECE
             self._run.at(position, window.source.size)
             window.release(position - LOOK_BACK)

@@ -10,7 +10,7 @@ from functools import partial
 import click
 from click.core import ParameterSource
 
-from kdump.command_line.completion import one_of
+from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
@@ -19,7 +19,6 @@ from kdump.command_line.params import TIME_HELP, RangeParam, read_once, time_ran
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
-from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.io import file_system
 from kdump.log.expression.comparison import Comparison
 from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of_keys
@@ -33,22 +32,6 @@ from kdump.render.escape import path_text
 from kdump.render.record_template import shows_decoded
 
 AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
-DECODER_HELP = (
-    "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or with an "
-    "installed decoder.  [by topic name]"
-)
-FORMAT_HELP = (
-    "Decode keys as auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
-    "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
-)
-NO_DECODE_HELP = "Decode neither the records of Kafka's own topics nor, without --schemas, by a registry."
-SCHEMAS_HELP = (
-    "Decode keys and values with a schema ID by the registry whose topic _schemas is here, or by an export of it.  "
-    "[the registry on the same disk]"
-)
-SCHEMA_HELP = (
-    "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
-)
 COMMITTED_HELP = (
     "Show only what a read_committed consumer receives: no control or aborted records, and nothing at or above the "
     "last stable offset. Brokers find aborted transactions in the .txnindex files alone: what these lack is shown."
@@ -56,7 +39,6 @@ COMMITTED_HELP = (
 BY_MARKERS_HELP = (
     "With --read-committed, find aborted transactions by their markers instead: what a consumer should receive."
 )
-FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
 \b
 Examples:
@@ -72,20 +54,6 @@ Exit status: 0 on success; 1 if no record or batch matches; 2 for a usage error,
 something could not be read (the rest is shown). A search for keys, values or headers without a match also ends with 2
 if damage kept it from comparing all records.
 """
-
-
-def _decoders() -> list[str]:
-    from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA
-    from kdump.decode.plugins import plugin_names
-
-    return [*KAFKA, *ECOSYSTEM, *plugin_names()]
-
-
-def _formats() -> list[str]:
-    from kdump.decode.formats import FORMATS
-    from kdump.decode.plugins import plugin_names
-
-    return ["auto", *FORMATS, *FRAMED, *plugin_names()]
 
 
 @dataclass(frozen=True)
@@ -151,22 +119,7 @@ class InspectOptions(CommandOptions):
     filters: FilterOptions = group(FilterOptions)
     read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
     by_markers: bool = flag("--by-markers", help=BY_MARKERS_HELP)
-    decoder: str | None = option(
-        "--decoder", metavar="NAME", shell_complete=one_of(_decoders), help=DECODER_HELP, section="Decode"
-    )
-    no_decode: bool = flag("--no-decode", help=NO_DECODE_HELP)
-    key_format: str | None = option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats), help=FORMAT_HELP)
-    value_format: str | None = option(
-        "--value-format",
-        metavar="FORMAT",
-        shell_complete=one_of(_formats),
-        help="Decode values; takes the same formats as --key-format.",
-    )
-    schemas: str | None = option("--schemas", metavar="PATH", help=SCHEMAS_HELP)
-    schema: str | None = option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
-    key_schema: str | None = option(
-        "--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one."
-    )
+    decoding: DecodingOptions = group(DecodingOptions)
     kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP, section="Read")
     jobs: int | None = option(
         "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
@@ -270,33 +223,14 @@ def _refuse_contradictions(options: InspectOptions) -> None:
 
 def _refuse_idle_decoders(options: InspectOptions) -> None:
     """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
-    given = options.given("decoder", "key_format", "value_format", "schemas")
+    given = options.decoding.given()
     if given and options.extract:
         raise click.UsageError(f"--extract writes raw bytes, and cannot be combined with {given[0]}")
     if given and not options.records and options.form not in (TEMPLATE, HEX):
         raise click.UsageError(f"{given[0]} applies to records; add --records")
     if given and options.template is not None and not shows_decoded(options.template):
         raise click.UsageError(f"{given[0]} has no effect: the format string contains neither %d (key) nor %D (value)")
-    if options.decoder and options.no_decode:
-        raise click.UsageError("choose one of --decoder and --no-decode")
-    if options.schema and options.key_format not in FRAMED and options.value_format not in FRAMED:
-        raise click.UsageError("--schema applies only to --key-format or --value-format avro or protobuf")
-    if options.key_schema and options.key_format not in FRAMED:
-        raise click.UsageError("--key-schema applies only to --key-format avro or protobuf")
-
-
-def _decode_options(options: InspectOptions) -> DecodeOptions:
-    value_has_schema = options.value_format in FRAMED
-    return DecodeOptions(
-        decoder=options.decoder,
-        by_topic=not options.no_decode,
-        key_format=options.key_format,
-        value_format=options.value_format,
-        key_schema=options.key_schema or (None if value_has_schema else options.schema),
-        value_schema=options.schema if value_has_schema else None,
-        schemas=options.schemas,
-        paths=options.paths,
-    )
+    options.decoding.refuse_contradictions()
 
 
 def selection_of(filters: FilterOptions, zone: tzinfo) -> Selection:
@@ -356,7 +290,7 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         use_index=not options.no_index,
         jobs=options.jobs or usual_jobs(),
         kind=options.kind,
-        decode=_decode_options(options),
+        decode=options.decoding.decode(options.paths),
         read_committed=options.read_committed,
         by_markers=options.by_markers,
         redaction=options.redaction.redaction(),

@@ -1,0 +1,140 @@
+"""`kdump find`: finds records by what they mean, wherever they are on the disks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.decoding_options import DecodingOptions
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.help_page import HelpPage
+from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.output_options import JSON, OutputOptions, output_options
+from kdump.command_line.params import read_once
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.decode.decoder_interface import DecoderError
+from kdump.decode.record_decoder import RecordDecoder
+from kdump.log.expression import Expression, ExpressionError, parse
+from kdump.questions.find.answer import Answer, Match, SearchCoverage
+from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, coverage_lines
+from kdump.questions.find.run import find
+from kdump.render.progress import Progress
+from kdump.render.record_template import TemplateError
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import UnknownColumn
+
+EXAMPLES = """
+\b
+Examples:
+  kdump find "key == 'user-42'" clean-1
+  kdump find "value.amount > 100 and not isAborted" clean-1 --live
+  kdump find "'4711' in any" clean-1 --json
+  kdump find "header.trace ~ '^ab'" clean-1/payments-0 -f '%o %k\\n'
+
+\b
+EXPR compares fields with values, joined by and, or, not and parentheses:
+  key, value, header.NAME   as bytes and as decoded; key.a.b, value.a.b: fields of the decoded
+  any                       key, value, names and values of headers: 'TEXT' in any
+  offset, partition, topic, time, producer, size
+  isAborted, isTransactional, isControl
+  == != < <= > >=, ~ (regular expression), in (text within); null is a tombstone's value
+
+\b
+Exit status: 0 if records match; 1 if none does, and everything was searched; 2 for a usage error, if something could
+not be read, or if nothing matches in what could be searched.
+"""
+
+
+@dataclass(frozen=True)
+class FindOptions(CommandOptions):
+    """The options of the command."""
+
+    expression: str = argument(metavar="EXPR")
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
+    when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
+    output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))
+    template: str | None = option(
+        "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
+    )
+    redaction: RedactOptions = added(redact_options("With --json: "))
+    decoding: DecodingOptions = group(DecodingOptions)
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(cls=HelpPage, epilog=EXAMPLES)
+@takes(FindOptions)
+def command(options: FindOptions) -> None:
+    """Find records by what they mean, in all files of log directories, bundles, partition directories and segments:
+    also in deleted segments and partitions, in aborted transactions, in damaged batches, and in bytes that are no part
+    of the log. Each is shown with what it is. What was searched, and what could not be, is printed to stderr; with
+    --json, it is the last line. Nothing is written to the disk."""
+    read_once(options.paths)
+    options.decoding.refuse_contradictions()
+    hidden = options.redaction
+    if (hidden.redact or hidden.redact_names) and options.output.format != JSON:
+        raise click.UsageError("--redact applies only to --json")
+    if options.template is not None and (options.output.form or options.output.as_json):
+        raise click.UsageError("choose one of --json, --format and -f")
+    try:
+        expression = parse(options.expression, zone=options.output.zone)
+    except ExpressionError as error:
+        raise click.UsageError(error.lines) from None
+    exit_with(lambda: _run(options, expression))
+
+
+def _run(options: FindOptions, expression: Expression) -> int:
+    """Run the command and return its exit status."""
+    output = options.output.output(headline=False)
+    decode = options.decoding.decode(options.paths)
+    coverage: SearchCoverage | None = None
+    try:
+        sink = _sink(options, output)
+        with Progress("find") as progress:
+
+            def at(position: int, size: int | None) -> None:
+                progress.at(position, size)
+                sink.tick()
+
+            answers = find(
+                options.paths,
+                expression,
+                live=options.live,
+                when=options.when,
+                limit=options.limit,
+                decode=decode,
+                run=options.reading.run(unreadable=report_unreadable, at=at),
+            )
+            for answer in answers:
+                if isinstance(answer, SearchCoverage):
+                    coverage = answer
+                sink.add(answer)
+        sink.end()
+    except (DecoderError, TemplateError, UnknownColumn) as error:
+        raise click.UsageError(str(error)) from None
+    output.flush()
+    assert coverage is not None
+    is_read = not unreadable()
+    if is_read or coverage.bytes:
+        for line in coverage_lines(coverage):
+            print_error(line)
+    if not is_read:
+        return 2
+    return 0 if coverage.matches else 1 if coverage.isComplete else 2
+
+
+def _sink(options: FindOptions, output: Output) -> Sink[Answer]:
+    if options.template is not None:
+        return FoundByTemplate(output, options.template, RecordDecoder(options.decoding.decode(options.paths)))
+    form = options.output
+    return form.sink(
+        output,
+        lambda: FoundTable(output, form.zone, form.names, full=form.full, when=options.when),
+        (Match,),
+        objects=FoundObjects(options.redaction.redaction()),
+    )

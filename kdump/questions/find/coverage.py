@@ -1,0 +1,75 @@
+"""Counts what a search reads, and what it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kdump.log.paths import Target
+from kdump.questions.find.answer import NotSearched, SearchCoverage
+from kdump.questions.find.listing import Listing
+
+LIMIT = "the limit was reached"
+
+
+@dataclass
+class Coverage:
+    """The counts of one search; `gaps` by file and reason: position, bytes, records."""
+
+    matches: int = 0
+    files: int = 0
+    batches: int = 0
+    records: int = 0
+    read_bytes: int = 0
+    """Size of the files that were read."""
+    ruled_out_files: int = 0
+    ruled_out_bytes: int = 0
+    gaps: dict[tuple[str, str], tuple[int | None, int, int]] = field(default_factory=dict)
+
+    def begin(self, file: Target, size: int) -> None:
+        """Count a file that is read."""
+        self.files += 1
+        self.read_bytes += size
+
+    def rule_out(self, size: int) -> None:
+        self.ruled_out_files += 1
+        self.ruled_out_bytes += size
+
+    def stopped(self, files: list[tuple[Target, int]]) -> None:
+        """Count files that are not read because there were enough matches."""
+        for file, size in files:
+            self.read_bytes += size
+            self.add(file.path, LIMIT, None, size)
+
+    def add(self, file: str, reason: str, position: int | None, size: int, records: int = 0) -> None:
+        """Count bytes of a file that could not be searched."""
+        first, bytes_before, records_before = self.gaps.get((file, reason), (position, 0, 0))
+        if size or records or not bytes_before:
+            self.gaps[file, reason] = (first, bytes_before + size, records_before + records)
+
+    def undecoded(self, file: Target, reasons: dict[str, str]) -> None:
+        """Count a record whose bytes alone could be compared."""
+        for part, reason in reasons.items():
+            self.add(file.path, f"compared as bytes only: {part} {reason}", None, 0, 1)
+
+    def answer(self, expression: str, listing: Listing) -> SearchCoverage:
+        gaps = [NotSearched(file, reason, *numbers) for (file, reason), numbers in self.gaps.items()]
+        missed = sum(gap.bytes for gap in gaps)
+        in_paths = self.read_bytes - listing.linked_bytes
+        return SearchCoverage(
+            expression=expression,
+            isComplete=not gaps,
+            matches=self.matches,
+            files=self.files,
+            bytes=in_paths - missed,
+            batches=self.batches,
+            records=self.records,
+            ruledOutFiles=self.ruled_out_files,
+            ruledOutBytes=self.ruled_out_bytes,
+            otherFiles=listing.other_files,
+            otherBytes=listing.other_bytes,
+            directories=listing.directories,
+            directoryBytes=listing.directory_bytes,
+            notSearchedBytes=missed,
+            totalBytes=in_paths + self.ruled_out_bytes + listing.other_bytes + listing.directory_bytes,
+            notSearched=gaps,
+        )

@@ -1,0 +1,222 @@
+"""What is known of the records in one directory: which are aborted, superseded, below the log start, and when they go.
+Found out when the first match needs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kdump.check.log_dir_context import Surroundings
+from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
+from kdump.core.record_columns import keep_keys
+from kdump.io.errors import SourceError
+from kdump.io.run import QUIET_RUN, ignore
+from kdump.log.batch_records import decode_columns, records, rows_of
+from kdump.log.file_kinds import SEGMENT
+from kdump.log.log_directory import directory_above
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, DefaultRecordBatch, batches_of
+from kdump.log.region_reader import Depth
+from kdump.log.walk import PartitionReader
+from kdump.questions.find.answer import (
+    ABORTED,
+    BELOW,
+    CLEANED,
+    DELETED,
+    IN_DELETION,
+    LIVE,
+    OPEN,
+    STRAY,
+    SUPERSEDED,
+    SWAP,
+    UNKNOWN,
+    Found,
+)
+from kdump.questions.find.listing import states_of
+from kdump.questions.read_committed import ReadCommitted
+
+if TYPE_CHECKING:  # only --when needs it
+    from kdump.questions.retention.answer import SegmentRetention
+
+CHUNK = 10_000
+"""Matches in a compacted log that are kept until the newest records of their keys are known."""
+MAX_LABELLED = 20 * CHUNK
+"""Matches in a compacted log after which no more are."""
+FEW_KEYS = 8
+"""Keys that the core compares faster than a set does."""
+GOES = {
+    IN_DELETION: ("a startup deletes the directory", 0),
+    DELETED: ("a startup deletes the file", 0),
+    CLEANED: ("a startup deletes the file", 0),
+    SWAP: ("a startup installs the file as a segment", None),
+    STRAY: ("nothing deletes a stray directory", None),
+}
+"""What removes what is not live, and when."""
+
+
+class SearchedDirectory:
+    """A directory whose `files` are searched."""
+
+    def __init__(self, files: list[Target], options: Options, surroundings: Surroundings | None = None) -> None:
+        self.files = files
+        self.options = replace(options, unreadable=ignore)
+        self.surroundings = surroundings or Surroundings(self.options)
+        self._views: dict[bool, ReadCommitted] = {}
+        self._turned: dict[bool, str] = {}
+
+    @cached_property
+    def place(self) -> PartitionDirectory | None:
+        """The partition directory; None if it is none."""
+        first = next(iter(self.files), None)
+        if first is None or first.path == "-" or "://" in first.path:
+            return None
+        above = directory_above(first.path)
+        return above if isinstance(above, PartitionDirectory) else None
+
+    @cached_property
+    def known(self) -> PartitionContext:
+        return PartitionContext() if self.place is None else self.surroundings.of_partition(self.place)
+
+    @cached_property
+    def log_start(self) -> int:
+        """The log start offset; 0 if it is not known."""
+        segments = [] if self.place is None else self.place.segments
+        return (self.known.log_start_offset(segments[0].offset) if segments else self.known.log_start) or 0
+
+    def is_aborted(self, file: Target, batch: Batch) -> bool | None:
+        """Return whether a transactional batch is of an aborted transaction; None if that cannot be found out."""
+        view = self._view(file)
+        if view is None or batch.producerId is None or batch.baseOffset is None:
+            return None
+        return view.view.aborted(batch.producerId, batch.baseOffset) is not None
+
+    def _is_open(self, file: Target, record: Record) -> bool:
+        view = self._view(file)
+        stable = None if view is None else view.view.stable
+        return stable is not None and record.offset is not None and record.offset >= stable
+
+    def _view(self, file: Target) -> ReadCommitted | None:
+        """Return what consumers receive of a file; of one that no broker serves, what the markers say."""
+        is_live = states_of(file) == (LIVE,)
+        if is_live not in self._views:
+            limits = self.options.limits
+            self._views[is_live] = ReadCommitted(limits, ignore, by_markers=not is_live)
+        if self._turned.get(is_live) != file.path:
+            try:
+                window = self.options.open(file)
+                with closing(window.source):
+                    self._views[is_live].turn_to(file, window)
+            except SourceError:
+                return None
+            self._turned[is_live] = file.path
+        return self._views[is_live]
+
+    def labelled(self, matches: Iterator[Found], limit: int | None) -> Iterator[Found]:
+        """Yield the matches with what each is. Those in a compacted log wait until all of it was read, or until there
+        are `limit`."""
+        count = 0
+        for first in matches:
+            if not (first.states == (LIVE,) and self.known.is_cleaned) or count > MAX_LABELLED:
+                state = (UNKNOWN,) if count > MAX_LABELLED and first.states == (LIVE,) else first.states
+                yield self._with_state(first._replace(states=state))
+                continue
+            chunk = [first, *islice(matches, min(CHUNK, limit or CHUNK) - 1)]
+            count += len(chunk)
+            waiting = list(map(self._with_state, chunk))
+            live = (found.record for found in waiting if found.states == (LIVE,))
+            newest = self._newest({record.key for record in live if record.key is not None})
+            for found in waiting:
+                offset = newest.get(found.record.key or b"", -1)
+                if found.states == (LIVE,) and offset > (found.record.offset or 0):
+                    found = found._replace(states=(SUPERSEDED,), superseded_by=offset)
+                yield found
+
+    def _with_state(self, found: Found) -> Found:
+        record, file = found.record, found.target
+        states = [state for state in found.states if state != LIVE]
+        if record.batch.isTransactional and not record.is_control:
+            if self.is_aborted(file, record.batch):
+                states.append(ABORTED)
+            elif not states and self._is_open(file, record):
+                states.append(OPEN)
+        if found.states == (LIVE,) and record.offset is not None and record.offset < self.log_start:
+            states.append(BELOW)
+        return found._replace(states=tuple(states) or found.states)
+
+    def _newest(self, keys: set[bytes]) -> dict[bytes, int]:
+        """Return the offset of the newest record in the log with each of these keys."""
+        newest: dict[bytes, int] = {}
+        if not keys:
+            return newest
+        reader = PartitionReader(self.options.open, replace(QUIET_RUN, limits=self.options.limits))
+        for file in self.files:
+            if states_of(file) != (LIVE,) or file.kind is not SEGMENT:
+                continue
+            for region in reader.segment(file, Depth.CHECKSUMS):
+                for batch in batches_of(region):
+                    for record in self._with_keys(batch, keys) if batch.crcValid and not batch.lacks else ():
+                        if record.offset is not None and not (batch.isTransactional and self.is_aborted(file, batch)):
+                            newest[record.key or b""] = record.offset  # none is null
+        return newest
+
+    @staticmethod
+    def _with_keys(batch: Batch, keys: set[bytes]) -> Iterator[Record]:
+        if batch.isControlBatch:
+            return
+        if not isinstance(batch, DefaultRecordBatch):
+            yield from (record for record in records(batch) if record.key in keys)
+            return
+        for columns, base in decode_columns(batch):
+            if len(keys) <= FEW_KEYS:
+                keep_keys(columns, list(keys))
+            yield from (record for record in rows_of(batch, columns, base, 0) if record.key in keys)
+
+    def with_end(self, found: Found) -> Found:
+        """Return the match with what removes it, and when."""
+        for state in found.states:
+            if state in GOES:
+                return found._replace(goes=GOES[state][0], goes_at=GOES[state][1])
+        goes, at = self._retention.get(os.path.abspath(found.target.path), ("not known", None))
+        if SUPERSEDED in found.states:
+            goes = f"the log cleaner, when it next cleans the partition; else {goes}"
+        return found._replace(goes=goes, goes_at=at)
+
+    @cached_property
+    def _retention(self) -> dict[str, tuple[str, int | None]]:
+        """What retention does with the segments, by path."""
+        from kdump.questions.retention.answer import SegmentRetention
+        from kdump.questions.retention.partition import RetentionQuery
+        from kdump.questions.retention.run import run_query
+
+        found: dict[str, tuple[str, int | None]] = {}
+        if self.place is None:
+            return found
+        try:
+            for answer in run_query([self.place.path], RetentionQuery(deep=False), run=self.options):
+                if isinstance(answer, SegmentRetention):
+                    found[os.path.abspath(answer.file)] = _end_of(answer)
+        except SourceError:
+            pass
+        return found
+
+
+def _end_of(segment: SegmentRetention) -> tuple[str, int | None]:
+    """Return in words what removes a segment, and when; 0: at the next check."""
+    rule = segment.deletionRule or "retention"
+    if segment.deletion == "now":
+        return f"{rule}, at the next check", 0
+    if segment.deletion == "later":
+        more = segment.deletesAfterBytes
+        after = "" if more is None else f" (or retention.bytes, after {more:,} more bytes)"
+        return f"{rule}{after}", segment.deletesAt
+    if segment.deletion == "held":
+        return f"due by {rule}, and kept by {segment.blockedBy}", None
+    return "no rule deletes it" if segment.deletion == "kept" else "not known", None

@@ -1,0 +1,112 @@
+"""The files of the paths of a search, and what their names say of the records in them. Sizes are those of `du -b`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing, no_kafka_files
+from kdump.io.directory_listing import is_url
+from kdump.io.run import Run
+from kdump.log.file_kinds import BATCHES, by_name, is_of_broker
+from kdump.log.paths import HALF_COPIED, PARTITION, Target, directories, is_live, target
+from kdump.questions.find.answer import CLEANED, DELETED, FUTURE, IN_DELETION, LIVE, STRAY, SWAP
+from kdump.questions.find.answer import HALF_COPIED as HALF
+
+OF_DIRECTORY = {"delete": IN_DELETION, "future": FUTURE, "stray": STRAY}
+OF_ENDING = ((".deleted", DELETED), (".swap", SWAP), (".cleaned", CLEANED))
+
+
+@dataclass
+class Listing:
+    """What is at or below the paths. `files`: those that may hold records, in the order in which to read them, with
+    their sizes."""
+
+    run: Run
+    other_files: int = 0
+    other_bytes: int = 0
+    directories: int = 0
+    directory_bytes: int = 0
+    linked_bytes: int = 0
+    """Size of what is read through links out of the paths, which is no part of them."""
+    _has_kafkas: bool = False
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+    """Device and inode of files with several names."""
+
+    def files(self, paths: tuple[str, ...]) -> Iterator[list[tuple[Target, int]]]:
+        """Yield the files that may hold records, with their sizes, those of one directory together. What cannot be
+        listed is passed to `run.unreadable`."""
+        for path in paths:
+            if path == "-" or is_url(path):
+                yield [(target(path), 0)]
+            elif not file_system.lexists(path):
+                self.run.unreadable(missing(path))
+            elif not file_system.isdir(path):
+                yield self._counted([path], path, path)
+            else:
+                self._has_kafkas = False
+                for directory in directories(path, self.run):
+                    yield self._directory(directory, path)
+                if not self._has_kafkas:
+                    self.run.unreadable(no_kafka_files(path, f"{path}: no Kafka files here or below"))
+
+    def _directory(self, directory: str, path: str) -> list[tuple[Target, int]]:
+        names: list[str] = []
+        try:
+            status = file_system.stat(directory, follow=directory == path)
+            if stat.S_ISDIR(status.st_mode):
+                self.directories += 1
+                self.directory_bytes += status.st_size
+            with file_system.scandir(directory) as entries:
+                names = [entry.name for entry in entries if not entry.is_dir() or file_system.islink(entry.path)]
+        except OSError:
+            return []  # `directories` has reported it
+        return self._counted([os.path.join(directory, name) for name in sorted(names, key=_order)], directory, path)
+
+    def _counted(self, paths: list[str], directory: str, path: str) -> list[tuple[Target, int]]:
+        """Count the files, and return those that may hold records."""
+        chosen = []
+        for file in paths:
+            try:
+                status = file_system.stat(file, follow=file == path)
+            except OSError:
+                continue  # deleted meanwhile
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if (status.st_dev, status.st_ino) in self._seen:
+                    continue
+                self._seen.add((status.st_dev, status.st_ino))
+            found = target(file, source=path)
+            name = os.path.basename(file)
+            self._has_kafkas = self._has_kafkas or is_of_broker(name)
+            holds_records = found.kind in BATCHES or (found.kind is None and not is_of_broker(name)) or file == path
+            size = status.st_size
+            if stat.S_ISLNK(status.st_mode):
+                self.other_files, self.other_bytes = self.other_files + 1, self.other_bytes + size
+                if not (holds_records and file_system.isfile(file)):
+                    continue
+                size = file_system.getsize(file)
+                self.linked_bytes += size
+            elif not holds_records or (not size and file != path) or not stat.S_ISREG(status.st_mode):
+                self.other_files, self.other_bytes = self.other_files + 1, self.other_bytes + size
+                continue
+            chosen.append((found, size))
+        return chosen
+
+
+def _order(name: str) -> tuple[bool, str]:
+    """Sort key: live segments first."""
+    return not (is_live(name) and by_name(name)[0] in BATCHES), name
+
+
+def states_of(file: Target) -> tuple[str, ...]:
+    """Return what the names of a file and its directory say of the records in it."""
+    name = os.path.basename(file.path)
+    above = PARTITION.match(os.path.basename(os.path.dirname(os.path.abspath(file.path)))) if file.path != "-" else None
+    states = [OF_DIRECTORY[above["state"]]] if above is not None and above["state"] else []
+    states += [state for ending, state in OF_ENDING if ending in name]
+    if HALF_COPIED.search(name):
+        states.append(HALF)
+    return tuple(states) or (LIVE,)

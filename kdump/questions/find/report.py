@@ -1,0 +1,169 @@
+"""The output of `kdump find`: records as inspect shows them, with what each is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from kdump.answer import Object, answer_object
+from kdump.decode.record_decoder import RecordDecoder
+from kdump.format.count_text import count_text
+from kdump.format.size_text import size_text
+from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
+from kdump.render.escape import path_text, printable
+from kdump.render.inspect_columns import TableDecoder, record_columns
+from kdump.render.inspect_json import record_object
+from kdump.render.record_template import compile_template, render
+from kdump.render.redaction import Redaction, redacted_record
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import Column, Table, check_names
+from kdump.render.times import iso
+
+MAX_LISTED = 20
+"""Maximum number of lines about what was not searched."""
+OF_RECORDS = ("offset", "timestamp", "key", "headers", "value")
+"""Columns of the table of records that are shown by default."""
+
+
+class FoundObjects:
+    """Turns answers into JSON objects; `redaction`: what is replaced in them."""
+
+    def __init__(self, redaction: Redaction | None) -> None:
+        self.redaction = redaction
+
+    def __call__(self, answer: Answer) -> Iterator[Object]:
+        if isinstance(answer, Found):
+            yield match_object(answer, self.redaction)
+        elif self.redaction is None:
+            yield answer_object(answer)
+        else:
+            hidden = [gap._replace(file=self.redaction.path(gap.file)) for gap in answer.notSearched]
+            yield answer_object(answer._replace(expression="", notSearched=hidden))
+
+
+def match_object(found: Found, redaction: Redaction | None = None) -> Object:
+    """Return the JSON object of a match."""
+    target, record = found.target, found.record
+    if redaction is None:
+        inner = record_object(target, record, found.reading)
+    else:
+        inner = redacted_record(redaction, target, record)
+    out: Object = {"type": "match", "states": list(found.states)}
+    if found.superseded_by is not None:
+        out["supersededBy"] = found.superseded_by
+    if found.goes is not None:
+        out["goes"] = found.goes
+        if found.goes_at is not None:
+            out["goesAt"] = found.goes_at
+    return out | {name: value for name, value in inner.items() if name != "type"}
+
+
+class FoundTable(Sink[Answer]):
+    """A table of matches. Raises UnknownColumn."""
+
+    streams = True
+
+    def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, *, full: bool, when: bool) -> None:
+        self.output = output
+        own = [
+            Column("partition", "partition", _partition, rank=9),
+            Column("states", "what it is", lambda found: found.state, rank=9),
+        ]
+        if when:
+            own.append(Column("goes", "goes", lambda found: _goes(found, zone), rank=9, least=16))
+        self._found: Found | None = None
+        decodes = TableDecoder(lambda record: self._found.reading if self._found else None)
+        every = {column.name: column for column in record_columns(zone, None, full, decodes)}
+        decoded = {"keyDecoded": "key", "valueDecoded": "value"}
+        of_records = [_of_record(column) for name, column in every.items() if decoded.get(name, name) in OF_RECORDS]
+        columns = [own[0], *of_records[:2], *own[1:], *of_records[2:]]
+        if names is not None:
+            more = [name for name in names if name not in ("partition", "states", "goes", "topic", "file")]
+            chosen = dict(zip(more, map(_of_record, record_columns(zone, more, full, decodes))))
+            chosen |= {column.name: column for column in own}
+            chosen["topic"] = Column("topic", "topic", lambda found: printable(found.target.topic or "-"))
+            chosen["file"] = Column("file", "file", lambda found: printable(path_text(found.target.path)))
+            check_names(names, chosen)
+            columns = [chosen[name] for name in names]
+        self.table = Table(columns, output, full=full, chosen=names is not None)
+
+    def add(self, answer: Answer) -> None:
+        if isinstance(answer, Found):
+            self._found = answer
+            self.table.add(answer, "" if answer.record.batch.crcValid else "bad")
+
+    def tick(self) -> None:
+        self.table.tick()
+
+    def end(self) -> None:
+        self.table.flush()
+
+
+def _of_record(column: Column) -> Column:
+    """Return a column of records as one of matches."""
+    cell = column.cell
+    return column._replace(cell=lambda found: cell(found.record))
+
+
+def _partition(found: Found) -> str:
+    target = found.target
+    return printable(path_text(target.path) if target.topic is None else f"{target.topic}-{target.partition}")
+
+
+def _goes(found: Found, zone: tzinfo) -> str:
+    at = "" if not found.goes_at else f"{iso(found.goes_at, zone)} by "
+    return at + (found.goes or "")
+
+
+class FoundByTemplate(Sink[Answer]):
+    """Records by a format string as in kcat. Raises TemplateError."""
+
+    streams = True
+
+    def __init__(self, output: Output, template: str, decoding: RecordDecoder) -> None:
+        self.output = output
+        self.parts = compile_template(template, decoding)
+
+    def add(self, answer: Answer) -> None:
+        if isinstance(answer, Found):
+            self.output.write(render(self.parts, answer.target, answer.record, terminal=self.output.terminal))
+
+    def tick(self) -> None:
+        self.output.tick()
+
+
+def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
+    """Yield the lines on what was searched, and what was not, file by file."""
+    gaps = coverage.notSearched
+    batches = count_text(coverage.batches, "batch", "batches")
+    searched = f"{size_text(coverage.bytes)} in {count_text(coverage.files, 'file')} ({batches})"
+    if not coverage.matches:
+        yield f"nothing matches in {'' if not gaps else 'what could be searched: '}{searched}"
+    else:
+        yield f"{count_text(coverage.matches, 'record')} found; searched {searched}"
+    rest = []
+    if coverage.ruledOutFiles:
+        rest.append(
+            f"{size_text(coverage.ruledOutBytes)} in {count_text(coverage.ruledOutFiles, 'file')} ruled out by name"
+        )
+    others = f"{size_text(coverage.otherBytes)} in {count_text(coverage.otherFiles, 'file')} hold no records"
+    rest += [others] if coverage.otherFiles else []
+    if coverage.directories:
+        rest.append(
+            f"{size_text(coverage.directoryBytes)} of {count_text(coverage.directories, 'directory', 'directories')}"
+        )
+    yield f"of {coverage.totalBytes:,} bytes" + "".join(f"; {part}" for part in rest)
+    if not gaps:
+        return
+    yield f"NOT SEARCHED: {size_text(coverage.notSearchedBytes)}, or only in part:"
+    for gap in gaps[:MAX_LISTED]:
+        yield f"  {_gap_line(gap)}"
+    if len(gaps) > MAX_LISTED:
+        yield f"  … and {len(gaps) - MAX_LISTED:,} more; --json lists all"
+
+
+def _gap_line(gap: NotSearched) -> str:
+    where = gap.file if gap.position is None else f"{gap.file} at byte {gap.position}"
+    many = count_text(gap.records, "record") if gap.records else size_text(gap.bytes)
+    return gap.reason if gap.reason.startswith(gap.file) else f"{where}: {many}: {gap.reason}"

@@ -1,0 +1,162 @@
+"""Every place of a disk where a record may be: what is planted there is found, by each kind of comparison, with what it
+is, and what was searched adds up to the size of the paths."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import lz4.frame
+
+from tests import craft, disks
+from tests.command import objects, refused, run
+from tests.craft import CODECS, record, write_file
+
+LOG = "{:020}.log"
+
+
+class Plant(NamedTuple):
+    """A planted record: its name is in its key, a field of its value, and a header. `states`: what it is."""
+
+    name: str
+    states: list[str]
+    superseded: int | None = None
+
+
+def planted(name: str, delta: int = 0) -> bytes:
+    value = json.dumps({"who": {"name": f"p-{name}"}, "filler": "x" * 40}).encode()
+    return record(delta, f"k-{name}".encode(), value, [(b"trace", f"h-{name}".encode())])
+
+
+def other(delta: int = 0) -> bytes:
+    return record(delta, b"k-other", b'{"who":{"name":"other"}}', [(b"trace", b"other")])
+
+
+def make_disk(root: Path) -> Iterator[Plant]:
+    """Write a log directory, and yield what is planted in it."""
+    write_file(root / "meta.properties", b"version=1\nbroker.id=1\ncluster.id=c\n")
+    for codec in CODECS:
+        batch = craft.batch([other(0), planted(codec, 1), other(2)], codec)
+        write_file(root / f"codec-{codec}-0" / LOG.format(0), batch)
+        yield Plant(codec, ["live"])
+    for magic in (0, 1):  # there are no headers
+        inner = [craft.message(magic, b'{"who":{"name":"p-v%d"}}' % magic, offset=0, key=b"k-v%d" % magic)]
+        write_file(root / f"old-{magic}" / LOG.format(0), craft.wrapper(magic, inner, offset=0))
+    for ending, state in (("deleted", "deletedSegment"), ("swap", "swapSegment"), ("cleaned", "cleanedSegment")):
+        write_file(root / "orders-0" / f"{LOG.format(5)}.{ending}", craft.batch([planted(ending)], offset=5))
+        yield Plant(ending, [state])
+    for ending, state in (("delete", "deletedPartition"), ("stray", "strayPartition"), ("future", "futureReplica")):
+        name = f"moved-0.{'ab' * 16}-{ending}"
+        write_file(root / name / LOG.format(0), craft.batch([planted(ending)]))
+        yield Plant(ending, [state])
+    # A log with a start offset, transactions, slack, damage, and an incomplete batch.
+    log = [craft.batch([planted("below"), other(1)], offset=100), craft.batch([planted("start")], offset=102)]
+    transaction = {"attributes": 0x10, "producerEpoch": 0, "baseSequence": 0}
+    log.append(craft.batch([planted("aborted")], offset=103, producerId=7, **transaction))
+    log.append(disks.marker(104, 7, commit=False))
+    log.append(craft.batch([planted("open")], offset=105, producerId=8, **transaction))
+    two = [
+        craft.batch([planted("damaged"), other(1)], offset=106),
+        craft.batch([planted("repaired"), other(1)], offset=108),
+    ]
+    broken = craft.overwrite(two[0], len(two[0]) - 3, b"###")
+    log += [broken, craft.flip(two[1], len(two[1]) * 8 - 9)]
+    plain = craft.batch([planted("first-frame")], "lz4", offset=110)
+    frame = lz4.frame.compress(planted("second-frame"), block_linked=False, store_size=False)
+    log.append(craft.fix_crc(plain[:8] + struct.pack(">i", len(plain) - 12 + len(frame)) + plain[12:] + frame))
+    log += [b"\x07" * 40 + craft.batch([planted("slack")], offset=3)]
+    log += [craft.batch([other()], offset=112), craft.batch([other()], offset=113)]
+    log.append(craft.batch([planted("torn"), other(1)], offset=114)[:-20])
+    write_file(root / "orders-0" / LOG.format(100), b"".join(log))
+    write_file(root / "log-start-offset-checkpoint", b"0\n1\norders 0 102\n")
+    yield Plant("below", ["belowLogStart"])
+    yield Plant("start", ["live"])
+    yield Plant("aborted", ["aborted"])
+    yield Plant("open", ["openTransaction"])
+    yield Plant("damaged", ["damagedBatch"])
+    yield Plant("repaired", ["damagedBatch"])
+    yield Plant("second-frame", ["afterRecords"])
+    yield Plant("slack", ["outsideLog"])
+    yield Plant("torn", ["incompleteBatch"])
+    for codec in ("gzip", "zstd"):
+        many = [planted(f"torn-{codec}"), *(record(n, value=os.urandom(3000)) for n in range(1, 200))]
+        write_file(root / f"torn-{codec}-0" / LOG.format(0), craft.batch(many, codec)[:-200])
+        yield Plant(f"torn-{codec}", ["incompleteBatch"])
+    compacted = [craft.batch([planted("old"), other(1)]), craft.batch([record(0, b"k-old", None)], offset=9)]
+    write_file(root / "state-0" / LOG.format(0), b"".join(compacted))
+    write_file(root / "cleaner-offset-checkpoint", b"0\n1\nstate 0 0\n")
+    yield Plant("old", ["superseded"], 9)
+
+
+def du(path: Path) -> int:
+    return int(subprocess.run(["du", "-sb", path], capture_output=True, check=True).stdout.split()[0])
+
+
+def test_what_is_planted_anywhere_is_found_and_what_was_searched_adds_up(tmp_path: Path) -> None:
+    root = tmp_path / "disk"
+    plants = list(make_disk(root))
+    for index, plant in enumerate(plants):
+        name = plant.name
+        expressions = [f"value.who.name == 'p-{name}'", f"header.trace ~ '^h-{name}$'", f"'p-{name}\"' in any"]
+        for expression in [f"key == 'k-{name}'", expressions[index % 3]]:
+            *found, coverage = objects("find", expression, root)
+            matches = [match for match in found if match["value"] is not None]
+            assert [match["states"] for match in matches] == [plant.states], (expression, found)
+            assert matches[0].get("supersededBy") == plant.superseded
+            parts = ("bytes", "ruledOutBytes", "notSearchedBytes", "otherBytes", "directoryBytes")
+            assert coverage["totalBytes"] == du(root) == sum(coverage[part] for part in parts)
+            assert coverage["notSearchedBytes"] == sum(gap["bytes"] for gap in coverage["notSearched"])
+
+
+def test_status_live_limit_and_formats(tmp_path: Path) -> None:
+    root = tmp_path / "disk"
+    plants = list(make_disk(root))
+    live = objects("find", "value.who.name ~ '^p-'", root, "--live")
+    names = {json.loads(match["value"])["who"]["name"][2:] for match in live[:-1]}
+    assert names == {"first-frame", "v0", "v1", *(p.name for p in plants if p.states in (["live"], ["superseded"]))}
+    assert [len(objects("find", f"value.who.name == '{name}'", root)) for name in ("p-v0", "p-v1")] == [2, 2]
+    some = objects("find", "key ~ '^k-'", root, "--limit", "3")
+    assert len(some) == 4
+    assert not some[-1]["isComplete"]
+    assert some[-1]["totalBytes"] == du(root) == live[-1]["totalBytes"]
+    # Nothing matches: 1 if everything was searched, else 2.
+    assert run("find", "key == 'nobody'", root / "codec-lz4-0").exit_code == 1
+    nobody = run("find", "key == 'nobody'", root / "orders-0")
+    assert (nobody.exit_code, nobody.stdout) == (2, "")
+    assert "NOT SEARCHED" in nobody.stderr
+    assert run("find", "key == 'nobody'", root / "nowhere").exit_code == 2
+    assert run("find", "key == 'k-lz4'", root, "-f", "%o %k\\n").stdout == "1 k-lz4\n"
+    header, row = run("find", "key == 'k-old' and value != null", root, "--format", "csv").stdout.splitlines()
+    assert dict(zip(header.split(","), row.split(",")))["supersededBy"] == "9"
+    table = run("find", "key == 'k-old' and value != null", root).stdout.splitlines()
+    assert table[0].split("  ")[0] == "partition"
+    assert "superseded by offset 9" in table[1]
+    assert "      ^" in refused("find", "key = 1", root)
+    hidden = objects("find", "key == 'k-lz4'", root, "--redact-names")
+    assert "k-lz4" not in json.dumps(hidden) and "codec" not in json.dumps(hidden)  # noqa: PT018
+
+
+def test_what_nothing_decodes_is_compared_as_bytes_and_stated(tmp_path: Path) -> None:
+    values = [b"\0\0\0\0\x07\x02a", b"\xff\xfe\xfd", b"plain", b'{"id":', b"\0\0\0\0\0\0\x12\x67", None]
+    batch = craft.batch([record(n, b"k", value) for n, value in enumerate(values)])
+    write_file(tmp_path / "t-0" / LOG.format(0), batch)
+    *_, coverage = objects("find", "value.id == 4711", tmp_path / "t-0", status=2)
+    assert sum(gap["records"] for gap in coverage["notSearched"]) == 2
+    assert len(objects("find", "value == 4711", tmp_path / "t-0")) == 2
+    assert run("find", "key == 'x'", tmp_path / "t-0").exit_code == 1
+    assert len(objects("find", "value == null", tmp_path / "t-0")) == 2
+
+
+def test_when_states_what_retention_does(tmp_path: Path) -> None:
+    root = tmp_path / "disk"
+    list(make_disk(root))
+    for name, goes in (("deleted", "a startup deletes the file"), ("delete", "a startup deletes the directory")):
+        (match, _) = objects("find", f"key == 'k-{name}'", root, "--when")
+        assert (match["goes"], match["goesAt"]) == (goes, 0)
+    (match, _) = objects("find", "key == 'k-zstd'", root, "--when")
+    assert match["goes"].startswith("retention.ms")
