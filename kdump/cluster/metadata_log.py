@@ -41,6 +41,7 @@ MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
 MAX_COPIES = 100
 """Maximum number of aborted transactions whose records are checked: each needs a copy of the state."""
+NO_OP = "NoOpRecord"
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 
 
@@ -98,6 +99,26 @@ def replay_metadata(
     if is_limited and metadata.snapshot is None and start != 0:
         raise Unreachable(too_early(files, reader.snapshot_problems))
     return metadata
+
+
+def changes_between(files: MetadataFiles, first: int, end: int, run: Run = PLAIN_RUN) -> bool:
+    """Return whether a record of the log at the offsets first..end-1 changes anything, or may because it cannot be
+    read. A NoOpRecord, which the leader appends twice a second, and a control record do not."""
+    bases = [target(path).name_offset or 0 for path in files.segments]
+    expected = first
+    for number, path in enumerate(files.segments):
+        is_last = number + 1 == len(bases)
+        if bases[number] >= end or (not is_last and bases[number + 1] <= first):
+            continue
+        for record in read_records(path, lambda problem: None, Run(bounded(run.limits))):
+            if record is None or record.offset is None:
+                return True
+            if not first <= record.offset < end:
+                continue
+            if not record.is_control and metadata_record_name(record.value) != NO_OP:
+                return True
+            expected = record.offset + 1
+    return expected < end
 
 
 @dataclass

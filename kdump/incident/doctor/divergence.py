@@ -9,6 +9,7 @@ from kdump.format.count_text import count_text
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.directory_listing import length
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.problem import Problem
 from kdump.questions.diff.differences import DAMAGE, DIVERGENT
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies
@@ -42,7 +43,7 @@ def examine_divergence(disks: Disks, on: Examination, ordered: Collection[tuple[
             made = diff_copies(same, options)
             question.partitions += 1
             question.partitionsLeft -= 1
-            if made.relation == DIVERGENT:
+            if made.relation == DIVERGENT and not _is_superseded(made):
                 diverged += 1
                 if (same[0].segments[0].source, made.topic, made.partition) not in ordered:
                     _item(made, same, on)
@@ -62,6 +63,13 @@ def examine_divergence(disks: Disks, on: Examination, ordered: Collection[tuple[
         )
         question.answer += AS_READ if on.is_partial else ""
     question.isComplete = not question.partitionsLeft and not question.unread
+
+
+def _is_superseded(made: Diff) -> bool:
+    """Return True for metadata logs that differ by what a leader had that was not elected again, which is usual: what
+    that loses is in the plan of the startup."""
+    epochs = {made.epoch_at(number) for number in range(len(made.copies))} - {None}
+    return made.topic == METADATA_TOPIC and len(epochs) > 1
 
 
 def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:

@@ -51,13 +51,15 @@ from kdump.questions.restart_plan.plan_text import (
 )
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
-from kdump.questions.restart_plan.replicas.restart_cluster import joined
+from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, joined
 from kdump.questions.restart_plan.run import predict_startup
 
 CONSEQUENCE = "startup-open-transaction"
 """Code of a failure that another one has caused."""
 SHOWN = 2
 """Number of partitions that are shown as evidence."""
+FROM_OTHERS = ("startup-forgotten-leader", "startup-other-leader")
+"""Warnings about a node that only the disks of other nodes show."""
 MAX_TOPIC_IDS = 2000
 """Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""
 
@@ -78,10 +80,14 @@ class StartupExamination:
         self._texts: list[str] = []
         self._consequences: list[StartupFailure] = []
         """What follows from a file of a log directory for partitions in it, of the broker that is examined."""
+        self._without_quorum = False
+        """Whether the voters of a cluster cannot elect a controller."""
+        self._place_of: dict[int, int] = {}
+        """Place of a plan's text in the answer, by the plan's id."""
 
     @property
     def does_not_start(self) -> bool:
-        return any(plan.verdict == STOPPED for plan in self.plans if plan.directories)
+        return self._without_quorum or any(plan.verdict == STOPPED for plan in self.plans if plan.directories)
 
     @property
     def is_unknown(self) -> bool:
@@ -142,10 +148,54 @@ class StartupExamination:
                     "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
                 )
                 return
+            self._changed(made)
             summary = made.summary
+            if summary is not None:
+                self._quorum(summary, paths)
             if summary is not None and summary.worst is not None:
                 self._replica_losses(summary, summary.worst, made.replicas, paths)
         self.on.question.answer = "; ".join(self._texts)
+
+    def _changed(self, cluster: ClusterPlan) -> None:
+        """Report what only the disks of the others show of a node: directories that become stray, and that it exits."""
+        by_path = {broker.directories[0].path: broker for broker in self.disks.brokers}
+        for node, plan in cluster.plans.items():
+            broker = next((by_path[each.path] for each in plan.directories if each.path in by_path), None)
+            changed = [log for owner, log in cluster.changed if owner == node]
+            if broker is None:
+                continue
+            for log in changed:
+                self._partition(log, broker)
+            for problem in plan.directories[0].problems:
+                if problem.code in FROM_OTHERS:
+                    self._warning(problem, plan.directories[0].path, broker)
+            if changed:
+                self._texts[self._place_of[id(plan)]] = self._label(broker) + answer(plan)
+
+    def _quorum(self, summary: ClusterSummary, paths: list[str]) -> None:
+        """Report that no controller is elected, or that one can be that lacks what may have been committed."""
+        run = (command("restart-plan", *paths, *self._of_release),)
+        values: dict[str, object] = {"directories": " ".join(map(shlex.quote, paths)), "count": len(summary.voters)}
+        if summary.hasQuorum is False and not summary.halting:
+            replaced = [node for node in summary.voters if node in summary.nodes and node not in summary.ableVoters]
+            values |= {"left": len(summary.ableVoters), "majority": len(summary.voters) // 2 + 1}
+            values |= {"replaced": " and ".join(map(str, replaced))}
+            self._without_quorum = True
+            self._texts.append("NO CONTROLLER IS ELECTED: kdump restart-plan")
+            self.on.report(
+                Problem("startup-quorum-lost", values, {"replacedVoters": bool(replaced)}), paths[0], commands=run
+            )
+        elif summary.quorumLoses and not self.losing["controller"]:
+            self.losing["quorum"] += 1
+            first = summary.firstVoters
+            strays = f", and {count_text(summary.strays, 'directory becomes', 'directories become')} stray"
+            values |= {"leaders": f"controller {' or '.join(map(str, summary.electable))}"}
+            values |= {"lost": f"up to {count_text(summary.quorumLoses, 'record')}"}
+            values |= {"strays": strays if summary.strays else "", "first": " and ".join(map(str, first))}
+            values |= {"best": first[0] if first else ""}
+            facts = {"orderDecides": bool(first), "losesInAnyOrder": bool(summary.quorumLosesLeast)}
+            self._texts.append(f"MAY LOSE {summary.quorumLoses:,} RECORDS OF THE METADATA: kdump restart-plan")
+            self.on.report(Problem("startup-quorum-loses", values, facts), paths[0], commands=run)
 
     def _replica_losses(
         self, summary: ClusterSummary, worst: WorstLoss, replicas: list[PartitionReplicas], paths: list[str]
@@ -294,13 +344,17 @@ class StartupExamination:
         self._finish(broker, plan)
         return True
 
+    def _label(self, broker: Broker) -> str:
+        return "" if len(self.disks.brokers) == 1 else f"{', '.join(broker.paths)}: "
+
     def _finish(self, broker: Broker, plan: RestartPlan | None) -> None:
-        name = "" if len(self.disks.brokers) == 1 else f"{', '.join(broker.paths)}: "
+        name = self._label(broker)
         if plan is None:
             self._texts.append(
                 f"{name}not predicted" if not self.losing else f"{name}LOSES RECORDS, as far as examined"
             )
         else:
+            self._place_of[id(plan)] = len(self._texts)
             self._texts.append(name + answer(plan))
         self.on.question.answer = "; ".join(self._texts)
         self.on.question.byBroker = self._texts
@@ -323,18 +377,21 @@ class StartupExamination:
             is_held = lock_holder(directory.path) is not None
             for problem in directory.problems:
                 if not (is_held and problem.code == "startup-running"):  # which is in the line of the disk
-                    warning = Problem("startup-warning", {"title": problem.title})
-                    self.on.report(
-                        warning,
-                        directory.path,
-                        actions=problem.actions or warning.actions,
-                        evidence=(directory.path,),
-                        file=directory.path,
-                        commands=(self._command(broker),),
-                    )
+                    self._warning(problem, directory.path, broker)
         if plan.withoutMetadata and plan.partitions:
             self._without_metadata(plan, broker)
         self._change_of_release(plan, broker)
+
+    def _warning(self, problem: Problem, path: str, broker: Broker) -> None:
+        warning = Problem("startup-warning", {"title": problem.title})
+        self.on.report(
+            warning,
+            path,
+            actions=problem.actions or warning.actions,
+            evidence=(path,),
+            file=path,
+            commands=(self._command(broker),),
+        )
 
     def _without_metadata(self, plan: RestartPlan, broker: Broker) -> None:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""

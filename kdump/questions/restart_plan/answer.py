@@ -272,6 +272,8 @@ class PartitionPlan:
     the snapshot."""
     lastEpoch: int = 0
     """Leader epoch of a metadata log after startup: of its last record, or of the snapshot in whose place it starts."""
+    topicId: str | None = None
+    """Topic ID in its partition.metadata; None if it states none, or was not read."""
     replicas: OtherReplicas | None = None
     newer: list[str] = field(default_factory=list)
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""

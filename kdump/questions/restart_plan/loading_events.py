@@ -43,12 +43,13 @@ def _stop(plan: RestartPlan, stop: StartupFailure, log: PartitionPlan | None = N
 
 def loading(plan: RestartPlan) -> Part:
     """Return what happens to the logs while they are loaded."""
-    events = [event for log in plan.partitions for event in _of_log(plan, log)]
+    events = [event for log in plan.partitions for event in log_events(plan, log)]
     unanswered = [UnansweredStep("loading", problem) for problem in plan.unread]
     return Part(tuple(events), tuple(unanswered))
 
 
-def _of_log(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
+def log_events(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
+    """Yield what happens to a log while it is loaded."""
     yield from (_stop(plan, stop, log) for stop in log.stops)
     event = StartupEvent(LOADING, Problem(""), None, WHILE_LOADING, plan.nodeId, log.topic, log.partition, log.path)
     if log.missing:

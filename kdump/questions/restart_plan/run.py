@@ -47,6 +47,7 @@ from kdump.questions.restart_plan.node.directories import node_directories
 from kdump.questions.restart_plan.node.identity import configured, identify, registered
 from kdump.questions.restart_plan.node.quorum import (
     last_epoch_stop,
+    metadata_after,
     other_voters_stop,
     quorum_warnings,
     read_quorum,
@@ -160,6 +161,12 @@ def predict_startup(
         _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and bool(plan.quorum.isVoter)
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
+    if is_alone and plan.metadata_log is not None and not strays.of_zookeeper:
+        # Its log is what the cluster knows, truncated or not.
+        own = metadata_after(plan.metadata_log, disks)
+        if own is not None and not own.newer and plan.metadata_log.cuts:
+            metadata = manager.metadata = own
+            manager.strays, is_whole = StrayPartitions(own), True
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
     # topics next to partitions is not what they have.
     has_topics = metadata is not None and bool(metadata.topics)

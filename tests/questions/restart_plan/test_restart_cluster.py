@@ -27,7 +27,12 @@ from kdump.questions.restart_plan.answer import (
     failure,
 )
 from kdump.questions.restart_plan.replicas.leader_candidates import ElectionRules, candidates
-from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
+from kdump.questions.restart_plan.replicas.quorum_replicas import (
+    first_voters,
+    quorum_of,
+    quorum_replicas,
+    take_back_stops,
+)
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
 from kdump.questions.restart_plan.replicas.replica_losses import (
     Counted,
@@ -41,6 +46,7 @@ from kdump.state.partition_registrations import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded
 from tests.each_case import each_case
+from tests.questions.restart_plan import quorum_model
 from tests.questions.restart_plan.cluster_model import NOBODY, Failure, failed, started
 
 CLUSTER = [str(DISKS / f"kafka-4.3/clean-{node}") for node in range(3)]
@@ -313,35 +319,35 @@ def controller(log: Log, *, node: int, voters: tuple[int, ...] = BROKERS) -> Res
     own.topic = "__cluster_metadata"
     made = RestartPlan([DirectoryPlan("d", None, metadataLogDir=True, nodeId=node)], partitions=[own])
     of = [QuorumVoter(each, None) for each in voters]
-    made.quorum = Quorum(0, of, node in voters, False, "unattached", None, 0)
+    made.quorum = Quorum(0, of, node in voters, False, "unattached", None, max(log, default=0))
     return made
 
 
-def quorum_of(logs: dict[int, Log]) -> PartitionReplicas:
+def quorum_with(logs: dict[int, Log]) -> PartitionReplicas:
     found = quorum_replicas({node: controller(log, node=node) for node, log in logs.items()}, lambda *_: Counted())
     assert found is not None
     return found
 
 
 def test_a_controller_with_a_shorter_log_is_not_elected() -> None:
-    found = quorum_of({1: [1] * 10, 2: [1] * 10, 3: [1] * 6})
+    found = quorum_with({1: [1] * 10, 2: [1] * 10, 3: [1] * 6})
     assert {each.leader: each.cost for each in found.outcomes} == {1: (0, 0, 0), 2: (0, 0, 0)}
 
 
 def test_an_emptied_voter_lets_a_stale_one_win() -> None:
-    found = quorum_of({1: [], 2: [1] * 6, 3: [1] * 10})
+    found = quorum_with({1: [], 2: [1] * 6, 3: [1] * 10})
     assert {each.leader: (each.lost, each.possiblyAcknowledged) for each in found.outcomes} == {3: (0, 0), 2: (4, 4)}
     assert "no metadata at all" in found.notes[0]
 
 
 def test_a_higher_epoch_wins_over_a_longer_log() -> None:
-    found = quorum_of({1: [1] * 10, 2: [1] * 4 + [2], 3: [1] * 4})
+    found = quorum_with({1: [1] * 10, 2: [1] * 4 + [2], 3: [1] * 4})
     assert {each.leader for each in found.outcomes} == {1, 2}
     assert [each.lost for each in found.outcomes if each.leader == 2] == [6]
 
 
 def test_a_voter_that_was_not_given_may_vote_for_anyone() -> None:
-    assert {each.leader for each in quorum_of({1: [1] * 10, 2: [1] * 4}).outcomes} == {1, 2}
+    assert {each.leader for each in quorum_with({1: [1] * 10, 2: [1] * 4}).outcomes} == {1, 2}
 
 
 def test_an_observer_is_no_voter() -> None:
@@ -349,7 +355,8 @@ def test_an_observer_is_no_voter() -> None:
     plans[3] = controller([1] * 9, node=3, voters=(1, 2))
     found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
-    assert [each.broker for each in found.given] == [1, 2]
+    assert [(each.broker, each.inSync) for each in found.given] == [(1, True), (2, True), (3, False)]
+    assert [loss.broker for each in found.outcomes for loss in each.replicas if loss.possiblyAcknowledged] == [3, 3]
 
 
 @each_case(
@@ -396,6 +403,59 @@ def test_a_leader_that_does_not_know_that_it_led() -> None:
     found = quorum_replicas(plans, lambda *_: Counted())
     assert found is not None
     assert [note[:12] for note in found.notes] == ["node 1 exits"]
+
+
+# --- models of a quorum and of a cluster ---
+
+
+def planned_quorum(raft: quorum_model.Raft, given: set[int]) -> dict[int, RestartPlan]:
+    """Return the plans of the voters that a model of Raft left, and whose disks are given."""
+    plans = {}
+    for node in given:
+        voter = raft.voters[node]
+        made = controller(voter.log, node=node)
+        directories = dict(zip(BROKERS, "abc")) if raft.dynamic else dict.fromkeys(BROKERS)
+        voters = [QuorumVoter(each, directories[each]) for each in BROKERS]
+        made.directories[0].directoryId = directories[node] if voter.in_set else "other"
+        if voter.is_blank:
+            made.partitions, voters = [], []
+        made.quorum = Quorum(int(raft.dynamic), voters, voter.in_set, False, "unattached", voter.leader, voter.epoch)
+        plans[node] = made
+    return plans
+
+
+@each_case("seed", range(40))
+def test_who_is_elected_in_a_model_of_raft_was_predicted_with_what_it_lacks(seed: int) -> None:
+    """100 histories each: voters that lag, with a tail of an older epoch, from a backup, or formatted, static and
+    dynamic. Some are not given, and have the disk that they had."""
+    source = seeded(seed)
+    for _ in range(100):
+        raft = quorum_model.history(source)
+        given = set(BROKERS) if source.random() < 0.7 else set(source.sample(BROKERS, 2)) | raft.changed
+        plans = planned_quorum(raft, given)
+        found = quorum_replicas(plans, lambda *_: Counted())
+        voting = quorum_of(plans)
+        if found is None or voting is None:
+            assert not any(raft.voters[node].log for node in given)
+            continue
+        by_leader = {each.leader: each for each in found.outcomes}
+        committed = {
+            each
+            for each in raft.committed
+            if any(set(enumerate(log.log)) >= {each} for log in (raft.voters[node] for node in given))
+        }
+        first = first_voters(voting, found.outcomes)
+        for alive in (set(BROKERS), set(source.sample(BROKERS, 2)), set(first)):
+            started = deepcopy(raft)
+            leader = quorum_model.elected(started, alive, source) if len(alive) > 1 else None
+            if leader is None or leader not in given:
+                assert alive != set(first) or not first
+                continue
+            assert leader in by_leader, (raft, alive, leader)
+            lost = committed - set(enumerate(raft.voters[leader].log))
+            assert not lost or by_leader[leader].possiblyAcknowledged >= len(lost), (raft, alive, leader)
+            if alive == set(first):
+                assert by_leader[leader].cost == min(each.cost for each in found.outcomes), (raft, first)
 
 
 # --- a model of a cluster ---

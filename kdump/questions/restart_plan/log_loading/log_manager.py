@@ -356,6 +356,7 @@ class LogManager:
         if denial is not None and not file_system.isdir(topic_id_at):
             raise StartupFailed(storage_stop(denied(topic_id_at, "read", denial, self.rights), self.release))
         topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release, self.evidence.is_newer)
+        plan.topicId = topic_id
         if plan.state == "delete":
             plan.steps.append(
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_files import metadata_files
+from kdump.cluster.metadata_log import replay_metadata
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.io import file_system
+from kdump.io.errors import SourceError
 from kdump.kafka.quorum_state import quorum_state
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
@@ -31,6 +35,7 @@ from kdump.questions.restart_plan.answer import (
     StartupFailure,
     failure,
 )
+from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import VOTERS_COMPARED
 
@@ -140,3 +145,14 @@ def quorum_warnings(
         voters = ", ".join(str(voter.voterId) for voter in quorum.voters)
         return [Problem("startup-controller-not-voter", {"node": directory.nodeId, "voters": voters})]
     return []
+
+
+def metadata_after(log: PartitionPlan, disks: Disks) -> MetadataImage | None:
+    """Return what is in a metadata log after a startup, which may truncate it; None if that is unknown."""
+    image = disks.copies.replayed(log.source)
+    if image is None or log.logEndOffset is None or not (log.cuts and image.end_offset > log.logEndOffset):
+        return image
+    try:
+        return replay_metadata(metadata_files(log.path), AsOf(offset=log.logEndOffset - 1))
+    except (SourceError, OSError):
+        return None

@@ -1,57 +1,150 @@
-"""The metadata logs of several controllers together: which voters can be elected, and what the others lose then.
+"""The metadata logs of several controllers together: which voters can be elected, and what the others, and the brokers,
+lose then.
 
 A voter grants its vote to a candidate whose log is at least as long as its own: a higher last epoch, or the same one
-and no lower end offset. What a majority of the voters has is committed.
+and no lower end offset. A voter of a dynamic quorum whose directory.id is another one is no voter; one without a log
+votes for anyone. A voter that was not given votes unless a log shows that it led a later epoch than the candidate has.
 
-Source: KafkaRaftClient.handleVoteRequest, LogOffsetMetadata and EpochElection (4.3.1), KIP-595.
+What the longest of all logs has may have been committed, whoever has it: a voter that lacks it may be an older copy.
+What it does not have was given up when the leader of its last epoch was elected.
+
+Source: KafkaRaftClient.handleVoteRequest and maybeTransition, QuorumState, UnattachedState, VoterSet (4.3.1), KIP-595.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.questions.restart_plan.answer import EXIT, QuorumVoter, RestartPlan
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import EXIT, RESIGNED, PartitionPlan, QuorumVoter, RestartPlan
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
 from kdump.questions.restart_plan.replicas.replica_losses import CountRecords, Replica, replica_losses, replica_of
 
 QUORUM = "quorum"
 """Why a voter is elected: a majority can vote for it."""
 
+Length = tuple[int, int]
+"""Last epoch and end offset, by which voters compare logs."""
+Changes = Callable[[str, int, int], bool]
+"""Returns whether a record of a metadata log between two offsets changes anything, or may."""
 
-def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> PartitionReplicas | None:
-    """Return what the voters' metadata logs lose, for each voter that may be elected; None if the given disks are those
-    of fewer than two voters."""
+
+class Quorum(NamedTuple):
+    """The voters of a cluster. `members`: the logs of those whose disks were given; `replaced`: those whose disks were
+    given, with another directory.id; `absent`: those of which none was given; `observers`: the logs of other nodes."""
+
+    voters: list[QuorumVoter]
+    members: dict[int, Replica]
+    replaced: list[int]
+    absent: list[int]
+    observers: dict[int, Replica]
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    def knows_voters(self, plan: RestartPlan) -> bool:
+        """Return whether a voter knows that it is one: with kraft.version 1 only from its own metadata."""
+        is_dynamic = any(voter.voterDirectoryId is not None for voter in self.voters)
+        return not is_dynamic or (plan.quorum is not None and bool(plan.quorum.voters))
+
+    @property
+    def able(self) -> list[Replica]:
+        """The voters that take part in elections."""
+        return [log for log in self.members.values() if log.starts and log.after is not None]
+
+    @property
+    def longest(self) -> Replica | None:
+        """The longest log of all nodes."""
+        return max((*self.members.values(), *self.observers.values()), key=_length, default=None)
+
+
+def quorum_of(plans: dict[int, RestartPlan]) -> Quorum | None:
+    """Return the quorum; None if no file states the voters, or the disks of fewer than two of them were given, and not
+    of all."""
     logs = {node: replica for node, plan in plans.items() if (replica := _metadata_log(node, plan)) is not None}
     voters = _voters(plans, logs)
-    replicas = [log for node, log in logs.items() if _is_voter(plans[node], node, voters)]
-    if len(voters) < 2 or len(replicas) < 2:
+    members, replaced = {}, []
+    for voter in voters:
+        node = voter.voterId
+        if node not in plans:
+            continue
+        if _is_voter(plans[node], voter):
+            members[node] = logs.get(node) or _empty_log(node, plans[node])
+        else:
+            replaced.append(node)
+    absent = [voter.voterId for voter in voters if voter.voterId not in plans]
+    if not voters or (absent and len(members) + len(replaced) < 2):
         return None
-    majority = len(voters) // 2 + 1
-    here = {replica.broker for replica in replicas}
-    absent = [voter.voterId for voter in voters if voter.voterId not in here]
-    able = [replica for replica in replicas if replica.starts and replica.after is not None]
-    emptied = sum(replica.before.end == 0 for replica in replicas)
+    observers = {node: log for node, log in logs.items() if node not in members and node not in replaced}
+    return Quorum(voters, members, replaced, absent, observers)
+
+
+def quorum_replicas(
+    plans: dict[int, RestartPlan], count: CountRecords, changes: Changes = lambda path, first, end: True
+) -> PartitionReplicas | None:
+    """Return what the metadata logs lose, for each voter that may be elected; None if quorum_of returns None."""
+    quorum = quorum_of(plans)
+    longest = None if quorum is None else quorum.longest
+    if quorum is None or longest is None:
+        return None
+    able, majority = quorum.able, quorum.majority
+    bounds = {node: _least_length(plans, node) for node in quorum.absent}
     outcomes = []
     for leader in sorted(able, key=_length, reverse=True):
-        votes = sum(_length(log) <= _length(leader) for log in able) + len(absent)
-        if leader.after is None or votes < majority:
+        votes = sum(_length(log) <= _length(leader) for log in able)
+        votes += sum(bound <= _length(leader) for bound in bounds.values())
+        if leader.after is None or votes < majority or not quorum.knows_voters(plans[leader.broker]):
             continue
-        losses, totals = replica_losses(leader, leader.after, replicas, majority - len(absent) - emptied, count)
+        led = leader.after
+        first = led.common_end(longest.before)
+        is_changed = first < longest.before.end and changes(longest.plan.path, first, longest.before.end)
+
+        def held(replica: Replica, first: int = first, is_changed: bool = is_changed) -> int:
+            end = replica.before.common_end(longest.before)
+            return end if is_changed else min(first, end)
+
+        behind = [log for log in quorum.observers.values() if led.common_end(log.before) < log.before.end]
+        losses, totals = replica_losses(leader, led, [*quorum.members.values(), *behind], held, count)
         halts = bool(plans[leader.broker].refusedAt)
         outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses, halts))
+    losing = {loss.broker for outcome in outcomes for loss in outcome.replicas}
+    replaced = [_empty_log(node, plans[node]) for node in quorum.replaced]
+    shown = [*quorum.members.values(), *replaced, *(log for node, log in quorum.observers.items() if node in losing)]
     return PartitionReplicas(
         topic=METADATA_TOPIC,
         partition=0,
         leaderEpoch=max((log.after.epochs[-1][0] for log in able if log.after and log.after.epochs), default=0),
-        brokers=[voter.voterId for voter in voters],
+        brokers=[voter.voterId for voter in quorum.voters],
         minInSyncReplicas=majority,
-        given=[replica.given(in_sync=True, without_epochs=0) for replica in replicas],
+        given=[replica.given(in_sync=replica.broker in quorum.members, without_epochs=0) for replica in shown],
         outcomes=outcomes,
         notes=[
-            *_notes(voters, able, absent, majority, emptied),
-            *_halting(plans, outcomes, absent),
-            *_forgotten(plans),
+            *_notes(quorum),
+            *_older_copies(plans, quorum, longest),
+            *_halting(plans, outcomes, quorum.absent),
+            *(problem.title for node in plans for problem in exits_for_leader(plans, quorum, outcomes, node)),
         ],
     )
+
+
+def first_voters(quorum: Quorum, outcomes: list[LeaderOutcome]) -> list[int]:
+    """Return the voters to start first, a majority of which the best outcome's leader is elected for certain; empty if
+    it does not matter, or if there is no such majority."""
+    best = min(outcomes, key=lambda each: (each.halts, each.cost), default=None)
+    if best is None or all((each.halts, each.cost) == (best.halts, best.cost) for each in outcomes):
+        return []
+    leader = quorum.members[best.leader]
+    worse = {each.leader for each in outcomes if (each.halts, each.cost) > (best.halts, best.cost)}
+    others = [
+        log
+        for log in sorted(quorum.able, key=_length, reverse=True)
+        if log is not leader and (_length(log) < _length(leader) or log.broker not in worse)
+    ]
+    chosen = [leader, *others][: quorum.majority]
+    return [log.broker for log in chosen] if len(chosen) == quorum.majority else []
 
 
 def _metadata_log(node: int, plan: RestartPlan) -> Replica | None:
@@ -59,8 +152,15 @@ def _metadata_log(node: int, plan: RestartPlan) -> Replica | None:
     return None if log is None else replica_of(node, log, starts=plan.votes)
 
 
-def _length(replica: Replica) -> tuple[int, int]:
-    """Return last epoch and end offset, by which voters compare logs."""
+def _empty_log(node: int, plan: RestartPlan) -> Replica:
+    """Return the log that a voter without one starts with."""
+    directory = plan.metadata_directory or plan.directories[0]
+    log = PartitionPlan(METADATA_TOPIC, 0, f"{directory.path}/{METADATA_TOPIC}-0", directory.path, "", clean=False)
+    log.missing = True
+    return replica_of(node, log, starts=plan.votes)
+
+
+def _length(replica: Replica) -> Length:
     after = replica.after
     if after is None:
         return -1, -1
@@ -76,27 +176,59 @@ def _voters(plans: dict[int, RestartPlan], logs: dict[int, Replica]) -> list[Quo
     return []
 
 
-def _is_voter(plan: RestartPlan, node: int, voters: list[QuorumVoter]) -> bool:
+def _is_voter(plan: RestartPlan, voter: QuorumVoter) -> bool:
     own = None if plan.metadata_directory is None else plan.metadata_directory.directoryId
-    return any(
-        voter.voterId == node and (voter.voterDirectoryId is None or own is None or voter.voterDirectoryId == own)
-        for voter in voters
-    )
+    return voter.voterDirectoryId is None or own is None or voter.voterDirectoryId == own
 
 
-def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], majority: int, emptied: int) -> list[str]:
-    notes = []
+def _least_length(plans: dict[int, RestartPlan], node: int) -> Length:
+    """Return how long the log of a voter that was not given is at least: it had all that others have of the last epoch
+    that it led."""
+    least = (-1, -1)
+    for plan in plans.values():
+        log, quorum = plan.metadata_log, plan.quorum
+        if quorum is not None and quorum.leaderId == node:
+            ends = quorum.epoch == (log.lastEpoch if log is not None else 0) and log is not None
+            least = max(least, (quorum.epoch, (log.logEndOffset or 0) if ends and log is not None else 0))
+    return least
+
+
+def _notes(quorum: Quorum) -> Iterator[str]:
+    able, absent, majority = quorum.able, quorum.absent, quorum.majority
+    if quorum.replaced:
+        names = " and ".join(map(str, quorum.replaced))
+        yield (
+            f"not a voter any more: {names}; the disk has another directory.id than the metadata states, as after it "
+            "was formatted"
+        )
     if len(able) + len(absent) < majority:
-        notes.append(
-            f"only {len(able)} of {len(voters)} voters can start with these disks, and {majority} are needed: "
+        yield (
+            f"only {len(able)} of {len(quorum.voters)} voters can start with these disks, and {majority} are needed: "
             "no controller is elected, and no broker starts serving"
         )
+    emptied = sum(replica.before.end == 0 for replica in quorum.members.values())
     if emptied:
-        notes.append(
+        yield (
             f"{emptied} of the voters has no metadata at all: it votes for any candidate, and may have had committed "
             "records that only one other voter has"
         )
-    return notes
+
+
+def _older_copies(plans: dict[int, RestartPlan], quorum: Quorum, longest: Replica) -> Iterator[str]:
+    """Yield a note if too few voters know of the last epoch: its leader had the votes of a majority, each of which
+    wrote the epoch to quorum-state before."""
+    epoch = _length(longest)[0]
+    behind = [node for node in quorum.members if _known_epoch(plans[node]) < epoch]
+    if behind and len(quorum.voters) - len(quorum.replaced) - len(behind) < quorum.majority:
+        names = " or ".join(map(str, behind))
+        yield (
+            f"the disk of {names} is an older copy: a majority voted in epoch {epoch}, and too few quorum-states "
+            "have it"
+        )
+
+
+def _known_epoch(plan: RestartPlan) -> int:
+    return 0 if plan.quorum is None else plan.quorum.epoch
 
 
 def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome], absent: list[int]) -> list[str]:
@@ -142,23 +274,35 @@ def take_back_stops(plans: dict[int, RestartPlan], quorum: PartitionReplicas) ->
             ]
 
 
-def _forgotten(plans: dict[int, RestartPlan]) -> list[str]:
-    """Return a note for each node that another one names as the leader of an epoch that it does not know of itself
-    (KafkaRaftClient.maybeTransition throws an IllegalStateException)."""
-    notes = []
-    for node, plan in plans.items():
-        own = plan.quorum
-        named = [
-            (other.quorum.epoch, name)
-            for name, other in plans.items()
-            if name != node and other.quorum is not None and other.quorum.leaderId == node
-        ]
-        if own is None or own.isVoter is False or not named:
-            continue
+def exits_for_leader(
+    plans: dict[int, RestartPlan], quorum: Quorum, outcomes: list[LeaderOutcome], node: int
+) -> Iterator[Problem]:
+    """Yield why a node exits when it hears who leads (KafkaRaftClient.maybeTransition throws an IllegalStateException),
+    or does not follow: another one names it as the leader of an epoch that it does not know of itself; or its own
+    quorum-state names another leader of an epoch that the voters have not reached."""
+    own = plans[node].quorum
+    named = [
+        (other.quorum.epoch, name)
+        for name, other in plans.items()
+        if name != node and other.quorum is not None and other.quorum.leaderId == node
+    ]
+    if own is not None and named and node in {voter.voterId for voter in quorum.voters}:
         epoch, name = max(named)
         if own.epoch < epoch or (own.epoch == epoch and own.leaderId != node):
-            notes.append(
-                f"node {node} exits if it hears from node {name}, which names it as the leader of epoch {epoch}: its "
-                "own quorum-state does not say so; start it again when another leader has been elected"
-            )
-    return notes
+            yield Problem("startup-forgotten-leader", {"node": node, "other": name, "epoch": epoch})
+    if node in quorum.observers and own is not None and own.leaderId is not None:
+        elected = [each for each in outcomes if _first_epoch(plans, quorum, each.leader) <= own.epoch]
+        leaders = " or ".join(str(each.leader) for each in elected if each.leader != own.leaderId)
+        if leaders:
+            log = plans[node].metadata_log
+            state = "quorum-state" if log is None else f"{log.path}/quorum-state"
+            values = {"node": node, "leaders": leaders, "leader": own.leaderId, "epoch": own.epoch, "state": state}
+            yield Problem("startup-other-leader", values)
+
+
+def _first_epoch(plans: dict[int, RestartPlan], quorum: Quorum, leader: int) -> int:
+    """Return the first epoch in which a voter can be elected: one that led the last one resigns from it, and begins
+    with the next but one."""
+    known = max(_known_epoch(plans[log.broker]) for log in quorum.able)
+    own = plans[leader].quorum
+    return known + 1 + (own is not None and own.state == RESIGNED and own.epoch == known)

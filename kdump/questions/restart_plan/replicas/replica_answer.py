@@ -39,8 +39,17 @@ class ReplicaLoss(NamedTuple):
     bytes: int | None = None
 
 
+class StrayReplica(NamedTuple):
+    """A partition directory that becomes stray."""
+
+    broker: int
+    topic: PathText
+    partition: int
+
+
 class LeaderOutcome(NamedTuple):
-    """What happens if a broker leads the partition. Totals count an offset once, whichever replicas had it."""
+    """What happens if a broker leads the partition. Totals count an offset once, whichever replicas had it. `strays`:
+    what the metadata of an elected controller does not have, and newer metadata has."""
 
     leader: int
     election: str
@@ -50,6 +59,7 @@ class LeaderOutcome(NamedTuple):
     possiblyAcknowledged: int
     replicas: list[ReplicaLoss]
     halts: bool = False
+    strays: tuple[StrayReplica, ...] = ()
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -98,7 +108,7 @@ class PartitionReplicas:
             "disk now, and on none once the others follow this leader; replicas: of each replica that loses some, "
             "truncatesTo (null if the startup alone loses them, or if unknown), by (epochs, highWatermark, logStart or "
             "startup), and records and bytes (null if they were not counted); halts: whether it has a metadata record "
-            "that no controller can apply"
+            "that no controller can apply; strays: the partition directories that become stray by its metadata alone"
         ),
     ]
     saved: Annotated[
@@ -180,8 +190,8 @@ class ClusterSummary(NamedTuple):
     hasQuorum: Annotated[
         bool | None,
         Doc(
-            "whether the voters can elect a controller that does not halt; null if the disks of fewer than two voters "
-            "were given"
+            "whether the voters can elect a controller that does not halt; null if no file states the voters, or the "
+            "disks of fewer than two of them were given, and not of all"
         ),
     ]
     halting: Annotated[
@@ -190,6 +200,21 @@ class ClusterSummary(NamedTuple):
     ]
     quorumLoses: Annotated[
         int, Doc("records of the metadata that may have been committed, and that an elected controller may lack")
+    ]
+    quorumLosesLeast: Annotated[int, Doc("the same with the controller that lacks the fewest")]
+    voters: Annotated[list[int], Doc("the voters of the quorum; empty if hasQuorum is null")]
+    ableVoters: Annotated[list[int], Doc("those of them that can take part in elections with these disks")]
+    electable: Annotated[list[int], Doc("those that may be elected")]
+    firstVoters: Annotated[
+        list[int],
+        Doc(
+            "the voters to start first, alone, so that the one is elected with which least is lost; empty if it does "
+            "not matter"
+        ),
+    ]
+    strays: Annotated[
+        int,
+        Doc("number of directories that become stray by the metadata of a controller that may be elected"),
     ]
     differing: Annotated[int, Doc("number of partitions whose replicas differ so that some may be lost")]
     losing: Annotated[int, Doc("number of partitions that lose records in the best order")]

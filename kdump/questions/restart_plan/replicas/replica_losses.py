@@ -129,11 +129,15 @@ def partition_replicas(
     elected, by_order = candidates(partition, rules, set(here), unclean)
     order = [*elected, *(broker for broker in partition.replicas if broker not in elected)]
     outcomes = []
+
+    def held(replica: Replica) -> int:
+        return held_end(replica, replicas, rules.minInSyncReplicas - len(absent))
+
     for broker in order:
         leader = here.get(broker)
         if leader is None or leader.after is None:
             continue
-        losses, totals = replica_losses(leader, leader.after, replicas, rules.minInSyncReplicas - len(absent), count)
+        losses, totals = replica_losses(leader, leader.after, replicas, held, count)
         outcomes.append(LeaderOutcome(broker, elected.get(broker, UNCLEAN), broker in elected, *totals, losses))
     saved = [replica.broker for replica in replicas if replica.plan.loses and _is_everywhere(replica, outcomes)]
     return PartitionReplicas(
@@ -155,9 +159,10 @@ def partition_replicas(
 
 
 def replica_losses(
-    leader: Replica, led: EpochLineage, replicas: list[Replica], count_of_holders: int, count: CountRecords
+    leader: Replica, led: EpochLineage, replicas: list[Replica], held_to: Callable[[Replica], int], count: CountRecords
 ) -> tuple[list[ReplicaLoss], tuple[int, int, int]]:
-    """Return what each replica loses if `leader` leads, and how much is lost altogether."""
+    """Return what each replica loses if `leader` leads, and how much is lost altogether. `held_to` returns the offset
+    below which the records of a replica may have been acknowledged."""
     losses = []
     counted: list[Replica] = []
     lost = acknowledged = possible = 0
@@ -169,7 +174,7 @@ def replica_losses(
         if replica.before.end <= first and not (does.loses or 0):
             continue
         committed = committed_end(replica, replicas)
-        held = max(committed, held_end(replica, replicas, count_of_holders))
+        held = max(committed, held_to(replica))
         first = min(first, replica.before.end)
         if replica.before.end > first:
             here = count(replica.plan.path, first, replica.before.end)

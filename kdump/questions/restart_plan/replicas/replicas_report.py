@@ -20,6 +20,8 @@ from kdump.questions.restart_plan.replicas.replica_answer import (
 
 MAX_PARTITIONS = 20
 """Maximum number of partitions that are shown; --full and JSON show all."""
+MAX_STRAYS = 8
+"""Maximum number of directories that are named."""
 ELECTED = {
     CURRENT: "leads, and runs",
     ISR: "in sync",
@@ -33,14 +35,27 @@ ELECTED = {
 def replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     """Return the verdict on the replicas of several brokers, and the rest of its sentence."""
     head, rest = _replicas_verdict(summary)
+    if summary.hasQuorum is False and not summary.halting:
+        majority = len(summary.voters) // 2 + 1
+        left = f"{len(summary.ableVoters)} of {count_text(len(summary.voters), 'voter')} can take part"
+        then = f"; once one is: {head}{rest}" if summary.partitions else ""
+        return "NO CONTROLLER IS ELECTED", f": {left}, and {majority} are needed{then}"
     if summary.hasQuorum is False:
-        verdict = "NO CONTROLLER STAYS UP" if summary.halting else "NO CONTROLLER IS ELECTED"
-        return verdict, f"; once one {'does' if summary.halting else 'is'}: {head}{rest}"
+        return "NO CONTROLLER STAYS UP", f"; once one does: {head}{rest}"
     if summary.halting:
         names = " or ".join(map(str, summary.halting))
         return "ALL CONTROLLERS HALT IF THE WRONG ONE IS ELECTED", f" ({names}); {head}{rest}"
     if summary.quorumLoses:
-        return "MAY LOSE METADATA", f": {count_text(summary.quorumLoses, 'record')}; {head}{rest}"
+        lost = count_text(summary.quorumLoses, "record")
+        lost += f", and makes {count_text(summary.strays, 'directory', 'directories')} STRAY" if summary.strays else ""
+        order = "" if summary.quorumLosesLeast else " IN THE WRONG ORDER"
+        loses = "LOSES" if summary.strays else "MAY LOSE"
+        if not summary.worstLost:
+            replicas = count_text(summary.partitions, "partition")
+            return f"{loses} METADATA{order}", f": up to {lost}" + (
+                f"; the replicas of {replicas} lose nothing" if summary.partitions else ""
+            )
+        return f"{loses} METADATA{order}", f": up to {lost}; {head}{rest}"
     return head, rest
 
 
@@ -49,7 +64,13 @@ def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     if summary.metadataOffset is None:
         return "REPLICAS NOT COMPARED", ": there is no cluster metadata on these disks; pass a controller's disk, too"
     if not summary.worstLost:
-        return "LOSES NOTHING", f" by the brokers' joining: {several} with replicas on at least two of these brokers"
+        elected = ""
+        if len(summary.voters) > 1 and summary.electable:
+            elected = f"; controller {' or '.join(map(str, summary.electable))} is elected"
+        if not summary.partitions and elected:
+            return "LOSES NOTHING", f" that may have been committed{elected}"
+        rest = f" by the brokers' joining: {several} with replicas on at least two of these brokers{elected}"
+        return "LOSES NOTHING", rest
     worst = "" if summary.worst is None else f": {worst_text(summary.worst)}"
     if not summary.lost:
         amount = _amount(summary.worstLost, summary.worstAcknowledged)
@@ -79,6 +100,10 @@ def _amount(lost: int, acknowledged: int) -> str:
 
 def order_lines(summary: ClusterSummary, *, everything: bool) -> Iterator[str]:
     """Yield lines on what to start first, and which leaders to choose by hand."""
+    if summary.firstVoters:
+        best, *others = summary.firstVoters
+        alone = f"controllers {_brokers(summary.firstVoters)} first, alone" if others else f"controller {best} first"
+        yield f"start {alone}; when {best} leads the quorum, the other nodes"
     order = summary.startOrder
     if summary.order_decides and len(order) > 1:
         then = ", then ".join(map(str, order[1:]))
@@ -99,6 +124,7 @@ def partition_lines(partition: PartitionReplicas) -> Iterator[str]:
     """Yield lines on a partition; those after the first are indented."""
     if partition.topic == METADATA_TOPIC:
         majority = f"{partition.minInSyncReplicas} of which elect a controller"
+        majority = majority if len(partition.brokers) > 1 else "the only one"
         yield f"{partition.name}: voters {_brokers(partition.brokers)}, {majority}"
         yield from _replica_lines(partition)
         return
@@ -118,7 +144,7 @@ def _replica_lines(partition: PartitionReplicas) -> Iterator[str]:
         yield f"  disks of {_brokers(partition.notGiven)} were not given"
     for outcome in partition.outcomes:
         if outcome.allowed or outcome.leader == partition.best:
-            yield from _outcome_lines(outcome)
+            yield from _outcome_lines(outcome, is_metadata=partition.topic == METADATA_TOPIC)
     if not partition.firstLeads and len(partition.expected) > 1 and partition.topic != METADATA_TOPIC:
         yield "  of these, the one that the controllers fence last leads: the order of starting does not decide that"
     for broker in partition.saved:
@@ -145,19 +171,27 @@ def _replica_text(replica: GivenReplica) -> str:
     return line + ("" if replica.starts else "; it does not start")
 
 
-def _outcome_lines(outcome: LeaderOutcome) -> Iterator[str]:
+def _outcome_lines(outcome: LeaderOutcome, *, is_metadata: bool) -> Iterator[str]:
     how = ELECTED[outcome.election] + ("" if outcome.allowed else ", by you alone")
     lost = [loss for loss in outcome.replicas if loss.lost]
     if not lost:
         yield f"  if {outcome.leader} leads ({how}): nothing is lost"
     elif len(lost) == 1:
-        yield f"  if {outcome.leader} leads ({how}): {_loss_text(lost[0])}"
+        yield f"  if {outcome.leader} leads ({how}): {_loss_text(lost[0], is_metadata=is_metadata)}"
+    elif is_metadata:
+        yield f"  if {outcome.leader} leads ({how}):"
+        yield from (f"    {_loss_text(loss, is_metadata=True)}" for loss in lost)
     else:
         yield f"  if {outcome.leader} leads ({how}): {_amount(outcome.lost, outcome.acknowledged)} lost"
-        yield from (f"    {_loss_text(loss)}" for loss in lost)
+        yield from (f"    {_loss_text(loss, is_metadata=False)}" for loss in lost)
+    if outcome.strays:
+        names = [f"{topic}-{partition} on {broker}" for broker, topic, partition in outcome.strays]
+        yield f"    directories become stray: {', '.join(names[:MAX_STRAYS])}" + (
+            f" and {len(names) - MAX_STRAYS:,} more" if len(names) > MAX_STRAYS else ""
+        )
 
 
-def _loss_text(loss: ReplicaLoss) -> str:
+def _loss_text(loss: ReplicaLoss, *, is_metadata: bool) -> str:
     first, last = loss.firstOffset or 0, (loss.firstOffset or 0) + loss.lost - 1
     where = {
         "startup": "its startup truncates them",
@@ -166,6 +200,11 @@ def _loss_text(loss: ReplicaLoss) -> str:
     size = "" if not loss.bytes else f", {size_text(loss.bytes)}"
     records = "" if loss.records is None else f" ({count_text(loss.records, 'record')}{size})"
     line = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
+    if is_metadata:
+        committed = (
+            "which may have been committed" if loss.possiblyAcknowledged else "which change nothing, or were given up"
+        )
+        return f"{line}; {committed}"
     rest = loss.lost - loss.acknowledged - loss.possiblyAcknowledged
     parts = []
     if loss.acknowledged:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise, permutations
 from typing import NamedTuple
@@ -26,9 +26,15 @@ from kdump.log.partition_directory import partition
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader, RegionObserver, observe
-from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
+from kdump.questions.restart_plan.answer import STOPPED, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.replicas.controller_images import ControllerImages, play_through
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
-from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
+from kdump.questions.restart_plan.replicas.quorum_replicas import (
+    first_voters,
+    quorum_of,
+    quorum_replicas,
+    take_back_stops,
+)
 from kdump.questions.restart_plan.replicas.replica_answer import (
     ChosenLeader,
     ClusterSummary,
@@ -56,6 +62,8 @@ class ClusterPlan:
     plans: dict[int, RestartPlan] = field(default_factory=dict)
     replicas: list[PartitionReplicas] = field(default_factory=list)
     summary: ClusterSummary | None = None
+    changed: list[tuple[int, PartitionPlan]] = field(default_factory=list)
+    """Partitions, each with its node, that become stray because no voter that may be elected has their topic."""
 
     @property
     def unread(self) -> list[str]:
@@ -93,10 +101,11 @@ def restart_cluster(
     disks = disks or Disks.at(named, Run(options.limits, ignore), nested=False, server=options.server)
     nodes = _paths_by_node(named, disks)
     made = ClusterPlan()
+    quiet = replace(options, found=ignore) if len(nodes) > 1 else options
     for node, own in nodes.items():
         plan = predict_startup(
             own,
-            options,
+            quiet,
             kafka_version=kafka_version,
             is_selected=is_selected,
             on_seen=on_seen,
@@ -118,13 +127,21 @@ def joined(
     `disks` has those of other clusters, too; `is_selected` selects the topics of the plans."""
     made = ClusterPlan(plans)
     counter = RecordCounter(options)
-    quorum = quorum_replicas(plans, counter.count)
+    images = ControllerImages(disks, options)
+    quorum = quorum_replicas(plans, counter.count, images.changes)
+    source, metadata = disks.newest_metadata(*paths) if len(plans) > 1 else ("", None)
     if quorum is not None:
         take_back_stops(plans, quorum)
+        made.changed = play_through(plans, quorum, images, metadata)
     for plan in plans.values():
+        for log in plan.partitions if len(plans) > 1 else ():
+            if is_selected(log.topic):
+                options.found(log)
         options.found(plan)
     if len(plans) > 1:
-        _join(made, quorum, *disks.newest_metadata(*paths), options, counter, is_selected)
+        if quorum is not None and quorum.best_outcome is not None and quorum.best_outcome.possiblyAcknowledged:
+            source, metadata = images.of(plans[quorum.best_outcome.leader])
+        _join(made, quorum, source, metadata, options, counter, is_selected)
     return made
 
 
@@ -169,10 +186,13 @@ def _join(
         if differing is not None and _is_notable(differing):
             made.replicas.append(differing)
             options.found(differing)
-    committed = 0
+    costs = [outcome.acknowledged + outcome.possiblyAcknowledged for outcome in quorum.outcomes] if quorum else []
+    committed, least = max(costs, default=0), min(costs, default=0)
+    voting = None if quorum is None else quorum_of(made.plans)
+    strays = 0
     if quorum is not None:
-        committed = max((outcome.acknowledged + outcome.possiblyAcknowledged for outcome in quorum.outcomes), default=0)
-        if committed or quorum.notes:
+        strays = max((len(outcome.strays) for outcome in quorum.outcomes), default=0)
+        if committed or quorum.notes or strays:
             options.found(quorum)
     with_logs = [node for node, plan in made.plans.items() if node in brokers or plan.logs or plan.missing]
     able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
@@ -190,6 +210,12 @@ def _join(
         hasQuorum=None if quorum is None else not all(outcome.halts for outcome in quorum.outcomes),
         halting=[] if quorum is None else [outcome.leader for outcome in quorum.outcomes if outcome.halts],
         quorumLoses=committed,
+        quorumLosesLeast=least,
+        voters=[] if quorum is None else quorum.brokers,
+        ableVoters=[] if voting is None else [log.broker for log in voting.able],
+        electable=[] if quorum is None else [outcome.leader for outcome in quorum.outcomes],
+        firstVoters=[] if voting is None or quorum is None else first_voters(voting, quorum.outcomes),
+        strays=strays,
         differing=len(made.replicas),
         losing=orders.losing,
         startOrder=orders.best,
