@@ -96,6 +96,13 @@ class Shown:
                 self._check_column(table, i, [row.cells[i] for _, row, _ in rows], [each[place] for each in fitted])
             self._check_rows(table, rows, columns)
 
+    def check_left_out(self, printed: str) -> None:
+        """Assert that columns with contents for which there is no room are named at the end."""
+        left = {table.columns[i].label for table, row, _ in self.rows for i in table._hidden if row.cells[i]}
+        left -= {table.columns[i].label for table, _, _ in self.rows for i in table._hidden if table.chosen}
+        last = " ".join(printed.split()).rpartition(" columns more (" if len(left) > 1 else " column more (")[2]
+        assert not left or all(label in last.partition("):")[0] for label in left), (left, last)
+
     @staticmethod
     def _check_column(table: Table, i: int, texts: list[str], cells: list[list[str]]) -> None:
         column = table.columns[i]
@@ -135,8 +142,9 @@ def test_every_table_at_every_width(words: tuple[str | Path, ...], monkeypatch: 
     for columns in sample([*WIDTHS], 7, f"widths {words}"):
         with monkeypatch.context() as patch:
             shown = Shown(patch, columns)
-            run(str(command), *arguments)
+            printed = run(str(command), *arguments).stdout
             shown.check(columns)
+            shown.check_left_out(printed)
             seen = seen or bool(shown.rows)
     assert seen or command == "cluster"
 

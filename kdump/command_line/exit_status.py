@@ -18,6 +18,7 @@ from kdump.command_line.input_files import (
 from kdump.command_line.name_options import left_out, unmatched
 from kdump.io.errors import SourceError, is_gone
 from kdump.render.progress import Progress
+from kdump.render.stdout import state_left_out
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
@@ -30,6 +31,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     try:
         with Progress(context.info_name or "kdump", counts_reads=True):
             status = run()
+        state_left_out(has_full="full" in context.params)
     except KeyboardInterrupt:
         sys.exit(130)
     except errors as error:

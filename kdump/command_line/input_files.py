@@ -300,9 +300,9 @@ class Files:
                 print_error(f"{name}: grew by {plain_count(grown, 'byte')} while being read; use --follow to show them")
             elif grown < 0:
                 print_error(f"{name}: was truncated by {plain_count(-grown, 'byte')} while being read")
-        if source.size == 0:
+        if source.size == 0 and target.source == target.path:  # one in a directory is a new segment, or was cleaned
             print_error(f"{name}: is empty")
-        elif not count and self.scan.selection.is_all:
+        elif source.size and not count and self.scan.selection.is_all:
             no_batch = (
                 f"no record batch in {source.size} bytes; if this is not a segment, set the file kind with --as KIND"
             )

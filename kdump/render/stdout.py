@@ -66,6 +66,11 @@ class Output:
         """Show the output in the user's pager if it is longer than the screen."""
         self._pager = use_pager()
 
+    def leave_out(self, columns: list[str]) -> None:
+        """Note the columns of a table for which the terminal has no room."""
+        for column in columns:
+            _LEFT_OUT.setdefault(column, self)
+
     def line(self, text: str) -> None:
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
@@ -152,6 +157,22 @@ class Output:
             return
         self._stream.write(data)
         self._stream.flush()
+
+
+_LEFT_OUT: dict[str, Output] = {}
+"""The columns that tables left out since the last `state_left_out`, with their output."""
+
+
+def state_left_out(*, has_full: bool) -> None:
+    """End the tables of a run with the columns for which the terminal had no room. `has_full`: the command has
+    --full."""
+    if _LEFT_OUT:
+        output = next(iter(_LEFT_OUT.values()))
+        more = "1 column more" if len(_LEFT_OUT) == 1 else f"{len(_LEFT_OUT)} columns more"
+        how = "--full" if has_full else "--format csv"
+        output.text(f"{more} ({', '.join(_LEFT_OUT)}): {how}, or a wider terminal", style="dim")
+        output.flush()
+        _LEFT_OUT.clear()
 
 
 def _widen(stream: BinaryIO) -> None:

@@ -233,8 +233,10 @@ class Table:
             shown = [i for i in shown if i in kept or self.columns[i].rank == 9 or any(row.cells[i] for row in rows)]
         if self.room is not None:
             if not self.chosen:
+                wanted = list(shown)
                 self._leave_out(shown, widths, WIDEST_NAME, EXPENDABLE)
                 self._leave_out(shown, widths, 0, 9)
+                self.output.leave_out([self.columns[i].label for i in wanted if i not in shown])
             self._share(shown, widths, self.room)
             self._free = self.room - sum(widths[i] for i in shown) - len(GAP) * (len(shown) - 1)
             self._choose_cuts(shown, widths, rows)
