@@ -24,10 +24,10 @@ COMMANDS = {
     "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
     "ls": "List log directories, or a bucket of tiered storage: cluster and node IDs, and what each partition has.",
     "inspect": "Show or count records, batches or annotated bytes, selected by offset, time, key, value, header …",
-    "find": "Find records by what they mean, wherever they are on the disks, and report what was not searched.",
     "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
     "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
     "stats": "Count records, and what consumers receive: by partition, hour, key, producer; sizes, compression, rates.",
+    "find": "Find records by what they mean, wherever they are on the disks, and report what was not searched.",
     "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
     "restart-plan": "Predict startups, also of an older release (downgrade): what is lost or deleted, how long "
     "recovery takes, in which order to start.",

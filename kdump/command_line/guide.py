@@ -32,6 +32,12 @@ QUESTIONS = (
         ": it states the order of starts that loses least",
     ),
     Asked(
+        "One of a broker's disks is lost: which partitions were on it?",
+        "kdump verify DIR",
+        "verify",
+        ": the other disks, which lack them",
+    ),
+    Asked(
         "Does an older release start on this disk (downgrade)?",
         "kdump restart-plan DIR --kafka-version 3.9",
         "incidents/downgrade",
@@ -72,6 +78,11 @@ QUESTIONS = (
         "incidents/undecodable-record",
     ),
     Asked(
+        "What is in this .index, .timeindex, .snapshot or checkpoint?",
+        "kdump inspect FILE",
+        "inspect#indexes-snapshots-and-other-files",
+    ),
+    Asked(
         "What do these bytes mean?",
         "kdump inspect FILE --hex --offset N",
         "inspect#annotated-bytes",
@@ -96,6 +107,12 @@ QUESTIONS = (
         "kdump groups DIR --as-of …",
         "groups",
     ),
+    Asked("A group is one message behind for ever: is anything unread?", "kdump groups DIR --group G", "groups"),
+    Asked(
+        "A group reads everything again: when were its offsets reset?",
+        "kdump groups DIR --group G --history",
+        "incidents/offsets-reset",
+    ),
     Asked(
         "The cluster is lost: where did its consumers stand?",
         "kdump groups DIR --offsets --format csv",
@@ -107,10 +124,11 @@ QUESTIONS = (
         "cluster",
     ),
     Asked(
-        "Tiered storage: what must the bucket have, and what does it have?",
-        "kdump ls s3://BUCKET/PREFIX",
+        "Tiered storage: which segments must the bucket have, according to Kafka?",
+        "kdump inspect DIR --topic __remote_log_metadata --records",
         "incidents/missing-remote-segment",
     ),
+    Asked("And what does the bucket have?", "kdump ls s3://BUCKET/PREFIX", "incidents/missing-remote-segment"),
     Asked(
         "The schema registry lost its topic, or nobody knows this schema ID: which schemas are on the disk?",
         "kdump registry DIR",
