@@ -95,7 +95,8 @@ def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:
     """Both report the offsets below the high watermark that are lost at startup."""
     log = disk / "orders-none-0" / FIRST
     os.truncate(log, log.stat().st_size - 10)
-    planned = [each for each in objects("restart-plan", disk, status=1) if each.get("topic") == "orders-none"]
+    every = objects("restart-plan", disk, status=1)
+    planned = [each for each in every if each["type"] == "restartPartition" and each["topic"] == "orders-none"]
     assert [(each["highWatermark"], each["logEndOffset"], each["acknowledged"]) for each in planned] == [(300, 240, 60)]
     found = [each for each in objects("verify", disk) if each.get("topic") == "orders-none"]
     (torn,) = [each for each in found if each["code"] == "batch-truncated"]
@@ -207,7 +208,8 @@ def test_the_end_of_a_log_whose_last_segment_is_empty(empty: list[int | str], st
         found = [row for row in rows if row["topic"] == "orders-none" and "replication" in row["message"]]
         assert [(row["expected"], row["actual"]) for row in found] == ([(end, mark)] if mark > end else [])
     plans = [json.loads(line) for line in run("restart-plan", "--json", disk).stdout.splitlines()]
-    (plan,) = [each for each in plans if each.get("topic") == "orders-none"]
+    plans = [each for each in plans if each["type"] == "restartPartition"]
+    (plan,) = [each for each in plans if each["topic"] == "orders-none"]
     assert plan["logEndOffset"] == end
 
 

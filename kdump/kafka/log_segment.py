@@ -57,6 +57,9 @@ class LogSegment:
     """Whether startup creates its file, which is then empty."""
     release: KafkaRelease = NEWEST
     """The release that reads it."""
+    newest: int | None = None
+    """The largest timestamp (epoch ms) as far as startup reads it: of the batches that it recovers, or by the
+    .timeindex that it uses; None without one."""
     first: int = 0
     """The byte of its .log at which it begins: above 0 only for a part of a segment that was split."""
 
@@ -198,5 +201,6 @@ def recover(
             reason = str(error)
         rebuilt = builder.finish()
     segment.size = valid
+    segment.newest = builder.last_timestamp if builder.last_timestamp >= 0 else None
     segment.index, segment.rebuilt = OffsetIndex(segment.base, rebuilt.index), True
     return Recovered(valid, reason)

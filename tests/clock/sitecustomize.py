@@ -5,5 +5,6 @@ import time
 
 EVENING = 1_795_298_400
 """2026-11-21T22:00:00Z in epoch seconds."""
-_begin = time.monotonic()
-time.time = lambda: EVENING + time.monotonic() - _begin
+if __name__ == "sitecustomize":
+    _begin = time.monotonic()
+    time.time = lambda: EVENING + time.monotonic() - _begin

@@ -14,7 +14,6 @@ from typing import Any
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, INFO, Finding
-from kdump.check.rules.timestamps import TIMESTAMP_IN_PAST
 from kdump.check.totals import CheckTotals
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
@@ -23,14 +22,10 @@ from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.intact_copies import IntactCopies
 from kdump.io.directory_listing import length
 from kdump.io.low_impact_reads import max_rate
-from kdump.io.run import Run
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.problems.catalogue import LOSES, declaration
+from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem
-from kdump.questions.retention.answer import PartitionRetention
-from kdump.questions.retention.build_answers import is_due_by_unit
-from kdump.questions.retention.run import retention
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
 from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
@@ -43,8 +38,6 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
-MAX_ASKED = 16
-"""Maximum number of topics of which retention is asked what it deletes: each time, the disks are listed."""
 STRAY = "directory-stray"
 KindKey = tuple[str, str, str | None, int | None]
 
@@ -78,8 +71,6 @@ class DamageExamination:
         self._suspects: dict[str, str] = {}
         """Damage that headers show, by the name of the unit."""
         self._no_headers = 0
-        self._due: dict[str, set[str]] = {}
-        """Partition directories by topic in which retention deletes records whose timestamps are in another unit."""
         self._copies: dict[int, ReplicaCopies] = {}
         """By the id() of the broker that has no part in them."""
 
@@ -198,8 +189,6 @@ class DamageExamination:
             evidence += [f"{path} has these offsets intact" for path in paths[:SHOWN]]
             if is_elsewhere is not None:
                 first = first._replace(facts={**first.facts, "intactElsewhere": is_elsewhere})
-        if first.code == TIMESTAMP_IN_PAST.code and first.severity != INFO and self._expires(first, unit):
-            more["urgency"] = LOSES
         if first.code == STRAY and unit.partition is not None and unit.partition.state == "stray":
             more = self._stray(unit.partition)
         self.on.report(
@@ -217,21 +206,6 @@ class DamageExamination:
             commandForAll=command("verify", first.source or name),
             **more,
         )
-
-    def _expires(self, finding: Finding, unit: CheckUnit) -> bool:
-        """Return True if retention, which checks 30 s after the start, deletes records because of their timestamps; of
-        more than MAX_ASKED topics, True only for the first ones."""
-        topic = finding.topic
-        if unit.partition is None or unit.partition.state or topic is None:
-            return False
-        if topic not in self._due and len(self._due) < MAX_ASKED:
-            properties = None if self.disks.server is None else self.disks.server.values
-            run = Run(unreadable=self.on.unreadable)
-            paths, now = self.disks.paths, self.on.now
-            every = retention(paths, now=now, topics={topic}, properties=properties, deep=False, run=run)
-            of_partitions = (each for each in every if isinstance(each, PartitionRetention))
-            self._due[topic] = {each.path for each in of_partitions if is_due_by_unit(each.notes)}
-        return unit.partition.path in self._due.get(topic, ())
 
     def _stray(self, place: PartitionDirectory) -> dict[str, Any]:
         """Return the actions for a -stray directory, which are what `kdump space` decides."""

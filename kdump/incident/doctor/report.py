@@ -147,7 +147,7 @@ class DoctorReport(Sink[DoctorAnswer]):
             entry.names.append(name)
 
     def _page(self, page: Page) -> None:
-        entries = sorted(self._entries.values(), key=lambda each: each.first.priority)
+        entries = sorted(self._entries.values(), key=lambda each: (each.first.priority, each.first.severity != ERROR))
         first = [disk for disk in self._disks if disk.newer or disk.process is not None or disk.copyOf is not None]
         for disk in first:  # what limits everything that follows
             self._disk(disk)

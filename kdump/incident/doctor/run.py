@@ -53,6 +53,7 @@ from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.problems.catalogue import declaration
+from kdump.questions.restart_plan import first_checks
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
 BUDGET = 60.0
@@ -86,7 +87,7 @@ class Doctor:
         run: Run = PLAIN_RUN,
     ) -> None:
         self.query = query
-        self.now = round(time.time() * 1000) if query.now is None else query.now
+        self.now = first_checks.current_time() if query.now is None else query.now
         options = replace(query.options, now=self.now, transaction_timeout=query.timeout)
         self.disks = Disks(query.paths, options)
         self._emit = emit

@@ -29,6 +29,7 @@ from kdump.log.log_directory import META
 from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
+from kdump.problems.catalogue import STOPS
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     EXIT,
@@ -39,14 +40,17 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
 )
+from kdump.questions.restart_plan.course import FIRST_CHECKS, FIRST_MINUTES
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
     loss_texts,
     metadata_text,
     no_loss_text,
+    once_text,
     release_texts,
     saved_text,
+    time_text,
     unknown_text,
 )
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
@@ -341,11 +345,30 @@ class StartupExamination:
         self._directories(plan, broker)
         for unread in plan.unread:
             on.unread(unread)
+        self._later(plan, broker)
         self._finish(broker, plan)
         return True
 
     def _label(self, broker: Broker) -> str:
         return "" if len(self.disks.brokers) == 1 else f"{', '.join(broker.paths)}: "
+
+    def _later(self, plan: RestartPlan, broker: Broker) -> None:
+        """Report what the hour after the startup loses."""
+        for event in plan.course.losses:
+            if event.phase in (FIRST_MINUTES, FIRST_CHECKS) and event.code != "startup-missing":
+                self.losing[event.code] += 1
+                source = next((log.source for log in plan.partitions if log.path == event.file), broker.paths[0])
+                self.on.report(
+                    event.problem,
+                    source,
+                    urgency=STOPS if plan.verdict == STOPPED else "",
+                    topic=event.topic,
+                    partition=event.partition,
+                    file=event.file,
+                    evidence=(() if event.dueMs is None else (f"due {time_text(event.dueMs)}",)),
+                    commands=(self._command(broker),),
+                    commandForAll=self._command(broker),
+                )
 
     def _finish(self, broker: Broker, plan: RestartPlan | None) -> None:
         name = self._label(broker)
@@ -573,7 +596,7 @@ def answer(plan: RestartPlan) -> str:
         parts = loss_texts(plan)
         text = STARTS[plan.verdict]
         if plan.verdict == STOPPED:
-            text += f"; once it does, it {' and '.join(parts)}" if parts else ""
+            text += once_text(parts)
         else:
             parts += filter(None, [metadata_text(plan)])
             text += f"; {', '.join(parts) or no_loss_text(plan)}"

@@ -18,7 +18,7 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.advice import NO_FACTS, NO_VALUES
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.course import Course, UnansweredStep
+from kdump.questions.restart_plan.course import Course, StartupEvent, UnansweredStep
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
 
@@ -165,6 +165,9 @@ class RemovedBytes:
     `batches`, `records` and `soundBytes` count what is valid among them: it is lost only because of what precedes it.
     In deleted segments only headers are read, and no checksum is verified.
 
+    `tornRecords`, `tornOffset` and `tornLastOffset` are those of an incomplete batch at the end, by its header; None if
+    that is not complete either.
+
     `damagedBatches` are complete according to their headers, but their checksum does not match; their records are not
     counted in `records`, but in `damagedRecords`, as far as the batch has room for as many. `offset` and `lastOffset`:
     the offsets in the headers of valid and damaged batches, None if there are none.
@@ -182,6 +185,9 @@ class RemovedBytes:
     damagedBatches: int = 0
     damagedRecords: int = 0
     reason: PathText = ""
+    tornRecords: int | None = 0
+    tornOffset: int | None = None
+    tornLastOffset: int | None = None
 
     def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
         """Count valid batches with the offsets first..last. `records`: None if their number is unknown."""
@@ -277,8 +283,12 @@ class PartitionPlan:
     replicas: OtherReplicas | None = None
     newer: list[str] = field(default_factory=list)
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
+    later: tuple[StartupEvent, ...] = ()
+    """What happens to the loaded log within the hour."""
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
+    forgets: int | None = 0
+    """Number of open transactions that the broker forgets because no producer snapshot is left; None if unknown."""
     problem: Problem | None = None
     """Why the directory is stray, or that it is missing; None if it is neither."""
     strayDeleted: Annotated[bool, Doc("whether the stray directory is deleted (Kafka 3.0 to 3.6), not renamed")] = False
@@ -293,7 +303,9 @@ class PartitionPlan:
 
     def again(self) -> PartitionPlan:
         """Return the plan without what was collected while the log was loaded."""
-        return replace(self, steps=[], cuts=[], stops=[], newer=[], notes=[], problems=[], unread=[])
+        return replace(
+            self, steps=[], cuts=[], stops=[], newer=[], notes=[], problems=[], unread=[], later=(), forgets=0
+        )
 
     @property
     def name(self) -> str:
@@ -347,11 +359,11 @@ class PartitionPlan:
         return cut.loses and not covered
 
     @property
-    def is_missing_and_was_empty(self) -> bool:
-        """Whether its directory is missing, and had no records: of the only replica the high watermark is the log end
-        offset, and a clean shutdown writes the last one."""
-        is_only = self.replicas is not None and not self.replicas.brokers
-        return self.missing and self.clean and is_only and self.highWatermark == 0
+    def mayLoseTorn(self) -> bool:
+        """Whether only an incomplete batch at the end is removed, which may have been acknowledged. A controller
+        commits what it has flushed."""
+        is_torn = any(cut.tornRecords != 0 for cut in self.cuts)
+        return is_torn and not (self.loses or self.state or self.stray or self.topic == METADATA_TOPIC)
 
     @property
     def losesOnlyNew(self) -> bool:
@@ -390,7 +402,7 @@ class PartitionPlan:
     def is_plain(self) -> bool:
         """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)
-        remarks = self.stops or self.stray or self.missing or self.notes or self.unread
+        remarks = self.stops or self.stray or self.missing or self.notes or self.unread or self.later
         return usual and not (self.cuts or remarks or self.state)
 
     @property
@@ -760,7 +772,7 @@ class RestartPlan:
         if self.unread or self.verdict == UNKNOWN:
             return 2
         troubled = self.verdict == DEGRADED or self.withoutMetadata or bool(self.warnings)
-        return int(troubled or self.loses)
+        return int(troubled or self.loses or bool(self.course.losses))
 
     @property
     def copyFirst(self) -> Annotated[list[PathText], Doc(COPY_FIRST, after="withoutMetadata")]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from datetime import timezone
 from itertools import count
 
 import click
@@ -19,11 +20,13 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
+from kdump.command_line.state_options import parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_names import bundle_of
+from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress, follow_recovery
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, RecoveryTime, estimate, recovery_time
@@ -94,6 +97,9 @@ class RestartPlanOptions(CommandOptions):
     topics: tuple[str, ...] = topic_option("Examine only these topics, so problems in others are missed")
     everything: bool = flag("--all", help="Also show partitions with nothing to report.")
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
+    now: str | None = option(
+        "--now", metavar="TIME", help="Predict a startup at this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
     server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(
@@ -127,7 +133,9 @@ def command(options: RestartPlanOptions) -> None:
     and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
     node = NodeProperties(options.server, options.paths)
-    check = options.reading.run(kafka_version=options.kafka_version, server=node.server)
+    now = parse_now(options.now, timezone.utc)
+    now = first_checks.current_time() if now is None else now
+    check = options.reading.run(now, kafka_version=options.kafka_version, server=node.server)
     if options.recovery.estimate:
         exit_with(lambda: _estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:

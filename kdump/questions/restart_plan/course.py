@@ -83,6 +83,10 @@ class StartupEvent(NamedTuple):
         return self.loss.certainty != CERTAIN, _WORST.index(self.loss.what), -size
 
 
+TOGETHER = "what follows is in the plan of the nodes together"
+"""Why the plan of a node does not answer what other nodes decide, whose disks were given, too."""
+
+
 class UnansweredStep(NamedTuple):
     """A step of the course whose events are not known."""
 
@@ -107,6 +111,12 @@ class Course:
     def add(self, part: Part) -> None:
         self.events += part.events
         self.unanswered += (step for step in part.unanswered if step not in self.unanswered)
+
+    def answered_together(self) -> None:
+        """Note that the plan of several nodes has what their disks decide together."""
+        others = [step for step in self.unanswered if step.step not in ("leaders", "quorum")]
+        if len(others) < len(self.unanswered):
+            self.unanswered = [*others, UnansweredStep("leaders", TOGETHER)]
 
     @property
     def in_order(self) -> list[StartupEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.format.count_text import count_text
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
@@ -28,6 +29,11 @@ KEEPS = {METADATA_TOPIC: METADATA, OFFSETS_TOPIC: OFFSETS, TRANSACTION_TOPIC: TR
 """What the records of Kafka's own topics are; all others are records."""
 
 
+def kind_of(log: PartitionPlan) -> str:
+    """Return what the records of a log are."""
+    return KEEPS.get(log.topic, RECORDS)
+
+
 def before(plan: RestartPlan) -> Part:
     """Return what keeps the node from starting, or from using a log directory."""
     stops = [*plan.stops, *(stop for directory in plan.directories for stop in directory.stops)]
@@ -44,7 +50,12 @@ def _stop(plan: RestartPlan, stop: StartupFailure, log: PartitionPlan | None = N
 def loading(plan: RestartPlan) -> Part:
     """Return what happens to the logs while they are loaded."""
     events = [event for log in plan.partitions for event in log_events(plan, log)]
+    events += (event for log in plan.partitions for event in log.later)
     unanswered = [UnansweredStep("loading", problem) for problem in plan.unread]
+    for log in plan.partitions:
+        if log.forgets is None:
+            why = f"{log.name} has no producer snapshot, and damage hides its open transactions"
+            unanswered.append(UnansweredStep("transactions", why))
     return Part(tuple(events), tuple(unanswered))
 
 
@@ -59,30 +70,32 @@ def log_events(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
         stray = Problem("startup-stray", case="deleted" if log.strayDeleted else "")
         is_certain = log.strayDeleted or plan.loses_metadata
         yield event._replace(problem=stray, loss=_of_stray(log, is_certain=is_certain))
-    elif log.loses:
-        case = "new" if log.losesOnlyNew else ""
+    elif log.loses or log.mayLoseTorn:
+        case = "torn" if log.mayLoseTorn else "new" if log.losesOnlyNew else ""
         problem = Problem("startup-loses", {"path": log.path}, log.facts, case)
-        yield event._replace(problem=problem, loss=_of_cuts(log))
+        loss = _of_cuts(log)
+        is_sole = plan.quorum is not None and bool(plan.quorum.isVoter) and len(plan.quorum.voters) == 1
+        if log.topic == METADATA_TOPIC and is_sole:
+            loss = loss._replace(certainty=CERTAIN)
+        yield event._replace(problem=problem, loss=loss)
+    if log.forgets:
+        forgotten = Problem("startup-producers-forgotten", {"open": count_text(log.forgets, "open transaction")})
+        yield event._replace(problem=forgotten, loss=Loss(TRANSACTIONS))
 
 
 def _elsewhere(log: PartitionPlan) -> tuple[int, ...] | None:
     return None if log.replicas is None else log.replicas.brokers
 
 
-def _of_missing(log: PartitionPlan) -> Loss | None:
-    """Return what is lost with a missing directory: of the only replica, the high watermark is the log end offset, and
-    that of a clean shutdown is its last one."""
+def _of_missing(log: PartitionPlan) -> Loss:
+    """Return what is lost with a missing directory: of the only replica, the high watermark is the log end offset."""
     elsewhere = _elsewhere(log)
-    if log.is_missing_and_was_empty:
-        return None
     is_certain = elsewhere == () and bool(log.highWatermark)
     return Loss(RECORDS, CERTAIN if is_certain else MAY, offsets=log.highWatermark, elsewhere=elsewhere)
 
 
-def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss | None:
+def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss:
     start, end = log.logStartOffset, log.logEndOffset
-    if start is not None and start == end:
-        return None
     offsets = None if start is None or end is None else end - start
     elsewhere = log.problem.values.get("replicas") if log.problem is not None else None
     brokers = tuple(map(int, str(elsewhere).split(", "))) if elsewhere else None
@@ -93,15 +106,15 @@ def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss | None:
 def _of_cuts(log: PartitionPlan) -> Loss:
     """Return what is lost with the bytes that a startup removes from a log."""
     counts = [cut.records for cut in log.cuts]
+    counts += [cut.tornRecords for cut in log.cuts]
     records = None if None in counts else sum(filter(None, counts)) + sum(cut.damagedRecords for cut in log.cuts)
-    firsts = [cut.offset for cut in log.cuts if cut.offset is not None]
-    lasts = [cut.lastOffset for cut in log.cuts if cut.lastOffset is not None]
+    firsts = [each for cut in log.cuts for each in (cut.offset, cut.tornOffset) if each is not None]
+    lasts = [each for cut in log.cuts for each in (cut.lastOffset, cut.tornLastOffset) if each is not None]
     first, last = min(firsts, default=log.logEndOffset), max(lasts, default=None)
     if last is None and log.acknowledged and log.highWatermark is not None:
         last = log.highWatermark - 1
     offsets = None if first is None or last is None else max(0, last + 1 - first)
     elsewhere = _elsewhere(log)
-    is_certain = elsewhere == () and not log.losesOnlyNew
-    what = KEEPS.get(log.topic, RECORDS)
+    is_certain = elsewhere == () and not (log.losesOnlyNew or log.mayLoseTorn)
     size = sum(cut.size for cut in log.cuts)
-    return Loss(what, CERTAIN if is_certain else MAY, records, offsets, size, first, last, elsewhere)
+    return Loss(kind_of(log), CERTAIN if is_certain else MAY, records, offsets, size, first, last, elsewhere)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kdump.cluster.release_evidence import DEFAULT, DISK, OPTION
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import NEWEST, ZOOKEEPER, parse_release
-from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan, totals
+from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.course import CERTAIN, TOGETHER, StartupEvent
 
 STARTS = {
     CLEAN: "starts after a clean shutdown",
@@ -20,38 +22,90 @@ MAX_REASONS = 3
 """Maximum number of reasons that a verdict names."""
 
 
+class _Story(NamedTuple):
+    """What some events lose together, for the verdict: {subject}, and {time} after the start."""
+
+    certain: str
+    may: str = ""
+
+
+STORIES: dict[tuple[str, str], _Story] = {
+    ("startup-loses", ""): _Story("LOSES RECORDS of {partitions}"),
+    ("startup-loses", "torn"): _Story(
+        "LOSES {records} of {partitions}, in incomplete batches",
+        "MAY LOSE {records} of {partitions}, in incomplete batches",
+    ),
+    ("startup-loses", "new"): _Story("LOSES NEW RECORDS of {partitions}"),
+    ("startup-stray", ""): _Story("MAKES {every}{partitions} STRAY"),
+    ("startup-stray", "deleted"): _Story("DELETES {every}{partitions} AS STRAY"),
+    ("startup-missing", ""): _Story("LACKS {missing} ({names})"),
+    ("startup-missing", "created"): _Story("CREATES {missing} EMPTY ({names})"),
+    ("startup-retention", "all"): _Story(
+        "RETENTION DELETES ALL RECORDS of {partitions} {time}",
+        "RETENTION MAY DELETE ALL RECORDS of {partitions} {time}",
+    ),
+    ("startup-retention", ""): _Story(
+        "RETENTION DELETES RECORDS of {partitions} {time}", "RETENTION MAY DELETE RECORDS of {partitions} {time}"
+    ),
+    ("startup-offsets-expire", ""): _Story("COMMITTED OFFSETS EXPIRE {time}", "COMMITTED OFFSETS MAY EXPIRE {time}"),
+    ("startup-producers-forgotten", ""): _Story("FORGETS THE OPEN TRANSACTIONS of {partitions}"),
+}
+"""By code and case of the problem."""
+
+
 def loss_texts(plan: RestartPlan) -> list[str]:
-    """Return what the startup loses, for the verdict: LOSES RECORDS of 2 partitions. Empty if it loses nothing."""
-    numbers = totals(plan.logs)
-    new = sum(1 for partition in plan.partitions if partition.losesOnlyNew)
-    gone = plan.missing
-    lost = sum(1 for partition in plan.partitions if partition.loses and not partition.missing) - new
-    parts = []
-    if gone:
-        heading = count_text(len(gone), "MISSING PARTITION", "MISSING PARTITIONS")
-        names = first_of([log.name for log in gone])
-        is_created = any(log.steps for log in gone)
-        parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
-    if lost:
-        parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
-    if new:
-        parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
-    if numbers.strays:
-        every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        deletes = any(log.strayDeleted for log in plan.logs)
-        partitions = f"{every}{count_text(numbers.strays, 'partition')}"
-        parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
-    return parts
+    """Return what the startup and the hour after it lose, for the verdict, the worst first: LOSES RECORDS of 2
+    partitions. Empty if it is not known to lose anything."""
+    stories: dict[_Story, list[StartupEvent]] = {}
+    for event in plan.course.losses:
+        stories.setdefault(STORIES[event.code, event.problem.case], []).append(event)
+    return [_told(plan, story, events) for story, events in stories.items()]
+
+
+def once_text(parts: list[str]) -> str:
+    """Return what a node that does not start does once it does."""
+    does = [part if part.startswith(("RETENTION", "COMMITTED")) else f"it {part}" for part in parts]
+    return f"; once it does, {' and '.join(does)}" if parts else ""
+
+
+def _told(plan: RestartPlan, story: _Story, events: list[StartupEvent]) -> str:
+    losses = [event.loss for event in events if event.loss is not None]
+    is_certain = any(loss.certainty == CERTAIN for loss in losses)
+    text = story.certain if is_certain or not story.may else story.may
+    heading = count_text(len(events), "MISSING PARTITION", "MISSING PARTITIONS")
+    return text.format(
+        partitions=count_text(len(events), "partition"),
+        every="all " if 1 < len(events) == len(plan.logs) else "",
+        missing=heading,
+        names=first_of([f"{event.topic}-{event.partition}" for event in events]),
+        records=count_text(sum(loss.records or 0 for loss in losses), "RECORD", "RECORDS"),
+        time=time_text(min((event.dueMs for event in events if event.dueMs is not None), default=0)),
+    )
+
+
+def time_text(due: int) -> str:
+    """Return when something happens that is due so many ms after the start."""
+    if due < 1000:
+        return "at once"
+    return f"after {due // 1000} s" if due < 120_000 else f"after {due // 60_000} min"
 
 
 LOADS = "loading the logs loses"
 
 
 def no_loss_text(plan: RestartPlan) -> str:
-    """Return that loading the logs loses nothing, which is what was looked at: not what retention deletes later, or a
-    leader that lacks records. Of records alone if there are warnings, which may be about anything."""
+    """Return that a startup loses nothing, and until when; only of loading the logs if a later step is not answered. Of
+    records alone if there are warnings, which may be about anything."""
     warnings = plan.warnings
-    return f"{LOADS} no records; {count_text(len(warnings), 'warning')}" if warnings else f"{LOADS} nothing"
+    is_answered = plan.course.losesWithinHour == "no"
+    if is_answered and not warnings:
+        return "nothing is lost, and nothing within an hour"
+    text = f"{LOADS} no records; {count_text(len(warnings), 'warning')}" if warnings else f"{LOADS} nothing"
+    if any(step.reason == TOGETHER for step in plan.course.unanswered):
+        return f"{text}; {TOGETHER}"
+    reasons = [step.reason for step in plan.course.unanswered if step.step != "loading"]
+    more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"{text}; what follows is unknown: {reasons[0]}{more}" if reasons else text
 
 
 def metadata_text(plan: RestartPlan) -> str:

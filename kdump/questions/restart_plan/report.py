@@ -28,14 +28,16 @@ from kdump.questions.restart_plan.answer import (
     Step,
     totals,
 )
-from kdump.questions.restart_plan.course import StartupEvent
+from kdump.questions.restart_plan.course import FIRST_CHECKS, FIRST_MINUTES, StartupEvent
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
     loss_texts,
     metadata_text,
     no_loss_text,
+    once_text,
     release_texts,
     saved_text,
+    time_text,
     unknown_text,
 )
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
@@ -148,6 +150,7 @@ class RestartReport(Sink[PlanAnswer]):
             self.output.line("")
             self.output.text("The rest of this plan applies after the problem above is fixed.")
         self._losses(plan)
+        self._course(plan)
         self._table(plan)
         self._steps(plan)
         if recovery is not None and recovery.segments:
@@ -191,6 +194,26 @@ class RestartReport(Sink[PlanAnswer]):
         for log in saved:
             self.output.line(printable(f"  {path_text(log.salvage)}"))
             self.output.text(f"    saves {saved_text(log)}")
+
+    def _course(self, plan: RestartPlan) -> None:
+        """Write what follows in the hour after the logs are loaded, what to do about each kind, and what is unknown."""
+        events = [event for event in plan.course.in_order if event.phase in (FIRST_MINUTES, FIRST_CHECKS)]
+        events = [event for event in events if event.code != "startup-missing"]
+        unanswered = [step for step in plan.course.unanswered if step.step != "loading"]
+        if events:
+            self.output.title("the hour after it", "bad" if any(event.loss for event in events) else "")
+        shown = events if self.full else events[:MAX_STEPS]
+        for (_, actions), group in groupby(shown, key=lambda event: (event.code, event.problem.actions)):
+            for event in group:
+                when = f"{time_text(event.dueMs)}: " if event.dueMs is not None else ""
+                where = "" if event.partition is None else f"{event.topic}-{event.partition}: "
+                self.output.text(f"  {when}{where}{event.message}")
+            self._texts(actions, "    ")
+        if len(shown) < len(events):
+            self.output.text(f"  … and {count_text(len(events) - len(shown), 'more event')} (--full)")
+        if unanswered and (events or len(unanswered) > 1):
+            self.output.title("not predicted")
+            self._texts((step.reason for step in unanswered), "  ")
 
     def _table(self, plan: RestartPlan) -> None:
         """Write the partitions about which there is something to report, and the few that take longest to recover."""
@@ -272,7 +295,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         stops = [stop for stop in plan.allStops if stop.kind == "exit"] or list(plan.allStops)
         more = f"; {len(stops) - 1} more" if len(stops) > 1 else ""
         why = f": {stops[0].message}{more}" if stops else ""
-        return "DOES NOT START", f"{why}; once it does, it {' and '.join(parts)}" if parts else why
+        return "DOES NOT START", f"{why}{once_text(parts)}"
     parts += filter(None, [metadata_text(plan)])
     tail = f"; {', '.join(parts)}" if parts else f"; {no_loss_text(plan)}; {unchecked(plan)}"
     if plan.unread:
@@ -434,6 +457,8 @@ def startup_remarks(log: PartitionPlan) -> str:
         remarks.append("deleted as stray" if log.strayDeleted else "becomes stray")
     if log.missing:
         remarks.append("missing")
+    if any(event.code == "startup-retention" for event in log.later):
+        remarks.append("retention deletes")
     if log.state == "delete":
         remarks.append("deleted")
     words = {"truncated": f"truncated to offset {log.logEndOffset}", "deleted": "segments deleted"}

@@ -6,7 +6,7 @@ Source: RemoteLogManager (findHighestRemoteOffset, deleteLogSegmentsDueToLeaderE
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from kdump.check.options import Options
@@ -37,7 +37,9 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.course import Part, UnansweredStep, course_of
+from kdump.questions.restart_plan.course import Part, course_of
+from kdump.questions.restart_plan.first_checks import FirstChecks
+from kdump.questions.restart_plan.first_minutes import committed_offsets, leaders, transactions
 from kdump.questions.restart_plan.loading_events import before, loading
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
@@ -48,6 +50,7 @@ from kdump.questions.restart_plan.node.identity import configured, identify, reg
 from kdump.questions.restart_plan.node.quorum import (
     last_epoch_stop,
     metadata_after,
+    no_voters_stop,
     other_voters_stop,
     quorum_warnings,
     read_quorum,
@@ -60,11 +63,7 @@ from kdump.state.effective_config import NOWHERE, is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
 
-NOT_PREDICTED = Part(
-    unanswered=tuple(
-        UnansweredStep(step, "not predicted") for step in ("leaders", "transactions", "committedOffsets", "retention")
-    )
-)
+DEFAULTS = "log.retention.* and offsets.retention.minutes are Kafka's defaults where no file states them (--properties)"
 
 
 def restart_plan(
@@ -72,18 +71,23 @@ def restart_plan(
     options: Run | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
+    now: int | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
 ) -> RestartPlan:
-    """Predict what a broker does at its next startup with these log directories, all of one broker.
+    """Predict what a broker does at its next startup with these log directories, all of one broker, and in the hour
+    after it.
 
     `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
-    `is_selected` selects topics by name; problems in the others are not detected. `options.found` is called with the
-    plan of each selected partition once it is complete, `options.more` with numbers of bytes of its segments that have
+    `now`: epoch ms at which it is started, by default the current time. `is_selected` selects topics by name; problems
+    in the others are not detected. `options.found` is called with the plan of each selected partition once it is
+    complete, `options.more` with numbers of bytes of its segments that have
     been read or need not be read, which add up to their size. Before that, `options.at` is called with the bytes of the
     metadata log read so far, and their total. Reads only what the broker itself would read, and the bytes that it
     removes, to count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that
     is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this
     package."""
+    options = Options.given(options)
+    options = options if now is None else replace(options, now=now)
     return predict_startup(paths, options, kafka_version, is_selected)
 
 
@@ -152,6 +156,10 @@ def predict_startup(
 
     plan.partitions += manager.metadata_logs()
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
+    starts_empty = is_sole_by_file(disks.server, nodes) and not (source or _metadata_logs(plan))
+    if starts_empty and release.mode == KRAFT:
+        metadata, is_whole = MetadataImage(), True
+        manager.metadata = manager.strays.metadata = metadata
     if release.mode == KRAFT:
         _add_quorum(plan, disks, release, is_broker)
     for log in plan.partitions:
@@ -161,6 +169,7 @@ def predict_startup(
         _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and bool(plan.quorum.isVoter)
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
+    is_alone = is_alone or starts_empty
     if is_alone and plan.metadata_log is not None and not strays.of_zookeeper:
         # Its log is what the cluster knows, truncated or not.
         own = metadata_after(plan.metadata_log, disks)
@@ -172,14 +181,16 @@ def predict_startup(
     has_topics = metadata is not None and bool(metadata.topics)
     if not (is_whole and (has_topics or is_alone)) and not strays.of_zookeeper:
         manager.strays = StrayPartitions(None)
+    checks = FirstChecks(metadata, plan.nodeId, disks.server, options.now, release)
     if is_broker:
+        manager.checks = checks
         for log in manager.logs():
             plan.partitions.append(log)
             report(log)
     if is_broker and metadata is not None:
         add_invalid_config(plan, release, metadata)
         add_tiered(plan, metadata, options.limits)
-    has_metadata = bool(source) or bool(_metadata_logs(plan))
+    has_metadata = starts_empty or bool(source) or bool(_metadata_logs(plan))
     lacks_topics = (
         not has_topics and not is_alone and any(partition.topic != METADATA_TOPIC for partition in plan.partitions)
     )
@@ -202,9 +213,26 @@ def predict_startup(
     source = "this disk's metadata" if source in here else f"the metadata of {source}"
     _assume(plan, metadata, source, is_broker, is_whole, rights, disks.server)
     if is_alone:
-        plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
-    plan.course = course_of((before(plan), loading(plan), NOT_PREDICTED))
+        where = disks.server.path if starts_empty and disks.server is not None else "quorum-state or the metadata"
+        plan.assumptions.append(f"the node is the cluster's only controller, as stated in {where}")
+    if is_broker and plan.logs:
+        defaults = f", and {DEFAULTS}" if checks.assumes_defaults else ""
+        plan.assumptions.append(f"no client writes in the hour after the start{defaults}")
+    plan.course = course_of(_parts(plan, disks, checks, options.limits))
     return plan
+
+
+def _parts(plan: RestartPlan, disks: Disks, checks: FirstChecks, limits: Limits) -> Iterator[Part]:
+    """Yield what each step of the startup does, in order."""
+    yield before(plan)
+    yield loading(plan)
+    yield leaders(plan)
+    yield transactions(plan.partitions, plan.nodeId)
+    if checks.metadata is not None and checks.metadata.end_time is not None:
+        stopped = checks.metadata.end_time
+        places = [place for directory in plan.directories for place in disks.below(directory.path)]
+        yield committed_offsets(places, disks.server, plan.nodeId, checks.now, stopped, limits)
+    yield checks.part()
 
 
 def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
@@ -229,7 +257,11 @@ def _add_quorum(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broke
         return
     metadata = disks.copies.quorum(directory.path)
     plan.quorum = read_quorum(directory, plan.metadata_log, metadata)
-    stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
+    stops = (
+        last_epoch_stop(plan.quorum, directory),
+        sole_voter_stop(plan.quorum, directory),
+        no_voters_stop(plan.quorum, disks.server, directory),
+    )
     directory.stops += filter(None, (*stops, other_voters_stop(disks.server, directory, release)))
     directory.problems += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
@@ -254,6 +286,12 @@ def _add_refused(
         voters = set() if plan.quorum is None else {each.voterId for each in plan.quorum.voters}
         role = has_controller_role(nodes, voters, own, disks.server) if is_broker else True
         add_refused(plan, directory, release, own, is_controller=role, with_levels=not of_levels)
+
+
+def is_sole_by_file(server: ServerProperties | None, nodes: Collection[int | None]) -> bool:
+    """Return True if the properties of the node state that it is the only controller."""
+    is_controller = server is not None and "controller" in (server.roles or ())
+    return is_controller and server is not None and server.voters == {server.node_id} == set(nodes)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
@@ -296,6 +334,8 @@ def _assume(
         assumptions.append("the node is a controller: its only log is the metadata log")
         if server is None or server.roles is None:
             assumptions[-1] += "; if process.roles has broker, too (--properties FILE), it also creates its partitions"
+    elif is_sole_by_file(server, {plan.nodeId}) and not _metadata_logs(plan):
+        assumptions.append("it starts with an empty metadata log")
     elif plan.withoutMetadata:
         assumptions.append(_assumed_controllers(server))
     elif metadata is None:
@@ -324,12 +364,7 @@ def _assumed_controllers(server: ServerProperties | None) -> str:
     """Return where the metadata is that no given directory has."""
     if server is None or "controller" not in (server.roles or ()):
         return "other nodes are the controllers, and still have the cluster's metadata"
-    if server.voters != {server.node_id}:
-        return "the other controllers still have the cluster's metadata"
-    return (
-        f"the node is the cluster's only controller, as stated in {server.path}: with an empty metadata log, it makes "
-        "all its partitions stray"
-    )
+    return "the other controllers still have the cluster's metadata"
 
 
 def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> list[str]:

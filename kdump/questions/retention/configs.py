@@ -144,6 +144,14 @@ class Settings:
     def deletes(self) -> bool:
         return "delete" in self["cleanup.policy"]
 
+    def is_certain(self, *names: str, are_defaults_known: bool) -> bool:
+        """Return whether the values of these configs are those in force: given, the topic's own, or the default of a
+        broker whose server.properties is known. If the topic's own are unknown, they may differ from any other."""
+        sources = {self.values[name].source for name in names}
+        if not self.is_known:
+            return sources == {OPTION}
+        return ASSUMED not in sources and (are_defaults_known or DEFAULT not in sources)
+
     @property
     def is_tiered(self) -> bool:
         """Whether segments are copied to remote storage, so that local.retention.* determines how long they stay on

@@ -76,10 +76,12 @@ def deletions(
     return _Retention(segments, log, settings, release).run()
 
 
-def due_now(segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> list[Deletion]:
+def due_now(
+    segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, release: KafkaRelease = NEWEST
+) -> list[Deletion]:
     """Return what the next retention check deletes, as `deletions` does, without what happens to the others (KEPT). The
     timestamp of a segment is read only if all segments before it are deleted."""
-    rules = _Retention(segments, log, settings, NEWEST)
+    rules = _Retention(segments, log, settings, release)
     rules.apply()
     return rules.found
 

@@ -24,7 +24,7 @@ from kdump.kafka.checkpoint_file import Offsets
 from kdump.kafka.small_files import offsets
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.retention.compaction import compaction
-from kdump.questions.retention.configs import ASSUMED, DEFAULT, FOREVER, OPTION, ConfigOverrides, Setting, Settings
+from kdump.questions.retention.configs import FOREVER, OPTION, ConfigOverrides, Setting, Settings
 from kdump.questions.retention.configs import settings as settings_of
 from kdump.questions.retention.deletion import LogFacts
 from kdump.questions.space.usage import DirectoryUsage, PartitionUsage
@@ -53,12 +53,8 @@ class RetainedTopic:
     are_defaults_known: bool = False
 
     def is_certain(self, *names: str) -> bool:
-        """Return whether the values of these configs are those in force: given, the topic's own, or the default of a
-        broker whose server.properties is known. If the topic's own are unknown, they may differ from any other."""
-        sources = {self.settings.values[name].source for name in names}
-        if not self.settings.is_known:
-            return sources == {OPTION}
-        return ASSUMED not in sources and (self.are_defaults_known or DEFAULT not in sources)
+        """Return whether the values of these configs are those in force."""
+        return self.settings.is_certain(*names, are_defaults_known=self.are_defaults_known)
 
     @property
     def is_unknown(self) -> bool:

@@ -1,34 +1,24 @@
-"""What occupies a log directory: every file, by what it is. Only names and sizes are read, and timestamps where needed.
-
-A broker takes the largest timestamp of a rolled segment from the last entry of its .timeindex, and from the file's
-modification time without one (LogSegment.largestTimestamp). Of a segment that it recovers, it is that of the batches:
-these are read only if the .timeindex is not as it was when the segment was rolled. The active segment is never counted:
-a broker deletes it, too, once all its records are due, but not before it has rolled a new one.
-"""
+"""What occupies a log directory: every file, by what it is. Only names, sizes and timestamps are read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.run import Run
 from kdump.log import file_kinds
 from kdump.log.file_kinds import OWN_NAMES, by_name
-from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, is_live
-from kdump.log.segment_summary import summarize_headers
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import NOW, LogFacts, due_now
-from kdump.questions.retention.observed_segments import ObservedSegment
+from kdump.questions.retention.disk_segments import DiskSegment
 
 LEFT = (".deleted", ".cleaned", ".swap")
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
@@ -60,43 +50,6 @@ class Foreign(NamedTuple):
 
     path: str
     files: Files
-
-
-class DiskSegment(ObservedSegment):
-    """A segment, whose largest timestamp is determined when it is first needed. `allocated`: what the .log, its indexes
-    and its producer snapshot occupy."""
-
-    def __init__(self, target: Target, size: int, modified: int, allocated: int) -> None:
-        """What only batches show is as the class has it: a broker has a hundred thousand segments, and an attribute
-        that is set later costs each 400 bytes."""
-        self.target, self.base = target, target.name_offset or 0
-        self.size, self.modified, self.allocated = size, modified, allocated
-        self.is_read, self.is_indexed = True, False
-        self.recovers: bool | None = None
-        self._stamp: int | None = None
-
-    @property
-    def timestamp(self) -> int:
-        if self._stamp is None:
-            self._stamp = self._newest()
-        return self._stamp
-
-    def _newest(self) -> int:
-        read = complete_timestamp if self.recovers else indexed_timestamp
-        stamp = read(self.target) if self.size or not self.recovers else None
-        if stamp is None and self.recovers:
-            stamp = self._of_batches()
-        return self.modified if stamp is None else stamp
-
-    def _of_batches(self) -> int | None:
-        """Return the largest timestamp of the batches; None if they have none, or cannot be read."""
-        try:
-            window = Options().open(self.target)
-            with closing(window.source):
-                newest = summarize_headers(self.target, window).newest
-        except SourceError:
-            return None
-        return newest if newest is not None and newest >= 0 else None
 
 
 @dataclass(slots=True)

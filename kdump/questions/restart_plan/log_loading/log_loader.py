@@ -18,7 +18,7 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.kafka import checkpoint_file
-from kdump.kafka.errors import InvalidOffset, Overflow
+from kdump.kafka.errors import InvalidOffset, KafkaError, Overflow
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.file_records import base_offset
 from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
@@ -252,6 +252,8 @@ class _LogLoader:
         is_from_checkpoint = EPOCHS_FROM_CHECKPOINT.applies(how.release)
         self.epochs.truncate_from_start(how.log_start if is_from_checkpoint else plan.logStartOffset)
         self.snapshots.remove_stray([segment.base for segment in self.segments])
+        if how.clean and not before and not plan.state:
+            self._forget_transactions(plan.logStartOffset, next_offset)
         state = ProducerStateManager(self.snapshots, how.release)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
         if state.open:
@@ -266,6 +268,16 @@ class _LogLoader:
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
             report_epoch_changes(self.files)
         report_snapshot_changes(self.files, self.snapshots, {offset: target.path for offset, target in before.items()})
+
+    def _forget_transactions(self, log_start: int, end: int) -> None:
+        """Count the open transactions in a log without a producer snapshot: after a clean shutdown, the broker does not
+        read it (UnifiedLog.rebuildProducerState)."""
+        state = ProducerStateManager(SnapshotFiles({}, self.how.open), self.how.release)
+        try:
+            rebuild_producers(state, self.segments, log_start, end, False, lambda *_: None)
+            self.plan.forgets = len(state.open)
+        except KafkaError:  # which the broker does not meet
+            self.plan.forgets = None
 
     def _find(self, offset: int) -> None:
         """Look for the batch of the first open transaction (UnifiedLog.maybeIncrementFirstUnstableOffset). Raises
@@ -398,11 +410,11 @@ class _LogLoader:
 
     def _report_zeros(self) -> None:
         """Warn of segments that retention deletes because their .timeindex ends with timestamp 0."""
-        bases = [
-            segment.base
-            for segment in self.segments
-            if segment.size and segment.base in self.indexed and indexed_timestamp(self.indexed[segment.base]) == 0
-        ]
+        bases = []
+        for segment in self.segments:
+            if segment.size and segment.base in self.indexed:
+                segment.newest = indexed_timestamp(self.indexed[segment.base])
+                bases += [segment.base] if segment.newest == 0 else []
         if bases:
             values = {"log": self.plan.name, "segments": count_text(len(bases), "segment"), "first": bases[0]}
             self.plan.problems.append(Problem("startup-time-index-zeros", {**values, "directory": self.plan.path}))

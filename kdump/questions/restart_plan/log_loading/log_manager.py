@@ -35,6 +35,7 @@ from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
+from kdump.kafka.log_segment import LogSegment
 from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
@@ -54,6 +55,7 @@ from kdump.questions.restart_plan.answer import (
     startup_failure,
     storage_stop,
 )
+from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_log
 from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
@@ -148,6 +150,7 @@ class LogManager:
     release: KafkaRelease = NEWEST
     evidence: VersionEvidence = NO_EVIDENCE
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
+    checks: FirstChecks | None = None
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
 
@@ -235,13 +238,16 @@ class LogManager:
             how = self._configured(how, topic)
 
             def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
-                self._carry_out(plan, lambda: load(plan, how, seen))
+                segments: list[LogSegment] = []
+                self._carry_out(plan, lambda: segments.extend(load(plan, how, seen)))
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
                     instead = replace(plan.again(), clean=False)
                     self._carry_out(instead, lambda: load(instead, replace(how, clean=False), seen))
                     plan.logEndIfRecovered = instead.logEndOffset
                 if not (plan.stops or plan.unread):
                     self._carry_out(plan, lambda: self._after(plan, directory))
+                if segments and self.checks is not None:
+                    plan.later = self.checks.of(plan, segments, seen)
 
             plan = self._planned(plan, act, work)
             work.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kdump.format.batch_header import BatchHeader
 from kdump.io.run import Limits
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.log_segment import LogSegment
@@ -56,8 +57,18 @@ class _Counter(RegionObserver):
                 removed.span(first, region.lastOffset)
         elif region.kind == TORN:
             self.torn += region.size
+            self._torn(region)
         elif region.code == "batch-length-invalid":
             removed.damagedBatches += 1
+
+    def _torn(self, region: Region) -> None:
+        """Count the records of an incomplete batch by its header, as far as it can have as many."""
+        header, removed = region.claimed, self.removed
+        if not isinstance(header, BatchHeader) or header.recordCount != header.possible_records:
+            removed.tornRecords = None
+        else:
+            removed.tornRecords = header.recordCount
+            removed.tornOffset, removed.tornLastOffset = header.baseOffset, header.lastOffset
 
 
 def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:

@@ -18,7 +18,7 @@ from kdump.format.numbers import INT_MAX
 from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.kafka.quorum_state import quorum_state
-from kdump.kafka.server_properties import ServerProperties
+from kdump.kafka.server_properties import VOTERS, ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
@@ -110,6 +110,18 @@ def other_voters_stop(
     )
     values = {"stated": stated, "configured": named, "properties": server.path}
     return failure(EXIT, "startup-voters-differ", path, exception, values=values)
+
+
+def no_voters_stop(quorum: Quorum, server: ServerProperties | None, directory: DirectoryPlan) -> StartupFailure | None:
+    """Return the stop for the only voter of a static quorum whose properties set no voters: with kraft.version 0 they
+    come from there alone (KRaftControlRecordStateMachine)."""
+    if server is None or "controller" not in (server.roles or ()) or quorum.kraftVersion:
+        return None
+    is_sole = [each.voterId for each in quorum.voters] == [directory.nodeId]
+    if not is_sole or VOTERS in server.values or VOTERS in server.unresolved:
+        return None
+    exception = "The loader is still catching up because we still don't know the high water mark yet."
+    return failure(EXIT, "startup-no-voters", server.path, exception, properties=server.path, node=directory.nodeId)
 
 
 def sole_voter_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure | None:

@@ -137,6 +137,9 @@ def joined(
         for log in plan.partitions if len(plans) > 1 else ():
             if is_selected(log.topic):
                 options.found(log)
+
+        if len(plans) > 1:
+            plan.course.answered_together()
         options.found(plan)
     if len(plans) > 1:
         if quorum is not None and quorum.best_outcome is not None and quorum.best_outcome.possiblyAcknowledged:

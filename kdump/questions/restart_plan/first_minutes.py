@@ -1,0 +1,132 @@
+"""What happens in the first minutes after a startup, once the node has registered: which leaders are elected, what the
+coordinators do with open transactions, and which committed offsets expire.
+
+Source: TransactionCoordinator.abortTimedOutTransactions; GroupCoordinatorService and OffsetMetadataManager
+(cleanupExpiredOffsets after offsets.retention.check.interval.ms), ClassicGroup.offsetExpirationCondition,
+ConsumerGroup.offsetExpirationCondition, OffsetExpirationConditionImpl (4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kdump.cluster.find_state_logs import logs_in
+from kdump.cluster.read_groups import merged, read_groups, size_of
+from kdump.format.count_text import count_text
+from kdump.format.numbers import parse_int
+from kdump.io.run import Limits, Run
+from kdump.kafka.server_properties import ServerProperties
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
+from kdump.log.log_directory import LogDirectory
+from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.course import (
+    CERTAIN,
+    FIRST_MINUTES,
+    HORIZON,
+    MAY,
+    OFFSETS,
+    Loss,
+    Part,
+    StartupEvent,
+    UnansweredStep,
+)
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState
+
+RETENTION, RETENTION_NAME = 10_080, "offsets.retention.minutes"
+CHECK, CHECK_NAME = 600_000, "offsets.retention.check.interval.ms"
+MAX_BYTES = 64 << 20
+"""Maximum size of the logs of __consumer_offsets that are read to find what expires."""
+NAMED = 3
+
+
+def leaders(plan: RestartPlan) -> Part:
+    """Return what the election of leaders does, which other brokers decide if they have replicas."""
+    live = [log for log in plan.partitions if log.topic != METADATA_TOPIC and not log.state and not log.stray]
+    unknown = [log for log in live if log.replicas is None]
+    others = [log for log in live if log.replicas is not None and log.replicas.brokers]
+    steps = []
+    if others:
+        what = count_text(len(others), "partition has a replica", "partitions have replicas")
+        steps.append(UnansweredStep("leaders", f"{what} on brokers whose disks were not given"))
+    if unknown:
+        what = count_text(len(unknown), "partition", "partitions")
+        steps.append(UnansweredStep("leaders", f"the metadata here does not state the replicas of {what}"))
+    quorum = plan.quorum
+    if quorum is not None and len(quorum.voters) > 1 and quorum.isVoter:
+        steps.append(UnansweredStep("quorum", "the other voters decide which metadata log the node follows"))
+    return Part(unanswered=tuple(steps))
+
+
+def transactions(logs: Iterable[PartitionPlan], node: int | None) -> Part:
+    """Return which open transactions the coordinator aborts."""
+    reason = "the transaction.timeout.ms of its producer, at most transaction.max.timeout.ms (15 min) of the broker"
+    events = []
+    for log in logs:
+        if log.openTransactions and not (log.state or log.stray):
+            values = {"open": count_text(log.openTransactions, "open transaction")}
+            problem = Problem("startup-transactions-aborted", values)
+            event = StartupEvent(FIRST_MINUTES, problem, None, reason, node, log.topic, log.partition, log.path)
+            events.append(event)
+    return Part(tuple(events))
+
+
+def committed_offsets(
+    directories: Iterable[LogDirectory],
+    server: ServerProperties | None,
+    node: int | None,
+    now: int,
+    stopped: int,
+    limits: Limits,
+) -> Part:
+    """Return which committed offsets of groups without members expire: those that were not due up to an hour after the
+    broker had `stopped` (epoch ms)."""
+    if now - stopped <= HORIZON:
+        return Part()
+    logs = merged([log for directory in directories for log in logs_in(directory) if log.topic == OFFSETS_TOPIC])
+    if not logs:
+        return Part()
+    if size_of(logs) > MAX_BYTES:
+        reason = f"{OFFSETS_TOPIC} is too large to be read here: see kdump groups"
+        return Part(unanswered=(UnansweredStep("committedOffsets", reason),))
+    groups = read_groups(logs, run=Run(limits))
+    values = {} if server is None else server.values
+    minutes = parse_int(values.get(RETENTION_NAME, "")) or RETENTION
+    due = parse_int(values.get(CHECK_NAME, "")) or CHECK
+    expired = {}
+    for name, group in groups.groups.items():
+        times = [*_expiries(group, groups, minutes * 60_000)]
+        count = sum(stopped + HORIZON < time <= now + HORIZON for time in times)
+        if count:
+            expired[name] = count
+    unanswered = (UnansweredStep("committedOffsets", str(groups.problems[0])),) if groups.problems else ()
+    if not expired:
+        return Part(unanswered=unanswered)
+    named = [*expired][:NAMED]
+    more = f" and {len(expired) - NAMED} more" if len(expired) > NAMED else ""
+    number = sum(expired.values())
+    problem = Problem(
+        "startup-offsets-expire",
+        {
+            "count": count_text(number, "committed offset"),
+            "DIR": logs[0].path,
+            "groups": f"{'group' if len(expired) == 1 else 'groups'} {', '.join(named)}{more}",
+            "config": f"{RETENTION_NAME}={minutes}",
+        },
+    )
+    loss = Loss(OFFSETS, CERTAIN if RETENTION_NAME in values else MAY, offsets=number)
+    event = StartupEvent(FIRST_MINUTES, problem, due, "", node, OFFSETS_TOPIC, None, None, loss)
+    return Part((event,), unanswered)
+
+
+def _expiries(group: Group, groups: GroupCoordinatorState, retention: int) -> Iterator[int]:
+    """Yield when each offset of a group expires, in epoch ms; nothing of a group with members, which have to leave
+    first."""
+    if group.members:
+        return
+    is_by_state = group.type == CLASSIC and not group.is_simple and group.stateTimestamp is not None
+    for commit in groups.offsets.get(group.groupId, {}).values():
+        if commit.expireTimestamp is not None:
+            yield commit.expireTimestamp
+        else:
+            yield ((group.stateTimestamp or 0) if is_by_state else commit.commitTimestamp) + retention
