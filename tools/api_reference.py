@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.answer import ANSWERS, answer_keys
+from kdump.answer import ANSWERS, answer_type
 
 HEAD = """# The API, name by name
 
@@ -203,19 +203,25 @@ def _field(module: str, name: str, node: ast.AnnAssign, following: ast.stmt | No
 
 
 def table(found: Found) -> str:
-    rows = {}
+    rows, same = {}, {}
     assert isinstance(found.node, ast.ClassDef)
     name = found.node.name
     meant = getattr(importlib.import_module(found.module), name)
-    declared = answer_keys(meant) if meant in ANSWERS.values() else TYPES.get(name[0].lower() + name[1:], ())
-    keys = {key.name: key for key in declared}
+    kind = answer_type(meant) if meant in ANSWERS.values() else name[0].lower() + name[1:]
+    keys = {key.name for key in TYPES.get(kind, ())}
     for member in members(found):
-        key = keys.get(member.name)  # described as in the JSON object
-        said = member.said or (f"{key.meaning} ({key.unit})" if key and key.unit else key.meaning if key else "")
-        said = markdown(said.replace("\n", " "))
-        kind = member.type.replace("|", "\\|")
-        rows[member.name] = f"| `{' '.join(member.name.split())}` | `{kind}` | {said} |\n"
-    return "| member | type | |\n| --- | --- | --- |\n" + "".join(rows.values()) if rows else ""
+        text = f"{' '.join(member.name.split())}: {member.type}"
+        if member.said or not keys:
+            said = markdown(member.said.replace("\n", " "))
+            rows[member.name] = f"- `{text}`" + (f": {said}" if said else "") + "\n"
+        elif member.name in keys:
+            same[member.name] = f"`{text}`"
+        else:
+            rows[member.name] = f"- `{text}`\n"
+    listed = ", ".join(each for member, each in same.items() if member not in rows)
+    return "".join(rows.values()) + (
+        f"- as the [JSON object](json.md#{kind.lower()}) has them: {listed}\n" if listed else ""
+    )
 
 
 def section(title: str, found: Found) -> str:

@@ -7,8 +7,8 @@ from kdump.answer import Key
 
 HEAD = """# The JSON objects
 
-`--json` writes one object per line (JSON Lines), in UTF-8, while it reads. Every object has a `type`; the tables below
-list all other keys of each type, in the order in which they are written. This page is generated from the declarations
+`--json` writes one object per line (JSON Lines), in UTF-8, while it reads. Every object has a `type`; the lists below
+have all other keys of each type, in the order in which they are written. This page is generated from the declarations
 in the code (`make docs`), and a test compares the two.
 
 - `inspect --json` writes a `batch` for each matching batch, or v0 or v1 message; `inspect --json --records` writes a
@@ -108,10 +108,11 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 
 
 def table(keys: tuple[Key, ...]) -> str:
-    lines = ["| key | type | unit | meaning |", "| --- | --- | --- | --- |"]
+    lines = []
     for key in keys:
         name = f"`{key.name}`" + (" *optional*" if key.optional else "")
-        lines.append(f"| {name} | {key.type} | {key.unit} | {key.meaning} |")
+        kind = f"{key.type}, {key.unit}" if key.unit else key.type
+        lines.append(f"- {name} {kind}" + (f": {key.meaning}" if key.meaning else ""))
     return "\n".join(lines)
 
 

@@ -2,9 +2,17 @@
 
 from pathlib import Path
 
+from kdump.all_answers import TYPES
 from kdump.spark.data_source_options import ABOUT
 from kdump.tables.declarations import RESULTS, TABLES, SparkColumn, SparkTable
 
+MEANINGS = {(key.name, key.meaning) for keys in TYPES.values() for key in keys}
+TABLES_HEAD = """
+## Tables
+
+Of each table, the columns that no JSON object and no table before it has come first. A column that is named after
+another one, such as oldestTime after oldestTimestamp, is the same as a timestamp; null outside the years 1 to 9999.
+"""
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
 
@@ -13,24 +21,36 @@ def reference() -> str:
     """Return the options, and the columns of every table."""
     parts = ["\n## Options of the data source\n\n| option | meaning |\n| --- | --- |\n"]
     parts += [f"| `{name}` | {about} |\n" for name, about in ABOUT.items()]
-    parts.append("\n## Tables\n")
+    parts.append(TABLES_HEAD)
+    known: set[SparkColumn] = set()
     for table in TABLES.values():
-        parts += _table(table)
+        parts += _table(table, known)
     parts.append("\n## Tables that only a scan has\n")
     for name, table in RESULTS.items():
         if name not in TABLES:
-            parts += _table(table)
+            parts += _table(table, known)
     return "".join(parts) + "\n"
 
 
-def _table(table: SparkTable) -> list[str]:
-    heading = f"\n### {table.name}\n\nA row is {table.row}.\n\n| column | type | unit | meaning |\n"
-    on_request = [_line(each._replace(meaning=each.meaning + "; only if it is named")) for each in table.on_request]
-    return [heading, "| --- | --- | --- | --- |\n", *map(_line, table.columns), *on_request]
-
-
-def _line(column: SparkColumn) -> str:
-    return f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |\n"
+def _table(table: SparkTable, known: set[SparkColumn]) -> list[str]:
+    """Return the columns of a table; those in `known`, which it adds its own to, are in a table before it."""
+    own, listed, in_json, times = list[str](), list[str](), list[str](), list[str]()
+    on_request = [each._replace(meaning=each.meaning + "; only if it is named") for each in table.on_request]
+    for column in (*table.columns, *on_request):
+        kind = f"{column.type}, {column.unit}" if column.unit else column.type
+        name = f"`{column.name} {column.type}`"
+        if column.of:
+            times.append(f"`{column.name}`")
+        elif column in known:
+            listed.append(name)
+        elif (column.name, column.meaning) in MEANINGS:
+            in_json.append(name)
+        else:
+            own.append(f"- `{column.name}` `{kind}`" + (f": {column.meaning}" if column.meaning else "") + "\n")
+        known.add(column)
+    same = {"as in the tables before": listed, "as in the [JSON objects](json.md)": in_json, "times": times}
+    own += [f"- {where}: {', '.join(names)}\n" for where, names in same.items() if names]
+    return [f"\n### {table.name}\n\nA row is {table.row}.\n\n", *own]
 
 
 def page(text: str) -> str:

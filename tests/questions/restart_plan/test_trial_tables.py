@@ -73,12 +73,35 @@ def startups() -> str:
         for result in found
         if result["name"] == name
     }
-    rows = (
-        [each["name"], each["disk"], each["what"], outcome(each, ground.get(each["disk"], {})), agrees(each)]
-        for each in found
+    did = [(each["name"], outcome(each, ground.get(each["disk"], {}))) for each in found]
+    odd = [[each["name"], each["disk"], each["what"], agrees(each)] for each in found if each["differences"]]
+    return (
+        agreement(found, "starts")
+        + summary(did)
+        + "\n"
+        + table(("recipe", "disk", "damage", "why not as predicted"), odd)
     )
-    columns = ("recipe", "disk", "damage", "what the broker did", "as predicted")
-    return table(columns, rows, agreement(found, "starts"))
+
+
+def kind(did: str) -> str:
+    """Return what a broker did, without the numbers and names of the case."""
+    if "stray" in did or "to be deleted" in did:
+        return "starts, and renames directories to -stray or -delete"
+    if "truncates" in did:
+        return "starts, and truncates files"
+    return did if " instead of " not in did else "starts, and a log begins or ends elsewhere"
+
+
+def summary(did: Iterable[tuple[str, str]]) -> str:
+    """Return how often brokers did what, with recipes for which they did."""
+    by_kind: dict[str, list[str]] = {}
+    for name, words in did:
+        by_kind.setdefault(kind(words), []).append(name)
+    rows = sorted(by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
+    return table(
+        ("what the broker did", "starts", "such as"),
+        ([words, str(len(names)), ", ".join([*dict.fromkeys(names)][:3])] for words, names in rows),
+    )
 
 
 def replicas(result: Result) -> list[str]:
