@@ -31,7 +31,7 @@ below, and some that would do harm, were tried with a real broker, too: [remedy-
 "Actions tried" names the trials in which an action that repairs the problem was done on a real broker's disk; they are
 in that file, in [incident-trials.json](incident-trials.json), [salvage-trials.json](salvage-trials.json),
 [rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) or
-[coordinator-trials.json](coordinator-trials.json).
+[coordinator-trials.json](coordinator-trials.json). Where it is missing, the actions are **untried**.
 """
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files next to it"}
 
@@ -55,15 +55,15 @@ def section(code: Declaration, trials: list[dict[str, Any]]) -> str:
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += ["- Actions:", *(f"    - {action.conditional}." for action in code.actions)]
-    lines += [code.tried, f"- Kafka: {code.source}"]
-    for trial in trials:
+    lines += [*([code.tried] if code.trials else []), f"- Kafka: {code.source}"]
+    for number, trial in enumerate(trials):
         lines += [
             "",
             f"Tried with Kafka {trial['kafka']}: {trial['what']}. Broker: {trial['broker']}. "
             f"Consumer: {consumer(trial)}.",
         ]
         said = [*trial.get("brokerLog", [])[:2], *trial.get("consumerLog", [])[:2]]
-        if said:
+        if said and not number:
             lines += ["", "```text", *(line[:300] for line in said), "```"]
     return "\n".join(lines) + "\n"
 

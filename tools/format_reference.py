@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -89,6 +90,15 @@ def message_table(struct: NamedStruct) -> str:
     return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
 
 
+def message_list(struct: NamedStruct) -> str:
+    """Return the fields of all versions of a message, a line each."""
+    lines = []
+    for name, kind, versions, *more, about in map(partial(message_row, struct), rows(struct)):
+        stated = [f", {what} {text}" for what, text in zip(("nullable", "tag", "default"), more) if text]
+        lines.append(f"- {name} {kind}, {versions}{''.join(stated)}" + (f": {about}" if about else ""))
+    return "\n".join(lines or ["No fields."]) + "\n"
+
+
 def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
@@ -96,7 +106,7 @@ def message(struct: NamedStruct) -> str:
     said = f"{about}Version{'' if versions.isdigit() else 's'} {versions}, " + (
         "none flexible." if flexible == "none" else f"flexible {flexible}."
     )
-    return f"### {struct.name}\n\n{said}\n\n{message_table(struct)}"
+    return f"### {struct.name}\n\n{said}\n\n{message_list(struct)}"
 
 
 def messages_page() -> str:

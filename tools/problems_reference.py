@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 from kdump.problems.catalogue import OTHERS, Declaration, action, all_problems
 
 HEAD = """# The other problems
@@ -9,7 +12,8 @@ HEAD = """# The other problems
 What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). This page
 is generated from the catalogue (`make docs`). In a text, {name} stands for a value, and DIR, TOPIC, PARTITION, OFFSET
 and the like for what the problem is about. An action that depends on a fact begins with it: where the fact is known,
-kdump prints the action without it, or not at all.
+kdump prints the action without it, or not at all. "Actions tried" names the trials with real brokers; of an error
+without it, they are **untried**.
 """
 TITLES = {
     "startup": "What stops a startup, and what a startup does to data",
@@ -19,8 +23,12 @@ TITLES = {
 }
 
 
-def section(problem: Declaration) -> str:
-    """Return the section of a problem."""
+MANY = 10
+"""Problems of a family with the same warning: it is stated once, before them."""
+
+
+def section(problem: Declaration, stated: Collection[str]) -> str:
+    """Return the section of a problem. `stated`: warnings that stand before all of them."""
     lines = [f"### {problem.code}", ""]
     titles = [problem.title or problem.meaning, *problem.titles.values()]
     lines += [
@@ -30,8 +38,8 @@ def section(problem: Declaration) -> str:
     if problem.actions:
         lines += ["- Actions:", *(f"    - {each.conditional}." for each in problem.actions)]
     if problem.actions and (problem.severity == "error" or problem.trials):
-        lines.append(problem.tried)
-    lines += [f"- Never: {action(text).conditional}." for text in problem.never]
+        lines += [problem.tried] if problem.trials else []
+    lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +48,11 @@ def page() -> str:
     parts = [HEAD]
     for file in OTHERS:
         parts.append(f"## {TITLES[file]}\n")
-        parts += [section(problem) for problem in all_problems().values() if problem.family == file]
+        problems = [problem for problem in all_problems().values() if problem.family == file]
+        nevers = Counter(text for problem in problems for text in problem.never)
+        stated = [text for text, count in nevers.items() if count >= MANY]
+        parts += [f"Never, whichever it is: {action(text).conditional}.\n" for text in stated]
+        parts += [section(problem, stated) for problem in problems]
     return "\n".join(parts)
 
 
