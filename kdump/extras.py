@@ -10,6 +10,7 @@ REQUIREMENTS = {
     "protobuf": ("protobuf", "grpcio-tools"),
     "browse": ("textual",),
     "report": ("jinja2",),
+    "sign": ("cryptography",),
     "charts": ("vl-convert-python",),
     "spark": ("pyspark", "pyarrow", "fsspec", "deltalake"),
 }

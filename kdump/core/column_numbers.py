@@ -112,6 +112,27 @@ EXTREME_ROW = len(EXTREMES)
 """sums[extreme + EXTREME_ROW] is the row of the record with that extreme."""
 SUMS_WIDTH = LATEST + EXTREME_ROW + 1
 
+IN_KEYS, IN_VALUES, IN_HEADERS = 1, 2, 4
+"""Parts of a record in which record_search looks."""
+(
+    AVRO_NULL,
+    AVRO_BOOLEAN,
+    AVRO_VARINT,
+    AVRO_FIXED,
+    AVRO_BYTES,
+    AVRO_STRING,
+    AVRO_ENUM,
+    AVRO_RECORD,
+    AVRO_UNION,
+    AVRO_ARRAY,
+    AVRO_MAP,
+    AVRO_SAME,
+) = range(12)
+"""Kinds of nodes in the program of an Avro schema. After the kind: of FIXED and ENUM, the size; of RECORD and UNION,
+how many nodes, and which; of ARRAY, MAP and SAME, the node of the items, or the same one."""
+AVRO_DEPTH = 60
+"""Depth of nested values that record_search looks into."""
+
 HEADER_SIZE = BATCH_HEADER.size
 MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 MARKER_SIZE = HEADER_SIZE + 17

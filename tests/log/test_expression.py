@@ -125,8 +125,7 @@ def loaded(data: bytes, op: str, literal: Any) -> tuple[Any, bool]:
     try:
         return json.loads(text), True
     except ValueError:
-        looked_for = literal if isinstance(literal, str) else json.dumps(literal)
-        return None, text[0] == '"' or (op == "==" and looked_for not in text)
+        return None, True  # of the words here, none has a field
 
 
 def part_truth(model: Model, op: str, data: bytes | None, path: list[str], literal: Any, anywhere: bool) -> int:

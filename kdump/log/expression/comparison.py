@@ -3,11 +3,13 @@ them, JSON has 64-bit integers of Protobuf as text."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from operator import ge, gt, le, lt
 from typing import Any
 
 Number = int | Decimal
@@ -142,3 +144,63 @@ def ordered(operator: str, left: Any, right: Any) -> bool:
     if operator[0] == "<":
         return bool(left < right or (operator == "<=" and left == right))
     return bool(left > right or (operator == ">=" and left == right))
+
+
+def plain_number(literal: Any) -> str | None:
+    """Return the shortest text that all texts of a number contain; None if the literal is no number."""
+    number = number_of(literal) if isinstance(literal, str) else literal
+    if isinstance(number, bool) or not isinstance(number, (int, Decimal)):
+        return None
+    text = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+SCALAR = rb'\s*:\s*(?:(-?[0-9][0-9.eE+-]*)|"([^"\\]*)"|(?:null|true|false)|(.))'
+"""What follows the name of a field in JSON: a number, text without escapes, a word, or something else."""
+ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
+EXACT_DIGITS = 15
+"""Digits up to which a float has exactly the value of the text."""
+
+
+class FieldsOfText:
+    """The fields with a name in the bytes of JSON, wherever they are, also if all of it is no JSON."""
+
+    def __init__(self, name: str, test: Comparison) -> None:
+        self.test = test
+        quoted = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        self.pattern = re.compile(re.escape(quoted) + SCALAR, re.DOTALL)
+        self._is_met_by_word = any(map(test.of_scalar, (True, False, None)))
+        number = plain_number(test.literal)
+        self._limit = None if number is None or test.operator not in ORDERS else float(number)
+        self._compare = ORDERS.get(test.operator)
+
+    def positions(self, data: bytes) -> Iterator[int]:
+        """Yield the positions of fields whose value meets the comparison, or is a list or an object."""
+        of_scalar, limit, compare = self.test.of_scalar, self._limit, self._compare
+        for match in self.pattern.finditer(data):
+            kind = match.lastindex
+            if kind == 1:
+                if limit is not None and compare is not None and match.end() - match.start(1) < EXACT_DIGITS:
+                    is_met = _ordered_as_float(compare, match[1], limit)
+                else:
+                    is_met = of_scalar(_json_number(match[1]))
+            elif kind == 2:
+                is_met = of_scalar(match[2].decode("utf-8", "replace"))
+            else:
+                is_met = kind == 3 or self._is_met_by_word
+            if is_met:
+                yield match.start()
+
+
+def _ordered_as_float(compare: Callable[[float, float], bool], text: bytes, limit: float) -> bool:
+    try:
+        return compare(float(text), limit)
+    except ValueError:
+        return False
+
+
+def _json_number(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

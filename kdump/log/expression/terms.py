@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from kdump.log.expression.comparison import INTEGERS, Comparison, at_path, leaves
+from kdump.log.expression.comparison import INTEGERS, Comparison, FieldsOfText, at_path, leaves
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -194,9 +194,9 @@ class RecordFacts(BatchFacts):
         problem = "" if reading is None else reading.problem or ("" if reading.is_decoded else reading.note)
         values: list[Any] = []
         if reading is not None and reading.is_decoded:
-            values = _roots(reading)
+            values = _roots(reading)[: None if term.path else 1]
         elif not problem:
-            value, problem = _own_value(data, test)
+            value, problem = _own_value(data, term)
             values = [] if value is None else [value]
         if problem and not self.record.is_control:
             self.undecoded[part] = problem
@@ -234,7 +234,7 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _own_value(data: bytes, test: Comparison) -> tuple[Any, str]:
+def _own_value(data: bytes, term: Content) -> tuple[Any, str]:
     """Return the value of bytes that no decoder knows, if they are JSON, and why they could not be read."""
     if not _is_text(data):
         # Bytes of the size of a number are one: text would be longer, and framed data, too.
@@ -242,16 +242,18 @@ def _own_value(data: bytes, test: Comparison) -> tuple[Any, str]:
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
         return None, ""
     if len(data) > LARGEST_JSON:
-        return None, "JSON of more than 8 MiB" if _may_hold(data, test) else ""
+        return None, "JSON of more than 8 MiB" if _may_hold(data, term) else ""
     try:
         return json.loads(data), ""
     except (ValueError, RecursionError):
-        return None, "begins like JSON, and is none" if _may_hold(data, test) else ""
+        return None, "begins like JSON, and is none" if _may_hold(data, term) else ""
 
 
-def _may_hold(data: bytes, test: Comparison) -> bool:
-    """Return whether text that is no JSON may have what is looked for: it is searched as it is."""
-    return data.lstrip()[:1] != b'"' and (test.operator != "==" or b"\\" in data or test.data in data)
+def _may_hold(data: bytes, term: Content) -> bool:
+    """Return whether text that begins like JSON, and is none, may have what is looked for: it is searched as it is."""
+    if data.lstrip()[:1] == b'"':
+        return False
+    return b"\\" in data or (bool(term.path) and any(True for _ in term.fields.positions(data)))
 
 
 Facts = FileFacts
@@ -333,6 +335,11 @@ class Content(_Leaf):
     @property
     def cost(self) -> int:  # type: ignore[override]
         return {"key": 1, "header": 2, "value": 3, "any": 4}[self.name] + 4 * bool(self.path and self.name in PARTS)
+
+    @cached_property
+    def fields(self) -> FieldsOfText:
+        """The fields of text that its path may end at."""
+        return FieldsOfText(self.path[-1], self.test)
 
     def truth(self, facts: Facts) -> int:
         return facts.content(self)

@@ -17,12 +17,16 @@ from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
+from kdump.io.run import ignore
 from kdump.log.expression import Expression, ExpressionError, parse
+from kdump.log.output_directory import OutputError, OutputFile
 from kdump.questions.find.answer import Answer, Match, SearchCoverage
-from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, coverage_lines
+from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, RedactedNames, coverage_lines
 from kdump.questions.find.run import find
+from kdump.questions.find.search_report import Collected, SignatureError, json_text, page, sign, verify
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError
+from kdump.render.redaction import Redaction
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import UnknownColumn
@@ -53,14 +57,24 @@ not be read, or if nothing matches in what could be searched.
 class FindOptions(CommandOptions):
     """The options of the command."""
 
-    expression: str = argument(metavar="EXPR")
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    expression: str | None = argument(metavar="EXPR", required=False)
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
     live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
     when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
     output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))
     template: str | None = option(
         "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
+    )
+    report: str | None = option(
+        "--report",
+        metavar="FILE",
+        help="Also write a search report: what was searched, every file with its SHA-256, and what was found, without "
+        "its contents. FILE.json and FILE.html.",
+    )
+    sign: str | None = option("--sign", metavar="KEY", help="Sign the report by the Ed25519 key in this PEM file.")
+    verify: str | None = option(
+        "--verify", metavar="FILE", help="Verify the signature of a search report instead, and print its public key."
     )
     redaction: RedactOptions = added(redact_options("With --json: "))
     decoding: DecodingOptions = group(DecodingOptions)
@@ -74,18 +88,32 @@ def command(options: FindOptions) -> None:
     also in deleted segments and partitions, in aborted transactions, in damaged batches, and in bytes that are no part
     of the log. Each is shown with what it is. What was searched, and what could not be, is printed to stderr; with
     --json, it is the last line. Nothing is written to the disk."""
+    if options.verify is not None:
+        exit_with(lambda: _verify(options), SignatureError)
+    if options.expression is None or not options.paths:
+        raise click.UsageError(f"Missing argument '{'EXPR' if options.expression is None else 'PATH…'}'.")
+    if options.sign is not None and options.report is None:
+        raise click.UsageError("--sign signs the file of --report")
     read_once(options.paths)
     options.decoding.refuse_contradictions()
     hidden = options.redaction
-    if (hidden.redact or hidden.redact_names) and options.output.format != JSON:
-        raise click.UsageError("--redact applies only to --json")
+    if (hidden.redact or hidden.redact_names) and options.output.format != JSON and options.report is None:
+        raise click.UsageError("--redact applies only to --json and --report")
     if options.template is not None and (options.output.form or options.output.as_json):
         raise click.UsageError("choose one of --json, --format and -f")
     try:
         expression = parse(options.expression, zone=options.output.zone)
     except ExpressionError as error:
         raise click.UsageError(error.lines) from None
-    exit_with(lambda: _run(options, expression))
+    exit_with(lambda: _run(options, expression), OutputError, SignatureError)
+
+
+def _verify(options: FindOptions) -> int:
+    """Verify a report and return the exit status."""
+    report, public = verify(options.verify or "")
+    print_error(f"search report of {report['written']}, of {report['matchCount']:,} matches: it is as it was signed")
+    click.echo(public)
+    return 0
 
 
 def _run(options: FindOptions, expression: Expression) -> int:
@@ -93,8 +121,11 @@ def _run(options: FindOptions, expression: Expression) -> int:
     output = options.output.output(headline=False)
     decode = options.decoding.decode(options.paths)
     coverage: SearchCoverage | None = None
+    redaction = options.redaction.redaction()
+    collected = None if options.report is None else Collected()
+    written = () if options.report is None else _report_files(options.report, options.paths)
     try:
-        sink = _sink(options, output)
+        sink = _sink(options, output, redaction)
         with Progress("find") as progress:
 
             def at(position: int, size: int | None) -> None:
@@ -108,17 +139,29 @@ def _run(options: FindOptions, expression: Expression) -> int:
                 when=options.when,
                 limit=options.limit,
                 decode=decode,
-                run=options.reading.run(unreadable=report_unreadable, at=at),
+                run=options.reading.run(
+                    unreadable=report_unreadable, at=at, begin=ignore if collected is None else collected.file
+                ),
             )
             for answer in answers:
                 if isinstance(answer, SearchCoverage):
                     coverage = answer
+                elif collected is not None:
+                    collected.match(answer)
                 sink.add(answer)
         sink.end()
     except (DecoderError, TemplateError, UnknownColumn) as error:
         raise click.UsageError(str(error)) from None
     output.flush()
     assert coverage is not None
+    if collected is not None:
+        report = collected.report(coverage, options.paths, RedactedNames(redaction), live=options.live)
+        if options.sign is not None:
+            sign(report, options.sign)
+        for file, content in zip(written, (json_text(report), page(report))):
+            with file.writing() as out:
+                out.write(content)
+            print_error(f"wrote {file.path}")
     is_read = not unreadable()
     if is_read or coverage.bytes:
         for line in coverage_lines(coverage):
@@ -128,7 +171,13 @@ def _run(options: FindOptions, expression: Expression) -> int:
     return 0 if coverage.matches else 1 if coverage.isComplete else 2
 
 
-def _sink(options: FindOptions, output: Output) -> Sink[Answer]:
+def _report_files(named: str, paths: tuple[str, ...]) -> tuple[OutputFile, OutputFile]:
+    """Return the files of a report, as JSON and as a page. Raises OutputError."""
+    stem = named[: -len(".json")] if named.endswith((".json", ".html")) else named
+    return OutputFile(f"{stem}.json", paths), OutputFile(f"{stem}.html", paths)
+
+
+def _sink(options: FindOptions, output: Output, redaction: Redaction | None) -> Sink[Answer]:
     if options.template is not None:
         return FoundByTemplate(output, options.template, RecordDecoder(options.decoding.decode(options.paths)))
     form = options.output
@@ -136,5 +185,5 @@ def _sink(options: FindOptions, output: Output) -> Sink[Answer]:
         output,
         lambda: FoundTable(output, form.zone, form.names, full=form.full, when=options.when),
         (Match,),
-        objects=FoundObjects(options.redaction.redaction()),
+        objects=FoundObjects(redaction),
     )

@@ -16,7 +16,7 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.core.record_columns import keep_keys
 from kdump.io.errors import SourceError
-from kdump.io.run import QUIET_RUN, ignore
+from kdump.io.run import LISTENERS, QUIET_RUN, ignore
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.log_directory import directory_above
@@ -67,7 +67,7 @@ class SearchedDirectory:
 
     def __init__(self, files: list[Target], options: Options, surroundings: Surroundings | None = None) -> None:
         self.files = files
-        self.options = replace(options, unreadable=ignore)
+        self.options = replace(options, **(LISTENERS | {"unreadable": ignore}))
         self.surroundings = surroundings or Surroundings(self.options)
         self._views: dict[bool, ReadCommitted] = {}
         self._turned: dict[bool, str] = {}

@@ -10,6 +10,7 @@ from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
+from kdump.questions.find.search_report import Names
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, record_columns
 from kdump.render.inspect_json import record_object
@@ -38,8 +39,9 @@ class FoundObjects:
         elif self.redaction is None:
             yield answer_object(answer)
         else:
-            hidden = [gap._replace(file=self.redaction.path(gap.file)) for gap in answer.notSearched]
-            yield answer_object(answer._replace(expression="", notSearched=hidden))
+            names = RedactedNames(self.redaction)
+            gaps = [gap._replace(file=names.path(gap.file), reason=names.reason(gap)) for gap in answer.notSearched]
+            yield answer_object(answer._replace(expression=names.question(answer.expression), notSearched=gaps))
 
 
 def match_object(found: Found, redaction: Redaction | None = None) -> Object:
@@ -57,6 +59,26 @@ def match_object(found: Found, redaction: Redaction | None = None) -> Object:
         if found.goes_at is not None:
             out["goesAt"] = found.goes_at
     return out | {name: value for name, value in inner.items() if name != "type"}
+
+
+class RedactedNames(Names):
+    """What stands for names in a search report, if they are replaced."""
+
+    def __init__(self, redaction: Redaction | None) -> None:
+        self.redaction = redaction
+
+    def path(self, path: str) -> str:
+        return path_text(path) if self.redaction is None else self.redaction.path(path)
+
+    def topic(self, name: str) -> str:
+        return name if self.redaction is None else self.redaction.topic(name)
+
+    def question(self, expression: str) -> str:
+        hidden = expression if self.redaction is None else self.redaction.payload(expression.encode())
+        return hidden or ""
+
+    def reason(self, gap: NotSearched) -> str:
+        return path_text(gap.reason).replace(path_text(gap.file), self.path(gap.file))
 
 
 class FoundTable(Sink[Answer]):

@@ -33,6 +33,7 @@ from kdump.questions.find.answer import TORN as INCOMPLETE
 from kdump.questions.find.coverage import Coverage
 from kdump.questions.find.directory import SearchedDirectory
 from kdump.questions.find.listing import Listing, states_of
+from kdump.questions.find.prefilter import Prefilter, schemas_of
 
 READABLE = frozenset({LIVE, "superseded"})
 """States of what a consumer receives."""
@@ -87,6 +88,8 @@ class _Search:
         self.live, self.when, self.left = live, when, limit
         self.coverage = Coverage()
         self.directory = SearchedDirectory([], options)
+        self._of_file: Target | None = None
+        self._prefilters: dict[object, Prefilter] = {}
 
     def read(self, target: Target, record: Record) -> DecodedRecord | None:
         return self.decoding.read(target, record)
@@ -203,13 +206,29 @@ class _Search:
             return
         count = 0
         for columns, base in decode_columns(batch):
+            there = len(columns)
             yield from self._in_columns(file, batch, columns, base, count)
-            count += len(columns)
+            count += there
 
     def _in_columns(
         self, file: Target, batch: DefaultRecordBatch, columns: RecordColumns, base: int, index: int
     ) -> Iterator[tuple[Record, DecodedRecord | None]]:
+        self._prefilter(file).keep(columns)
         yield from self._matching(file, rows_of(batch, columns, base, index))
+
+    def _prefilter(self, file: Target) -> Prefilter:
+        """Return what rules out records of a file; files with the same schemas have the same."""
+        if file is not self._of_file:
+            self._of_file = file
+            decoder = self.decoding.decoder(file)
+            source = schemas_of(decoder)
+            known = None if source is None else source.known()
+            mirrored = "" if known is None else known.mirrored_from(file.topic)
+            key = (type(decoder) if source is None else id(source), mirrored)
+            if key not in self._prefilters:
+                self._prefilters[key] = Prefilter(self.expression, decoder, mirrored)
+            self._chosen = self._prefilters[key]
+        return self._chosen
 
     def _matching(self, file: Target, candidates: Iterable[Record]) -> Iterator[tuple[Record, DecodedRecord | None]]:
         for record in candidates:

@@ -3,8 +3,11 @@ is, and what was searched adds up to the size of the paths."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import re
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lz4.frame
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tests import craft, disks
 from tests.command import objects, refused, run
@@ -160,3 +165,31 @@ def test_when_states_what_retention_does(tmp_path: Path) -> None:
         assert (match["goes"], match["goesAt"]) == (goes, 0)
     (match, _) = objects("find", "key == 'k-zstd'", root, "--when")
     assert match["goes"].startswith("retention.ms")
+
+
+def test_a_search_report_is_signed_has_no_payload_and_lists_every_file(tmp_path: Path) -> None:
+    root, key = tmp_path / "disk", tmp_path / "key.pem"
+    list(make_disk(root))
+    private = Ed25519PrivateKey.generate()
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    done = run("find", "value.who.name ~ '^p-'", root, "--report", tmp_path / "r.json", "--sign", key, "--when")
+    assert done.exit_code == 0
+    text = (tmp_path / "r.json").read_text()
+    report = json.loads(text)
+    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    verified = run("find", "--verify", tmp_path / "r.json")
+    assert (verified.exit_code, verified.stdout.strip()) == (0, base64.b64encode(public).decode())
+    assert "p-lz4" not in text
+    assert "k-lz4" not in text
+    for file in report["files"]:
+        assert file["sha256"] == hashlib.sha256(Path(file["file"]).read_bytes()).hexdigest()
+    assert {file["file"] for file in report["files"]} == {str(path) for path in root.rglob("*.log*")}
+    page = (tmp_path / "r.html").read_text()
+    assert "Search report" in page and "certificate" not in page.lower()  # noqa: PT018
+    (tmp_path / "r.json").write_text(text.replace('"matchCount":', '"matchCount":1'))
+    assert run("find", "--verify", tmp_path / "r.json").exit_code == 2
+    assert run("find", "isControl", root, "--report", root / "r").exit_code == 2  # next to the source
+    redacted = run("find", "key == 'k-lz4'", root, "--report", tmp_path / "s", "--redact-names")
+    assert redacted.exit_code == 0
+    for name in ("s.json", "s.html"):
+        assert not re.search("k-lz4|codec-lz4|orders|moved", (tmp_path / name).read_text())
