@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+
+if TYPE_CHECKING:
+    from kdump.questions.rescue.first_start import FirstStart
 
 USED, SAME, BEHIND, DIVERGES, AHEAD, EMPTY = "used", "same", "behind", "diverges", "ahead", "empty"
 KEPT, LEFT_OUT, DEPENDENT, UNCOMMITTED, AFTER, DAMAGED, OTHER = (
@@ -214,6 +217,17 @@ class RescueSummary:
     notUsed: Annotated[
         int, Doc("number of partition directories that are not used, or whose topics the state does not have")
     ] = 0
+    losesAtStart: Annotated[
+        int,
+        Doc(
+            "offsets that replicas lose at the first start of the brokers with this state, in the worst order",
+            "offsets",
+        ),
+    ] = 0
+    losesLeast: Annotated[int, Doc("the same in the order of the steps", "offsets")] = 0
+    worstAtStart: Annotated[
+        PathText, Doc("what the replica that loses most loses then, and why; empty if none loses any")
+    ] = ""
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
 
 
@@ -231,13 +245,15 @@ class Rescue:
     topics: list[RescueTopic] = field(default_factory=list)
     directories: list[RescueDirectory] = field(default_factory=list)
     unknowns: list[RescueUnknown] = field(default_factory=list)
+    firstStart: FirstStart | None = None
+    """What the first start of the brokers costs; None with --from-data, where it is in `losses`."""
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing that was found on the disks is lost."""
         summary = self.summary
         lost = summary.leftOut or summary.dependents or summary.fromData or summary.notUsed
-        lost = lost or summary.damagedOffset is not None
+        lost = lost or summary.damagedOffset is not None or summary.losesAtStart
         return not (lost or any(copy.ownOffsets or copy.state == DAMAGED for copy in self.copies))
 
     @property

@@ -24,6 +24,7 @@ from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, 
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.rescue.answer import (
     Rescue,
+    RescueDirectory,
     RescueError,
     RescueInvention,
     RescueLoss,
@@ -33,7 +34,7 @@ from kdump.questions.rescue.answer import (
 )
 from kdump.questions.rescue.config_file import GivenConfigs, GivenTopic, given_configs
 from kdump.questions.rescue.coordinators import Coordinators, partition_count
-from kdump.questions.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
+from kdump.questions.rescue.data_copies import DELETE, NOT_USED, DataCopies, FoundTopic, LogCopy
 from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import aside_step, steps
 from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, HELD, HOLD, MIN_ISR, RETENTION, topic_configs
@@ -285,9 +286,25 @@ class DataRescuer(Rescuer):
                     f"{each.topic} is taken to have min.insync.replicas={each.configs[MIN_ISR]}, by the default of "
                     f"{BROKER_MIN_ISR[each.topic]}: no file of its partitions has it; compare server.properties"
                 )
+        yield from self._deleted()
         gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
         if gone:
             yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
+
+    def _deleted(self) -> Iterator[str]:
+        """Yield which topics are rebuilt although a broker was deleting a directory of theirs."""
+        ids = {topic.topicId: topic.topic for topic in self.topics}
+        deleted: dict[str, list[RescueDirectory]] = {}
+        for directory in self.copies.directories:
+            if directory.state == DELETE and directory.topicId in ids:
+                deleted.setdefault(ids[directory.topicId], []).append(directory)
+        for name, directories in deleted.items():
+            yield (
+                f"{name} is REBUILT, and node {first_of([str(each.nodeId) for each in directories])} has "
+                f"{first_of([each.path for each in directories])} with its topic ID: the controllers had deleted the "
+                "topic, or moved this replica. You decide: if it was deleted on purpose, move its live directories out "
+                "of log.dirs, and run this again"
+            )
 
     def steps(self, made: Rescue) -> Iterator[RescueStep]:
         controllers = {each.found for each in made.controllers}

@@ -23,6 +23,7 @@ from kdump.questions.rescue.answer import (
     RescueTopic,
     RescueUnknown,
 )
+from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, KAFKAS_OWN, MIN_ISR
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -106,6 +107,10 @@ class RescueReport(Sink[Any]):
             lost += f", the end of this copy is DAMAGED from offset {summary.damagedOffset} on"
         if summary.notUsed:
             lost += f", {_directories(summary)} NOT IN IT"
+        if summary.losesAtStart:
+            verb = "THE FIRST START LOSES RECORDS" + ("" if summary.losesLeast else " IN THE WRONG ORDER")
+            amount = count_text(summary.losesAtStart, "offset")
+            self.output.text(f"{verb}: up to {amount}: {summary.worstAtStart}; see the steps below", verb, "bad")
         verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
         when = "" if summary.endTimestamp is None else f", {iso(summary.endTimestamp, self.zone)}"
         source = path_text(summary.source or "")
@@ -204,7 +209,10 @@ def topic_text(topic: RescueTopic) -> str:
     replicas = str(topic.replicas) if topic.fewest == topic.replicas else f"{topic.fewest} to {topic.replicas}"
     parts = [f"{topic.topic}: ID {topic.topicId}", f"{count_text(topic.partitions, 'partition')}, replicas: {replicas}"]
     parts += [f"ID from {topic.idFrom}"] if topic.idFrom != "partition.metadata" else []
-    parts += [", ".join(f"{name}={value}" for name, value in topic.configs.items())] if topic.configs else []
+    is_default = KAFKAS_OWN in topic.shown
+    taken = {MIN_ISR: " (taken to be: see the notes)"} if is_default and topic.topic in BROKER_MIN_ISR else {}
+    configs = [f"{name}={value}{taken.get(name, '')}" for name, value in topic.configs.items()]
+    parts += [", ".join(configs)] if configs else []
     return "; ".join(parts)
 
 

@@ -27,12 +27,15 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep
+from kdump.questions.rescue.answer import Rescue, RescueError, RescueInvention, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
+from kdump.questions.rescue.first_start import DiskReplicas, first_start, put_in_charge
 from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
 from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import steps, steps_of_copies
+from kdump.questions.rescue.write_log import NewLog
+from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
@@ -197,7 +200,22 @@ class CopyRescuer(Rescuer):
     def images(self) -> list[MetadataImage]:
         return [image for image in (*self.histories.images.values(), self.image) if image is not None]
 
+    def invent(self, log: NewLog) -> None:
+        super().invent(log)
+        self.replicas = DiskReplicas(self.disks, self.image)
+        for (topic, number), before, after in put_in_charge(self.replicas):
+            was = f"leader {before.leader}, ISR {list(before.isr)}, ELR {list(before.eligibleLeaderReplicas)}"
+            now = f"leader {after.leader}, ISR {list(after.isr)}, ELR {list(after.eligibleLeaderReplicas)}"
+            gone = sorted({*before.isr, *before.eligibleLeaderReplicas} - {*after.isr, *after.eligibleLeaderReplicas})
+            nodes = f"node {gone[0]} has" if len(gone) == 1 else f"nodes {', '.join(map(str, gone))} have"
+            reason = f"{nodes} nothing of it, and one that is elected truncates the others to its empty log"
+            self.inventions.append(RescueInvention(f"{topic}-{number}", was, now, reason))
+
     def answers(self, made: Rescue) -> None:
+        made.firstStart = first_start(self.replicas)
+        made.summary.losesAtStart, made.summary.losesLeast = made.firstStart.lost, made.firstStart.least
+        if made.firstStart.worst is not None:
+            made.summary.worstAtStart = worst_text(made.firstStart.worst)
         made.copies = self.histories.answers()
         made.records = list(ledger(self.files, self.image, self.histories.used.end_offset, self.choice, made.copies))
         image, left_out, summary = self.image, self.choice.left_out, made.summary

@@ -61,7 +61,8 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     checked = [one.directory or "" for one in elsewhere]
     checked += [place.path for place in disks.directories if place.path not in places]
     paths = " ".join(map(shlex.quote, checked))
-    text = "check what each node does when it starts: it must start, and no partition may become stray"
+    but = " but those that are not used, or not in this state" if made.summary.notUsed else ""
+    text = f"check what each node does when it starts: it must start, and no partition may become stray{but}"
     yield RescueStep(CHECK, text, f"kdump restart-plan {paths}")
     yield RescueStep(
         START,
@@ -69,7 +70,13 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
         "controllers: " + ", ".join(f"{one.nodeId}@{one.endpoint or 'its address'}" for one in made.controllers),
     )
     yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
-    text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"
+    start = made.firstStart
+    if start is not None and start.decides and len(start.order) > 1:
+        first, then = start.order[0], ", then ".join(map(str, start.order[1:]))
+        text = f"start broker {first} first, and when it leads its partitions, {then}: in another order replicas lose "
+        text += f"records ({made.summary.worstAtStart})"
+    else:
+        text = f"start the brokers, one first: its log must not say that a partition is stray{but} (kdump explain)"
     yield RescueStep(START, text)
     for unknown in made.unknowns:
         yield RescueStep(LOOK, f"set again, from your records: {unknown.what}; {unknown.reason}", unknown.command)

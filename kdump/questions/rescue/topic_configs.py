@@ -34,6 +34,7 @@ BROKER_MIN_ISR = {
     SHARE_TOPIC: "share.coordinator.state.topic.min.isr",
 }
 """Configs of brokers from which a topic's min.insync.replicas is when it is created: no file of a topic has it."""
+KAFKAS_OWN = "the configs with which Kafka creates this topic"
 HOLD = {RETENTION: "-1", RETENTION_BYTES: "-1"}
 HELD = (
     "retention.ms and retention.bytes are -1, so that no broker deletes records by its default before the topic's own "
@@ -50,7 +51,7 @@ def topic_configs(
         configs = dict(INTERNAL[topic.name])
         if MIN_ISR in configs:
             configs[MIN_ISR] = str(min(LEAST_ISR, replicas))
-        return configs, ["the configs with which Kafka creates this topic"]
+        return configs, [KAFKAS_OWN]
     configs, facts = dict(HOLD), [copy.facts for copy in topic.every()]
     shown = [HELD]
     if is_cleaned or any(log.has_gaps for log in facts):

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import kdump
 from kdump.all_answers import TYPES
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
@@ -352,7 +353,8 @@ def test_the_only_controller_of_a_real_cluster_is_lost(name: str, tmp_path: Path
     assert {each.id for each in now.topics.values()} == {each.id for each in was.topics.values()}
     assert now.brokers == was.brokers
     assert [each.found for each in made.controllers] == [None]
-    plan = command.objects("restart-plan", made.controllers[0].directory or "", tmp_path / "disk", status=0)
+    # Retention deletes records of years ago.
+    plan = command.objects("restart-plan", made.controllers[0].directory or "", tmp_path / "disk", status=1)
     assert not [each for each in plan if each.get("isStray")]
 
 
@@ -639,3 +641,47 @@ def test_a_directory_that_no_broker_reads_is_not_missed(tmp_path: Path, monkeypa
     assert command.run("rescue", tmp_path, "--dry-run").stdout.startswith("NOTHING WRITTEN (--dry-run)")
     (made,) = command.objects("bundle", tmp_path, "--out", tmp_path.parent / f"{tmp_path.name}.bundle")
     assert made["unread"] == 0
+
+
+def lab(root: Path, *gone: int) -> list[str]:
+    """Return the disks of a controller and two brokers, some without their replica of ledger-0."""
+    paths = [shutil.copytree(DISKS / f"kafka-4.3/clean-{node}", root / str(node)) for node in range(3)]
+    for node in gone:
+        shutil.rmtree(root / str(node) / "ledger-0")
+        for path in (root / str(node)).glob("re*-offset-checkpoint"):
+            lines = [line for line in path.read_text().splitlines()[2:] if not line.startswith("ledger ")]
+            path.write_text("\n".join(["0", str(len(lines)), *lines]) + "\n")
+    return list(map(str, paths))
+
+
+def test_a_replica_of_which_its_broker_has_nothing_does_not_lead(tmp_path: Path) -> None:
+    """The state names broker 2 as the only eligible leader of ledger-0, and only broker 1 has records: it leads, and
+    the first start loses nothing of it, as restart-plan says of the same disks."""
+    paths = lab(tmp_path, 2)
+    made = rescue(paths, str(tmp_path / "out"))
+    (charge,) = [each for each in made.inventions if each.what == "ledger-0"]
+    assert (charge.was, charge.now) == ("leader -1, ISR [], ELR [2]", "leader 1, ISR [1], ELR []")
+    partition = of_snapshot(made).topics["ledger"].partitions[0]
+    assert (partition.leader, partition.isr, partition.eligibleLeaderReplicas) == (1, (1,), ())
+    # An unclean election can still give it to broker 2, if that one starts first.
+    assert (made.summary.losesAtStart, made.summary.losesLeast) == (70, 0)
+    assert made.firstStart is not None
+    assert made.firstStart.order[0] == 1
+    plan = kdump.restart_cluster([str(tmp_path / "out/controller-0"), *paths[1:]]).summary
+    assert plan is not None
+    assert (plan.worstLost, plan.lost, plan.startOrder[0]) == (70, 0, 1)
+
+
+def test_what_the_first_start_loses_comes_before_what_is_rescued(tmp_path: Path) -> None:
+    paths = lab(tmp_path)
+    found = command.run("rescue", *paths, "--out", tmp_path / "out")
+    first, second, *_ = found.stdout.splitlines()
+    assert first.startswith(
+        "THE FIRST START LOSES RECORDS: up to 20 offsets: ledger-0 on broker 1 is truncated from 70"
+    )
+    assert second.startswith("RESCUED: ")
+    assert found.exit_code == 1
+    assert "start broker 1 first, and when it leads its partitions, " in found.stdout
+    plan = kdump.restart_cluster([str(tmp_path / "out/controller-0"), *paths[1:]]).summary
+    assert plan is not None
+    assert (plan.worstLost, plan.lost) == (20, 15)

@@ -203,7 +203,7 @@ def _join(
     chosen = [
         ChosenLeader(differing.topic, differing.partition, differing.best, _worse(differing))
         for differing in made.replicas
-        if differing.best is not None and _needs_you(differing)
+        if differing.best is not None and needs_you(differing)
     ]
     made.summary = ClusterSummary(
         nodes=list(made.plans),
@@ -226,7 +226,7 @@ def _join(
         acknowledged=orders.cost[0],
         worstLost=orders.worst[2],
         worstAcknowledged=orders.worst[0],
-        worst=_worst_loss(made.replicas),
+        worst=worst_loss(made.replicas),
         chosen=chosen,
         assumptions=_assumptions(made.plans, source, metadata),
     )
@@ -288,7 +288,7 @@ def _is_notable(partition_replicas: PartitionReplicas) -> bool:
     return diverge or bool(partition_replicas.saved) or bool(partition_replicas.notes)
 
 
-def _needs_you(differing: PartitionReplicas) -> bool:
+def needs_you(differing: PartitionReplicas) -> bool:
     """Return True if the best leader is not elected for certain without an administrator."""
     best, costs = differing.best_outcome, [outcome.cost for outcome in differing.expected]
     return best is not None and bool(costs) and best.cost < (min(costs) if differing.firstLeads else max(costs))
@@ -300,7 +300,7 @@ def _worse(differing: PartitionReplicas) -> list[int]:
     return [each.leader for each in differing.expected if best is not None and each.cost > best.cost]
 
 
-def _worst_loss(differing: list[PartitionReplicas]) -> WorstLoss | None:
+def worst_loss(differing: list[PartitionReplicas]) -> WorstLoss | None:
     """Return the replica that loses most."""
     worst = max(differing, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), default=None)
     outcome = None if worst is None else worst.worst
