@@ -34,6 +34,7 @@ from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProg
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
 from kdump.questions.restart_plan.recovery.recovery_work import LogWork
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas
+from kdump.questions.restore import answer as restored
 from kdump.questions.retention import answer as retention
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import LedgerExcluded, LedgerHole, LedgerSpan
@@ -138,6 +139,13 @@ TYPES: dict[str, tuple[Key, ...]] = {
     ),
     **keys_by_type(find.Match, find.SearchCoverage),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarvedTornBatch, carve.CarveSummary),
+    **keys_by_type(
+        restored.RestorePartition,
+        restored.RestoreRefusal,
+        restored.RestoreDifference,
+        restored.RestoreGroup,
+        restored.RestoreSummary,
+    ),
     **keys_by_type(LedgerSpan, LedgerHole, LedgerExcluded, Salvaged, SalvageSummary),
 }
 """`type` itself comes first in each object."""

@@ -42,6 +42,7 @@ COMMANDS = {
     "retention": "Explain why segments are not deleted or compacted, and when they will be.",
     "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
     "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
+    "restore": "Produce the records on a disk to topics of a running cluster, exactly once; --check compares them.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
     "rescue": "Rebuild a cluster's metadata for its controllers, from what is left on its disks.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
@@ -61,7 +62,7 @@ would only add a tenth to the startup time."""
 TO_THE_END = frozenset(
     (
         *("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle"),
-        *("scan", "space", "rescue"),
+        *("scan", "space", "rescue", "restore"),
     )
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
@@ -91,6 +92,7 @@ TAKE_BUNDLES = frozenset(
         "scan",
         "space",
         "rescue",
+        "restore",
     )
 )
 """Commands that take a bundle in place of a log directory."""

@@ -133,7 +133,10 @@ def test_every_command_with_csv_is_tried() -> None:
         for param in command_of(name).params
         if param.name == "form" and "csv" in param.type.choices  # type: ignore[attr-defined]
     }
-    assert {name.split()[0] for name in ROWS} == has - {"query"}  # which is in tests/spark
+    assert {name.split()[0] for name in ROWS} == has - {
+        "query",
+        "restore",
+    }  # which are in tests/spark and tests/questions/restore
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "verify": {"--tz": NO_TIMES},
     "restart-plan": {"--tz": NO_TIMES},
     "salvage": {"--tz": NO_TIMES},
+    "restore": {"--tz": NO_TIMES},
     "rescue": {"--topic": "the metadata of a cluster has all topics"},
     "reindex": {"--tz": NO_TIMES},
     "carve": {"--topic": "batches do not contain their topic"},

@@ -19,6 +19,7 @@ MORE = {
     **dict.fromkeys(("salvage", "report", "bundle", "scan"), ("--out", "OUT")),
     "query": ("select 1",),
     "rescue": ("--dry-run",),
+    "restore": ("--to", "localhost:1"),
 }
 """What a command needs in addition to paths."""
 AS_KAFKA = "dump-log"

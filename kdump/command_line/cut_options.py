@@ -10,10 +10,10 @@ from datetime import timezone
 
 import click
 
+from kdump.command_line.state_options import MILLISECONDS
 from kdump.command_line.typed_options import CommandOptions, many, option
 from kdump.decode.record_cut import CutPoint, CutRequest
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import parse_time
 from kdump.log.expression import Expression, ExpressionError, parse
 
@@ -69,14 +69,14 @@ def _expression(text: str) -> Expression:
 
 
 def _point(option_name: str, typed: str | None) -> CutPoint | None:
-    """Parse an offset or a time; a number is an offset. Raises click.UsageError."""
+    """Parse an offset or a time; up to 12 digits are an offset, 13 or more epoch ms. Raises click.UsageError."""
     if typed is None:
         return None
-    if re.fullmatch(r"[0-9]{1,19}", typed):
-        if int(typed) >= LONG_MAX:
-            raise click.UsageError(f"{option_name}: {typed} is not an offset")
+    if re.fullmatch(r"[0-9]{1,12}", typed):
         return CutPoint(offset=int(typed))
     try:
+        if MILLISECONDS.fullmatch(typed):
+            return CutPoint(time=int(typed))
         return CutPoint(time=parse_time(typed, timezone.utc, end=False, now=round(time.time() * 1000)))
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"{option_name}: {error}, or an offset") from None

@@ -159,6 +159,16 @@ QUESTIONS = (
         "incidents/deleted-topic",
     ),
     Asked(
+        "How do I get the records on this disk, up to a time or without some, into a running cluster?",
+        "kdump restore DIR --to HOST:PORT",
+        "restore",
+    ),
+    Asked(
+        "How do I set a topic back to a point in time, or take a person's records out of it?",
+        "kdump salvage DIR/TOPIC-0 --until TIME --without EXPR --out NEW",
+        "salvage#up-to-a-point-and-without-some-records",
+    ),
+    Asked(
         "A controller halts at every start, or the controllers' disks are lost: how does the cluster come back?",
         "kdump rescue DIR… --dry-run",
         "rescue",

@@ -7,6 +7,8 @@ records do not count: they are those of coordinators, not of producers.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,12 +96,14 @@ class RecordCut:
         self.ends: int | None = end.offset + 1 if end is not None and end.offset is not None else None
         self._request = request
         self._decoders = _Decoders(request.decoder)
+        self.excluded: Counter[str] = Counter()
+        """Records that `kept` has left out, by cause."""
         self.undecided = 0
         """Records that are kept, although it is not known whether they match: nothing decodes them."""
         self.reasons: dict[str, None] = {}
         """Why it is not known, the first ones."""
         self.late = 0
-        """Records in batches after the end whose timestamps are all before --until: they are out of order."""
+        """Records after the end with timestamps before --until: they are out of order."""
 
     def is_outside(self, first: int, last: int) -> str:
         """Return FROM or UNTIL if the offsets first..last are known to be before the start or after the end; else an
@@ -110,15 +114,9 @@ class RecordCut:
 
     def apply(self, target: Target, batch: Batch, base: int, last: int) -> CutBatch:
         """Return what is left of the batch with the offsets base..last, which can be read twice."""
-        if self.begins is None:
-            self.begins = _first_at(batch, self._from_time, base)
-        if self.ends is None and self.begins is not None and last >= self.begins:
-            self.ends = _first_at(batch, self._until_time, self.begins)
-        outside = self.is_outside(base, last)
+        outside = self._locate(batch, base, last)
         if outside:
-            if outside is UNTIL and self._until_time is not None and not batch.isControlBatch:
-                is_late = batch.maxTimestamp is not None and batch.maxTimestamp < self._until_time
-                self.late += batch.possible_records if is_late else 0
+            self._count_late(batch, outside)
             runs = (ExcludedRun(base, last, batch.possible_records, outside),)
             return CutBatch(BEFORE if outside is FROM else AFTER, None, runs)
         assert self.begins is not None
@@ -142,6 +140,34 @@ class RecordCut:
         result = filter_to(batch, retains)
         return CutBatch(WITHIN, result, tuple(runs_of))
 
+    def kept(self, target: Target, batch: Batch, base: int, last: int) -> Iterator[Record]:
+        """Yield the records of the batch that are kept, and count the others in `excluded`."""
+        outside = self._locate(batch, base, last)
+        if outside:
+            self._count_late(batch, outside)
+            self.excluded[outside] += batch.possible_records
+            return
+        for record in records(batch):
+            cause = self._cause(target, record)
+            if cause:
+                self.excluded[cause] += 1
+            else:
+                yield record
+
+    def _count_late(self, batch: Batch, outside: str) -> None:
+        until = self._until_time
+        if outside is UNTIL and until is not None and not batch.isControlBatch:
+            times = (record.timestamp for record in records(batch, values=False))
+            self.late += sum(time is not None and time < until for time in times)
+
+    def _locate(self, batch: Batch, base: int, last: int) -> str:
+        """Look for the start and the end in the batch; return FROM or UNTIL if all of it is outside."""
+        if self.begins is None:
+            self.begins = _first_at(batch, self._from_time, base)
+        if self.ends is None and self.begins is not None and last >= self.begins:
+            self.ends = _first_at(batch, self._until_time, self.begins)
+        return self.is_outside(base, last)
+
     def _may_match(self, target: Target, batch: Batch) -> bool:
         if batch.isControlBatch:
             return False
@@ -152,6 +178,8 @@ class RecordCut:
         """Return why a record is left out; an empty string if it is kept."""
         offset, request = record.offset or 0, self._request
         outside = self.is_outside(offset, offset)
+        if outside is UNTIL and self._until_time is not None and record.timestamp is not None:
+            self.late += record.timestamp < self._until_time and not record.batch.isControlBatch
         if outside or record.batch.isControlBatch:
             return outside
         if request.keys and record.key in request.keys:

@@ -127,6 +127,19 @@ def read_properties(path: str) -> ServerProperties:
     return ServerProperties(path, _shown(values), unresolved, tuple(dict.fromkeys(repeated)))
 
 
+def client_properties(path: str) -> dict[str, str]:
+    """Return what the configuration of a client states, secrets included. Raises SourceError."""
+    try:
+        with open(path, "rb") as file:
+            lines = list(properties(file.read(MAX_BYTES)))
+    except OSError as error:
+        raise SourceError(f"{path}: {reason(error, path)}") from None
+    bad = next((line for line in lines if line.problem), None)
+    if bad is not None:
+        raise SourceError(f"{path}: not a properties file: byte {bad.position}: {bad.problem}")
+    return {line.values["name"]: line.values["value"].strip() for line in lines if line.values}
+
+
 def _shown(values: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if not is_secret(name)}
 

@@ -21,8 +21,9 @@ from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import exact_name, topic_filter, topic_option
+from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
-from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
@@ -31,14 +32,17 @@ from kdump.questions.groups.report import (
     DETAILS,
     MEMBERS,
     OFFSETS,
+    RESET_FILE,
     SUMMARY,
     GroupDescription,
     GroupReport,
+    ResetFile,
     describe_groups,
     group_parts,
 )
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
+from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf, Change
@@ -55,6 +59,7 @@ Examples:
   kdump groups /var/lib/kafka --group 'billing-*'
   kdump groups /var/lib/kafka --offsets --sort lag
   kdump groups /var/lib/kafka --group billing --history --json | jq -c .fields
+  kdump groups /var/lib/kafka --as-of 2026-11-20T14:05 --format reset-file > offsets.csv
 
 \b
 Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log
@@ -69,6 +74,18 @@ ROWS: dict[str, tuple[type, ...]] = {
     DETAILS: (),
 }
 """Classes of the rows, by what is shown; none if it is not a single table."""
+
+
+@dataclass(frozen=True)
+class GroupsStateOptions(StateOptions):
+    """StateOptions with one more format."""
+
+    output: OutputOptions = added(
+        output_options(
+            formats=(*FORMATS, RESET_FILE),
+            json="Write JSON Lines; same as --format json. (reset-file: for kafka-consumer-groups.sh --from-file)",
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +105,7 @@ class GroupsOptions(CommandOptions):
         shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
         help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
     )
-    state: StateOptions = group(StateOptions)
+    state: GroupsStateOptions = group(GroupsStateOptions)
 
     @property
     def shown(self) -> str:
@@ -122,10 +139,15 @@ class GroupsCommand:
         self.options = options
         self.moment = moment
         self.changes = 0
+        self.sink: Sink[Any]
         shown = options.state.output
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
-        if options.state.history:
+        if shown.format == RESET_FILE:
+            if options.state.history or options.members or options.sort:
+                raise click.UsageError("--format reset-file has the offsets; omit --history, --members and --sort")
+            self.sink = ResetFile(self.output)
+        elif options.state.history:
             self.sink = shown.sink(self.output, lambda: TableRows(self.output, tables), (RecordedChange,))
         else:
             self.sink = shown.sink(

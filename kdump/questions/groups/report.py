@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -82,6 +84,24 @@ REMARKS = 3
 """Maximum number of remarks that are shown below a group of the summary."""
 SUMMARY, MEMBERS, OFFSETS, DETAILS = "summary", "members", "offsets", "details"
 """What a GroupReport shows: a table of groups, of members or of offsets, or groups one by one."""
+
+
+RESET_FILE = "reset-file"
+
+
+class ResetFile(Sink[GroupDescription]):
+    """Writes committed offsets as kafka-consumer-groups.sh --reset-offsets --from-file reads them: a line of group,
+    topic, partition and offset for each (CsvUtils.CsvRecordWithGroup)."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def add(self, answer: GroupDescription) -> None:
+        for position in answer.offsets:
+            line = io.StringIO()
+            fields = (position["groupId"], position["topic"], position["partition"], position["offset"])
+            csv.writer(line, lineterminator="").writerow(fields)
+            self.output.line(printable(line.getvalue()))
 
 
 class GroupReport(Sink[GroupDescription]):

@@ -454,3 +454,14 @@ def test_the_end_of_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None
     log.symlink_to("/proc/self/mem")
     found = next(each for each in objects(root, "--offsets", status=2) if "logEndOffset" in each)
     assert (found["logEndOffset"], found["lag"], found["remark"]) == (None, None, "")
+
+
+def test_a_file_to_reset_offsets_from() -> None:
+    """Lines of group, topic, partition and offset, as kafka-consumer-groups.sh --from-file reads them."""
+    rows = [json.loads(line) for line in run(CLEAN, "--offsets", "--json").stdout.splitlines()]
+    stated = [row for row in rows if row["type"] == "groupOffset"]
+    expected = [f"{row['groupId']},{row['topic']},{row['partition']},{row['offset']}" for row in stated]
+    assert run(CLEAN, "--format", "reset-file").stdout.splitlines() == expected
+    assert expected
+    result = run(CLEAN, "--format", "reset-file", "--history")
+    assert (result.exit_code, "omit --history" in result.stderr) == (2, True)

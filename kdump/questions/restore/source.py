@@ -1,0 +1,189 @@
+"""Reads the records of the partitions to restore, in order of offsets, as a consumer receives them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.check.rules.bytes import first_offset
+from kdump.decode.record_cut import CutRequest, RecordCut
+from kdump.kafka.small_files import topic_id
+from kdump.log.batch_validity import is_valid
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.region import PADDING, Batch, LegacyRecordBatch, Region
+from kdump.log.region_reader import regions
+from kdump.questions.find_partitions import PartitionInput, find_partitions
+from kdump.questions.read_committed import ReadCommitted
+from kdump.questions.restore.answer import RestoreError, RestorePartition
+
+Headers = list[tuple[str, bytes | None]]
+OVERHEAD = 100
+"""Bytes that a batch with one record has besides key, value and headers, at most."""
+
+
+class SourceRecord(NamedTuple):
+    """A record. `timestamp`: None if it has none, so that the producer's time takes its place."""
+
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @property
+    def size(self) -> int:
+        parts = (self.key, self.value, *(value for _, value in self.headers))
+        return sum(len(part) for part in parts if part) + sum(len(name) for name, _ in self.headers)
+
+
+@dataclass(frozen=True)
+class RestoreQuery:
+    """Which records are selected. `all`: also those that no read_committed consumer receives. `renamed`: names of
+    topics in the target, by those in the source. `limits`: by topic of the target, the size in bytes above which a
+    record is skipped."""
+
+    cut: CutRequest | None = None
+    all: bool = False
+    renamed: dict[str, str] = field(default_factory=dict)
+    repartition: bool = False
+    limits: dict[str, int] = field(default_factory=dict)
+
+
+def digest(before: bytes, record: SourceRecord) -> bytes:
+    """Return the hash of records that end with this one. `before`: the hash of those in front of it."""
+    hashing = hashlib.blake2b(before, digest_size=16)
+    hashing.update(b"%d" % (-1 if record.timestamp is None else record.timestamp))
+    for part in (record.key, record.value):
+        hashing.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    for name, value in record.headers:
+        hashing.update(b"/%b=%b" % (name.encode(), b"-" if value is None else b"%d:%b" % (len(value), value)))
+    return hashing.digest()
+
+
+class RestoreSource:
+    """A partition on a disk. `plan` has what `survey` finds."""
+
+    def __init__(self, place: PartitionInput, topic: str, partition: int, query: RestoreQuery) -> None:
+        self.place, self.query = place, query
+        self.topic, self.partition = topic, partition
+        self.topic_id = place.known.topic_id or topic_id(place.partition) or ""
+        self.target_topic = query.renamed.get(topic, topic)
+        self.target_partition = None if query.repartition else partition
+        self.plan = self._new_plan()
+
+    def _new_plan(self) -> RestorePartition:
+        path = self.place.partition.path
+        return RestorePartition(self.topic, self.partition, path, self.target_topic, self.target_partition)
+
+    def survey(self) -> None:
+        """Read all records once, and fill `plan`."""
+        restored, self.plan = self.plan.restored, self._new_plan()
+        plan, hashed = self.plan, b""
+        plan.restored = restored
+        for record in self.records():
+            plan.records += 1
+            plan.bytes += record.size
+            plan.largest = max(plan.largest, record.size + OVERHEAD)
+            plan.firstOffset = record.offset if plan.firstOffset is None else plan.firstOffset
+            plan.lastOffset = record.offset
+            time = record.timestamp
+            plan.untimed += time is None
+            if time is not None:
+                plan.oldest = time if plan.oldest is None else min(plan.oldest, time)
+                plan.newest = time if plan.newest is None else max(plan.newest, time)
+            plan.nullKeys += record.key is None
+            plan.unframedKeys += record.key is not None and not _is_framed(record.key)
+            plan.unframedValues += record.value is not None and not _is_framed(record.value)
+            hashed = digest(hashed, record)
+        plan.hash = hashed.hex()
+
+    def records(self, first: int = 0) -> Iterator[SourceRecord]:
+        """Yield the selected records from offset `first` on, and count in `plan` what is left out. Raises
+        SourceError."""
+        query, plan = self.query, self.plan
+        cut = RecordCut(query.cut or CutRequest())
+        limit = query.limits.get(self.target_topic)
+        gate = None if query.all else ReadCommitted(self.place.options.limits, lambda line: None, by_markers=True)
+        log_start = 0 if query.all else max(self.place.known.log_start or 0, 0)
+        plan.damages = plan.hidden = plan.skipped = 0
+        last = -1
+        for segment in self.place.partition.segments:
+            target = segment.log
+            if target is None:
+                continue
+            window = self.place.options.open(target)
+            with closing(window.source):
+                if gate is not None:
+                    gate.turn_to(target, window)
+                for batch in self._batches(
+                    regions(window, name_offset=target.name_offset, limits=self.place.options.limits)
+                ):
+                    if isinstance(batch, LegacyRecordBatch):
+                        read_wrapper(batch)
+                    base = first_offset(batch)
+                    if base <= last:
+                        plan.damages += 1
+                        continue
+                    last = batch.lastOffset
+                    if batch.isControlBatch:
+                        continue
+                    if gate is not None and not gate.sees(batch):
+                        plan.hidden += batch.possible_records
+                        continue
+                    if batch.lastOffset < first and query.cut is None:
+                        continue
+                    for record in cut.kept(target, batch, base, batch.lastOffset):
+                        offset = record.offset or 0
+                        if offset < max(first, log_start):
+                            continue
+                        time = record.timestamp if record.timestamp is not None and record.timestamp > 0 else None
+                        headers = [(name.decode(), value) for name, value in record.headers]
+                        made = SourceRecord(offset, time, record.key, record.value, headers)
+                        if limit is not None and made.size + OVERHEAD > limit:
+                            plan.skipped += 1
+                            continue
+                        yield made
+        plan.excluded, plan.undecided, plan.late = dict(cut.excluded), cut.undecided, cut.late
+
+    def _batches(self, found: Iterable[Region]) -> Iterator[Batch]:
+        """Yield the valid batches, and count what is damaged."""
+        for region in found:
+            if isinstance(region, Batch) and is_valid(region):
+                yield region
+                self.plan.damages += bool(region.problems)  # that reading its records has noted
+            elif region.kind != PADDING:
+                self.plan.damages += 1
+
+
+def _is_framed(data: bytes) -> bool:
+    """Return True if bytes begin as Confluent's serializers begin them: magic 0, and a schema ID."""
+    return len(data) > 4 and data[0] == 0
+
+
+def find_sources(
+    paths: Iterable[str], options: Options, query: RestoreQuery, is_selected: Callable[[str], bool]
+) -> list[RestoreSource]:
+    """Return the partitions at the paths: not those of Kafka's own topics, unless `is_selected` is asked for them by
+    name. Raises RestoreError if two are the same partition."""
+    found: dict[tuple[str, int], RestoreSource] = {}
+    inputs, _ = find_partitions(paths, options)
+    for place in inputs:
+        topic, partition = place.partition.topic or place.known.topic, place.partition.partition
+        if topic is None or partition is None:
+            raise RestoreError(
+                f"{place.partition.path}: nothing names its topic; put it into a directory TOPIC-PARTITION"
+            )
+        if (topic.startswith("__") and not place.was_named) or not is_selected(topic):
+            continue
+        earlier = found.get((topic, partition))
+        if earlier is not None:
+            raise RestoreError(
+                f"{topic}-{partition} is in {earlier.place.partition.path} and in {place.partition.path}; pass one, or"
+                " make one of both: kdump salvage ONE --replica OTHER --out NEW"
+            )
+        found[topic, partition] = RestoreSource(place, topic, partition, query)
+    return [found[key] for key in sorted(found)]
