@@ -454,8 +454,10 @@ class CountReport(Sink[Any]):
         total = self.total
         if self._counts:
             yield ""
-        records = count_text(total.dataRecords, "data record")
-        yield f"{records}, {size_text(total.recordBytes)} uncompressed, in {count_text(total.partitions, 'partition')}"
+        records = f"{count_text(total.dataRecords, 'data record')}, {size_text(total.recordBytes)} uncompressed"
+        if total.unknown:  # by headers alone
+            records = count_text(total.records, "record")
+        yield f"{records}, in {count_text(total.partitions, 'partition')}"
         if self.by == "producer":
             without = total.records - total.producers.total
             yield f"{count_text(without, 'record')} without a producer ID; bytes are those of batches"
