@@ -114,9 +114,10 @@ QUESTIONS = (
         "incidents/offsets-reset",
     ),
     Asked(
-        "The cluster is lost: where did its consumers stand?",
-        "kdump groups DIR --offsets --format csv",
-        "incidents/offsets-reset",
+        "The cluster is lost: where did its consumers stand, to set them in the new one?",
+        "kdump groups DIR --format reset-file",
+        "groups",
+        ", for `kafka-consumer-groups.sh --from-file`; `--offsets` for people",
     ),
     Asked(
         "What did the cluster look like, and when was this topic changed, deleted or created?",

@@ -39,7 +39,8 @@ def is_as_usual(param: click.Parameter, usual: dict[str, CommonOption]) -> bool:
     if not isinstance(param, CommonOption) or param.opts[0] not in usual:
         return False
     same = usual[param.opts[0]]
-    return param.help == same.help or param.opts[0] == "--columns"
+    choices = [getattr(each.type, "choices", ()) for each in (param, same)]
+    return (param.help == same.help or param.opts[0] == "--columns") and [*choices[0]] == [*choices[1]]
 
 
 def section_of(param: click.Parameter) -> str:
