@@ -26,8 +26,10 @@ from tools.incident import INCIDENTS, lay_out
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SLOW = [page for page in PAGES if page.parent.name == "incidents" or page.name == "report.md"]
+SLOW = [page for page in PAGES if page.parent.name == "incidents" or page.name in ("remote.md", "report.md")]
 """Pages whose commands need a disk that is made for them, or the engine that draws charts."""
+OF_INCIDENT = {"remote": "missing-remote-segment"}
+"""Pages whose commands run on the disk of an incident."""
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DISK = re.compile(r"^(?:DISK|Example disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
 """In the page of an incident: what was done to its disk."""
@@ -69,12 +71,13 @@ def tried() -> list[Path]:
 @pytest.mark.parametrize("page", tried(), ids=lambda page: page.name)
 def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
     text, directory = page.read_text(), ROOT / "fixtures"
-    if page.parent.name == "incidents" and page.stem in INCIDENTS:
-        directory = tmp_path / page.stem
-        lay_out(page.stem, directory)
+    incident = OF_INCIDENT.get(page.stem, page.stem if page.parent.name == "incidents" else "")
+    if incident in INCIDENTS:
+        directory = tmp_path / incident
+        lay_out(incident, directory)
     rewritten = BLOCK.sub(lambda match: f"```console\n{executed(match[1], directory)}```", text)
     if directory != ROOT / "fixtures":
-        rewritten = DISK.sub(lambda match: disk_of(page.stem), rewritten, count=1)
+        rewritten = DISK.sub(lambda match: disk_of(incident), rewritten, count=1)
     if os.environ.get("KDUMP_REWRITE"):
         page.write_text(rewritten)
         return

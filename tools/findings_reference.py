@@ -33,7 +33,13 @@ in that file, in [incident-trials.json](incident-trials.json), [salvage-trials.j
 [rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) or
 [coordinator-trials.json](coordinator-trials.json). Where it is missing, the actions are **untried**.
 """
-TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files next to it"}
+TITLES = {
+    "bytes": "Bytes",
+    "records": "Batches and records",
+    "log": "A log",
+    "files": "The files next to it",
+    "remote": "Segments in remote storage",
+}
 
 
 def telling(trial: dict[str, Any]) -> tuple[bool, bool]:

@@ -137,6 +137,15 @@ class Surroundings:
             self._contexts[above.path] = LogDirContext(above, self.options, self.options.disks([above]))
         return self._contexts[above.path].known(place)
 
+    def only_remote(self, place: PartitionDirectory) -> tuple[int, int] | None:
+        """Return the log start offset and the first offset here of a live tiered partition whose log starts in remote
+        storage; None for any other."""
+        if place.state or not place.segments:
+            return None
+        known, first = self.of_partition(place), place.segments[0].offset
+        start = known.log_start_offset(first)
+        return (start, first) if known.tiered and start is not None and start < first else None
+
     def of_file(self, target: Target) -> PartitionContext:
         """Return what is known about a file, including from the partition directory that it is in, if any."""
         options = self.options

@@ -14,7 +14,8 @@ from kdump.io.source import Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
-from kdump.problems.catalogue import Declaration, families
+from kdump.log.remote_objects import RemoteStorage
+from kdump.problems.catalogue import FAMILIES, Declaration, families
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks
@@ -52,6 +53,8 @@ class Options(Run):
     """The release whose rules apply; None: the one that the disk states."""
     server: ServerProperties | None = None
     """The node's server.properties; None: its roles and directories are not known."""
+    remote: RemoteStorage | None = None
+    """The remote storage to check; None: it is not looked at."""
 
     @classmethod
     def of(cls, run: Run, **more: Any) -> Options:
@@ -93,7 +96,7 @@ class Options(Run):
     @cached_property
     def chosen(self) -> frozenset[str]:
         """The families to check."""
-        names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
+        names = {"bytes"} if self.headers_only else (self.only or {*FAMILIES})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
     def wants(self, code: Declaration) -> bool:

@@ -292,6 +292,15 @@ class Disks:
         """Return what __remote_log_metadata on the disks of a log directory's node has."""
         return self.node_of(directory).remote_log(metadata, Limits())
 
+    def whole_remote_log(self, metadata: MetadataImage | None, limits: Limits) -> RemoteLog:
+        """Return what __remote_log_metadata on all these disks, of one cluster, has: of each of its partitions, the
+        longest copy."""
+        from kdump.cluster.remote_log import longest_copies, read_remote_log
+
+        count = None if metadata is None else metadata.partition_count(REMOTE_METADATA_TOPIC)
+        every = [path for node in self.nodes for path in node.logs_of(REMOTE_METADATA_TOPIC)]
+        return read_remote_log(longest_copies(every), count, limits)
+
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""
         node = self._nodes_by_path.get(real_path(directory.path))

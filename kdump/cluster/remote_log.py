@@ -8,7 +8,8 @@ RemoteLogMetadataTopicPartitioner (all records of a partition are in the same pa
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,29 +17,40 @@ from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.format.iso_time import iso
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.io.directory_listing import length
 from kdump.io.errors import reason
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import MAX_PROBLEMS, too_large
 
-COPIED = 1
-"""COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
-DELETED = (2, 3)
-"""DELETE_SEGMENT_STARTED and DELETE_SEGMENT_FINISHED: no broker reads the segment any more."""
+COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = range(4)
+"""RemoteLogSegmentState. No broker reads a segment in one of the last two states."""
+MAX_OFFSET = 1 << 63
+UNDER_WAY = 10 * 60 * 1000
+"""Age in ms up to which a copy of a segment to remote storage, or its deletion, may be under way."""
 MAX_KEPT = 1_000_000
-"""Maximum number of partitions, and of unfinished segment copies, that are kept."""
+"""Maximum number of partitions, and of segments, that are kept."""
 Partition = tuple[str, int]
 """Topic ID and partition number."""
 
 
-class BegunCopy(NamedTuple):
-    """A copy of a segment to remote storage that has begun (COPY_SEGMENT_STARTED): its first and last offset, when and
-    by which broker it was begun, and the offset of that record."""
+class RemoteSegment(NamedTuple):
+    """A segment as __remote_log_metadata states it. `place`: its partition; `first`, `last`: its offsets; `size` in
+    bytes; `time` in epoch ms, `broker` and `record`: of the record, at that offset, that set its state."""
 
+    id: str
     place: Partition
+    topic: str
     first: int
     last: int
+    size: int
+    max_timestamp: int
+    epochs: tuple[tuple[int, int], ...]
+    """Its leader epochs and the first offset of each."""
+    has_txn_index: bool | None
+    """None if the record is of a release that does not state it (before 4.0)."""
+    state: int
     time: int
     broker: int
     record: int
@@ -54,15 +66,21 @@ class BegunCopy(NamedTuple):
 @dataclass
 class RemoteLog:
     """Contents of __remote_log_metadata. `ends`: by partition, the last offset ever copied to remote storage, -1 for
-    none; `begun`: by ID, copies that have neither finished nor been given up; `copied`: by ID, the partition and the
-    first and last offset of each segment that is there. `is_complete`: every partition of __remote_log_metadata was
-    found and could be read. `problems`: one line for each thing that could not be read."""
+    none; `segments`: those that were not deleted, by partition and ID; `count`: of them. `is_complete`: every partition
+    of __remote_log_metadata was found and could be read. `problems`: one line for each thing that could not be read."""
 
     ends: dict[Partition, int] = field(default_factory=dict)
-    begun: dict[str, BegunCopy] = field(default_factory=dict)
-    copied: dict[str, tuple[Partition, int, int]] = field(default_factory=dict)
+    segments: dict[Partition, dict[str, RemoteSegment]] = field(default_factory=dict)
+    count: int = 0
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
+
+    def of(self, topic_id: str | None, partition: int | None, *states: int) -> list[RemoteSegment]:
+        """Return a partition's segments in one of these states, in the order of their records."""
+        if topic_id is None or partition is None:
+            return []
+        here = self.segments.get((topic_id, partition), {}).values()
+        return [segment for segment in here if segment.state in states]
 
     def end_of(self, topic_id: str | None, partition: int | None) -> int | None:
         """Return the last offset of a partition ever copied to remote storage; -1 for none, None if unknown."""
@@ -74,26 +92,48 @@ class RemoteLog:
         """Return the log start offset of a tiered partition that log-start-offset-checkpoint does not list: where its
         first segment in remote storage begins (RemoteLogManager.updateLogStartOffset); 0 if none is known, as
         LogLoader.load sets it."""
-        return min((first for place, first, _ in self.copied.values() if place == (topic_id, partition)), default=0)
+        return min((segment.first for segment in self.of(topic_id, partition, COPY_FINISHED)), default=0)
 
-    def copy_of(self, topic_id: str | None, partition: int | None) -> BegunCopy | None:
+    def copy_of(self, topic_id: str | None, partition: int | None) -> RemoteSegment | None:
         """Return the last copy of offsets above `end_of` that has begun; None if there is none."""
         end = self.end_of(topic_id, partition)
-        mine = [each for each in self.begun.values() if each.place == (topic_id, partition)]
-        return next((each for each in reversed(mine) if end is not None and each.last > end), None)
+        begun = self.of(topic_id, partition, COPY_STARTED)
+        return next((segment for segment in reversed(begun) if end is not None and segment.last > end), None)
 
-    def lacks(self, topic_id: str | None, partition: int | None, start: int, stop: int) -> list[tuple[int, int]] | None:
+    def lacks(
+        self,
+        topic_id: str | None,
+        partition: int | None,
+        start: int,
+        stop: int,
+        lineage: Sequence[tuple[int, int]] = (),
+    ) -> list[tuple[int, int]] | None:
         """Return which of the offsets from `start` to before `stop` no segment in remote storage has, as pairs of first
-        and last offset: no broker finds them there, even if the store has their object. None if unknown."""
+        and last offset: no broker finds them there, even if the store has their object. None if unknown. `lineage`: the
+        leader epochs of the log, each with its first offset: the leader looks for an offset in its epoch
+        (RemoteLogManager.fetchRemoteLogSegmentMetadata); without it, in any."""
         if topic_id is None or partition is None or not self.is_complete:
             return None
-        here = sorted((first, last) for place, first, last in self.copied.values() if place == (topic_id, partition))
-        lacking, offset = [], start
-        for first, last in [*here, (stop, stop)]:
-            if offset < min(first, stop):
-                lacking.append((offset, min(first, stop) - 1))
-            offset = max(offset, last + 1)
-        return lacking
+        ends = {epoch: (first, end) for (epoch, first), (_, end) in zip(lineage, [*lineage[1:], (0, MAX_OFFSET)])}
+        here = []
+        for segment in self.of(topic_id, partition, COPY_FINISHED):
+            epochs = segment.epochs if lineage else ((0, segment.first),)
+            following = [first for _, first in epochs[1:]] + [segment.last + 1]
+            for (epoch, first), end in zip(epochs, following):
+                low, high = ends.get(epoch, (MAX_OFFSET, 0)) if lineage else (0, MAX_OFFSET)
+                here.append((max(first, low), min(end, high) - 1))
+        return uncovered(here, start, stop)
+
+
+def uncovered(ranges: Iterable[tuple[int, int]], start: int, stop: int) -> list[tuple[int, int]]:
+    """Return which of the offsets from `start` to before `stop` are in none of the ranges, each with its last offset;
+    so are those returned."""
+    lacking, offset = [], start
+    for first, last in [*sorted(pair for pair in ranges if pair[0] <= pair[1]), (stop, stop)]:
+        if offset < min(first, stop):
+            lacking.append((offset, min(first, stop) - 1))
+        offset = max(offset, last + 1)
+    return lacking
 
 
 def read_remote_log(
@@ -126,8 +166,22 @@ def read_remote_log(
                     _apply(log, decoded.values, record.offset or 0)
     numbers = {int(directory.rpartition("-")[2]) for directory in directories}
     whole = TopicCoverage(REMOTE_METADATA_TOPIC, frozenset(numbers), partition_count).is_complete
-    log.is_complete = whole and not log.problems and len(log.copied) < MAX_KEPT
+    log.is_complete = whole and not log.problems and log.count < MAX_KEPT
     return log
+
+
+def longest_copies(directories: Sequence[str]) -> list[str]:
+    """Return of each partition among the directories the one whose last segment begins at the highest offset; of
+    several, the largest."""
+    longest: dict[str, tuple[tuple[str, int], str]] = {}
+    for directory in directories:
+        with suppress(OSError):  # which read_remote_log states
+            names = segments_in(directory)
+            last = names[-1] if names else ""
+            order = last, length(os.path.join(directory, last)) or 0
+            number = directory.rpartition("-")[2]
+            longest[number] = max(longest.get(number, (("", -1), "")), (order, directory))
+    return [directory for _, directory in longest.values()]
 
 
 def _apply(log: RemoteLog, values: dict[str, Any], offset: int) -> None:
@@ -136,18 +190,34 @@ def _apply(log: RemoteLog, values: dict[str, Any], offset: int) -> None:
         return
     place = segment["topicIdPartition"]
     key = (place["id"], place["partition"])
-    if "endOffset" in values and len(log.begun) < MAX_KEPT:
-        first, last, time = (values[name] for name in ("startOffset", "endOffset", "eventTimestampMs"))
-        log.begun[segment["id"]] = BegunCopy(key, first, last, time, values["brokerId"], offset)
     if len(log.ends) < MAX_KEPT:
         log.ends.setdefault(key, -1)
-    state = values.get("remoteLogSegmentState")
-    if state == COPIED and key in log.ends:
-        begun = log.begun.pop(segment["id"], None)
-        if begun is not None:
-            log.ends[key] = max(log.ends[key], begun.last)
-            if len(log.copied) < MAX_KEPT:
-                log.copied[segment["id"]] = key, begun.first, begun.last
-    elif state in DELETED:
-        log.begun.pop(segment["id"], None)
-        log.copied.pop(segment["id"], None)
+    state = values["remoteLogSegmentState"]
+    by = state, values["eventTimestampMs"], values["brokerId"], offset
+    here = log.segments.setdefault(key, {})
+    known = here.get(segment["id"])
+    if "endOffset" in values and log.count < MAX_KEPT:
+        is_empty = values.get("txnIndexEmpty")
+        epochs = tuple((each["leaderEpoch"], each["offset"]) for each in values["segmentLeaderEpochs"])
+        log.count += known is None
+        here[segment["id"]] = known = RemoteSegment(
+            segment["id"],
+            key,
+            place["name"],
+            values["startOffset"],
+            values["endOffset"],
+            values["segmentSizeInBytes"],
+            values["maxTimestampMs"],
+            epochs,
+            None if is_empty is None else not is_empty,
+            *by,
+        )
+    if known is None:
+        return
+    if state == DELETE_FINISHED:
+        del here[segment["id"]]
+        log.count -= 1
+        return
+    here[segment["id"]] = RemoteSegment(*known[:-4], *by)
+    if state == COPY_FINISHED and key in log.ends:
+        log.ends[key] = max(log.ends[key], known.last)

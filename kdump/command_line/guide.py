@@ -125,9 +125,9 @@ QUESTIONS = (
         "cluster",
     ),
     Asked(
-        "Tiered storage: which segments must the bucket have, according to Kafka?",
-        "kdump inspect DIR --topic __remote_log_metadata --records",
-        "incidents/missing-remote-segment",
+        "Tiered storage: what must the bucket have, and what does it have?",
+        "kdump verify DIR --remote s3://BUCKET/PREFIX --quick",
+        "remote",
     ),
     Asked("And what does the bucket have?", "kdump ls s3://BUCKET/PREFIX", "incidents/missing-remote-segment"),
     Asked(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
@@ -55,7 +57,7 @@ def is_no_file(path: str) -> bool:
 def items(directory: str) -> list[DirectoryEntry]:
     """Return the contents of a directory, sorted by name. Raises OSError."""
     if is_url(directory):
-        return _of_store(directory)
+        return [entry for entry, _ in _of_store(directory)]
     found = []
     try:
         with file_system.scandir(directory) as entries:
@@ -69,6 +71,20 @@ def items(directory: str) -> list[DirectoryEntry]:
             note(directory, listing_error(error, directory))
         raise
     return sorted(found)
+
+
+def sized(directory: str) -> Iterator[tuple[DirectoryEntry, int]]:
+    """Yield the contents of a directory, sorted by name, each with its size in bytes (0 for a directory). A store is
+    asked once, and keeps nothing of it. Raises OSError."""
+    if not is_url(directory):
+        for entry in items(directory):
+            yield entry, 0 if entry.is_directory else length(entry.path) or 0
+        return
+    try:
+        yield from _of_store(directory)
+    finally:
+        with suppress(Exception):  # every store has its own errors
+            _store(directory)[0].invalidate_cache()
 
 
 def names(directory: str) -> list[str]:
@@ -124,7 +140,7 @@ def real_path(path: str) -> str:
     return path.rstrip("/") if is_url(path) else os.path.realpath(path)
 
 
-def _of_store(url: str) -> list[DirectoryEntry]:
+def _of_store(url: str) -> list[tuple[DirectoryEntry, int]]:
     try:
         store, inside = _store(url)
         rows = store.ls(inside, detail=True)
@@ -134,13 +150,13 @@ def _of_store(url: str) -> list[DirectoryEntry]:
         raise OSError(errno.ENOSYS, str(error), url) from error
     except Exception as error:
         raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
-    entries = []
+    entries: list[tuple[DirectoryEntry, int]] = []
     own = inside.rstrip("/").rpartition("/")[2]
     for row in rows:
         path = row["name"].rstrip("/")
         name = path.rpartition("/")[2]
         if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
-            entries.append(DirectoryEntry(name, url, row["type"] == "directory"))
+            entries.append((DirectoryEntry(name, url, row["type"] == "directory"), int(row.get("size") or 0)))
     return sorted(entries)
 
 

@@ -24,6 +24,7 @@ class RemotePartition(NamedTuple):
 
     topic: str
     partition: int
+    topic_id: str
 
 
 def remote_partition(directory: str) -> RemotePartition | None:
@@ -31,9 +32,9 @@ def remote_partition(directory: str) -> RemotePartition | None:
     above, _, name = directory.rstrip("/").rpartition("/")
     match = _IN_ONE.fullmatch(name)
     if match:
-        return RemotePartition(match["topic"], int(match["partition"]))
+        return RemotePartition(match["topic"], int(match["partition"]), match["id"])
     match = _ABOVE.fullmatch(os.path.basename(above)) if _NUMBER.fullmatch(name) else None
-    return RemotePartition(match["topic"] or match["id"], int(name)) if match else None
+    return RemotePartition(match["topic"] or match["id"], int(name), match["id"]) if match else None
 
 
 def looks_like_topic_id(topic: str) -> bool:

@@ -251,7 +251,7 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
     path = directory if "://" in directory else os.path.abspath(directory)
     match = PARTITION.match(os.path.basename(path.rstrip("/")))
     if match is None:
-        topic, number = remote_partition(path) or (None, None)
+        topic, number = (remote_partition(path) or (None, None))[:2]
         return PartitionDirectory(directory, source or directory, topic, number, "")
     own = intern(match["topic"]), int(match["partition"]), match["state"] or ""
     return PartitionDirectory(directory, source or directory, *own)

@@ -55,7 +55,7 @@ def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     above = os.path.dirname(path if "://" in path else os.path.abspath(path))
     directory = PARTITION.match(os.path.basename(above))
     remote = remote_partition(above) if directory is None else None
-    topic, number = (directory["topic"], int(directory["partition"])) if directory else remote or (None, None)
+    topic, number = (directory["topic"], int(directory["partition"])) if directory else (remote or (None, None))[:2]
     topic, number = (topic, number) if path != "-" else (None, None)
     return Target(path, offset, topic, number, kind or named, source or path)
 

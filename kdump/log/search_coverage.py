@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.format.size_text import size_text
 from kdump.io.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.region import PADDING, Batch, Region
@@ -53,6 +53,9 @@ class SearchCoverage:
     others_listed: list[str] = field(default_factory=list)
     """Paths of the first MAX_LISTED + 1 of them."""
 
+    remote: list[str] = field(default_factory=list)
+    """Which offsets of which partitions are in remote storage."""
+
     def other(self, path: str) -> None:
         """Count a file that is not Kafka's."""
         self.others += 1
@@ -96,7 +99,7 @@ class SearchCoverage:
     @property
     def is_complete(self) -> bool:
         """True if all that was selected was searched, apart from files that cannot be opened."""
-        return not (self.damaged or self.ignoring or self.regions or self.nameless or self.others)
+        return not (self.damaged or self.ignoring or self.regions or self.nameless or self.others or self.remote)
 
     def result(self, batches: int | None, *, is_complete: bool) -> str:
         """Return the sentence for a search without a match in this number of batches, if it is known."""
@@ -128,6 +131,8 @@ class SearchCoverage:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")
             reasons.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
+        if self.remote:
+            reasons.append(f"in remote storage: {first_of(self.remote)} (kdump find also reads a bucket)")
         if self.absent:
             reasons.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
         reasons += self.unread[:1]

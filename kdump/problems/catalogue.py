@@ -31,6 +31,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "records": (),
     "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
     "files": ("indexes", "snapshots", "checkpoints"),
+    "remote": (),
 }
 """The families of findings that `verify --only` accepts, each with the families inside it."""
 OTHERS: tuple[str, ...] = ("startup", "doctor", "retention", "space")

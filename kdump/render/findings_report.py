@@ -383,6 +383,7 @@ BY_FAMILY = {
     "snapshots": "producers {partition}",
     "checkpoints": STARTUP,
     "files": STARTUP,
+    "remote": "ls {directory}",
 }
 """Command by family of findings. `partition` is the directory of the file, `directory` the log directory."""
 BY_CODE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,15 @@ TIME = 1_795_000_000_000
 TOPIC = uuid_text(b"A" * 16)
 
 
-def change(number: int, state: int, first: int = 0, last: int = 0, time: int = TIME) -> bytes:
+def change(
+    number: int,
+    state: int,
+    first: int = 0,
+    last: int = 0,
+    time: int = TIME,
+    size: int = 1,
+    epochs: Sequence[tuple[int, int]] = (),
+) -> bytes:
     """Return a record of the segment with this number of the partition t-0."""
     place = {"name": "t", "id": TOPIC, "partition": 0}
     value: dict[str, Any] = {
@@ -44,8 +53,8 @@ def change(number: int, state: int, first: int = 0, last: int = 0, time: int = T
         "brokerId": 1,
         "maxTimestampMs": 0,
         "eventTimestampMs": time,
-        "segmentLeaderEpochs": [],
-        "segmentSizeInBytes": 1,
+        "segmentLeaderEpochs": [{"leaderEpoch": epoch, "offset": offset} for epoch, offset in epochs],
+        "segmentSizeInBytes": size,
         "customMetadata": None,
         "txnIndexEmpty": False,
         "remoteLogSegmentState": state,

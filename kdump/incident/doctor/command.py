@@ -15,8 +15,9 @@ from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once,
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import NOW_HELP, parse_now
-from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, group, many, option, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import Item
 from kdump.incident.doctor.log_directories import find_log_directories
@@ -58,6 +59,7 @@ class DoctorOptions(CommandOptions):
     transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
     server: ServerProperties | None = properties_option(found=True)
+    remote: RemoteOptions = group(RemoteOptions)
     output: OutputOptions = added(
         output_options(
             json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
@@ -102,7 +104,7 @@ def _run(options: DoctorOptions) -> int:
 
     query = DoctorQuery(
         options.paths,
-        options.reading.run(server=options.server),
+        options.reading.run(server=options.server, remote=options.remote.storage()),
         budget=options.budget / 1000,
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,

@@ -14,6 +14,7 @@ from typing import Any
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, INFO, Finding
+from kdump.check.rules.remote_segments import OFFSETS_UNREADABLE as UNREADABLE
 from kdump.check.totals import CheckTotals
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
@@ -84,6 +85,7 @@ class DamageExamination:
             for unit in units:
                 if unit.directory is not None:
                     self._check(unit, self.on)
+            self._in_bucket(units)
             if sum(unit.size for unit in parts) > min(LITTLE, max_rate() or LITTLE) * self.on.limit.left:
                 self._headers(parts)
                 self._thoroughly([unit for unit in parts if unit.name in self._suspects])
@@ -155,8 +157,26 @@ class DamageExamination:
         finally:
             unit.check, unit.options = None, options
             for kind in kinds.values():
-                self._report(kind, unit, name or unit.name)
+                self._report(kind, unit, command("verify", name or unit.name))
         return not stopped
+
+    def _in_bucket(self, units: list[CheckUnit]) -> None:
+        """Report which segments the remote storage lacks, if it was named: names and sizes show it."""
+        storage = self.disks.options.remote
+        if storage is None:
+            return
+        from kdump.check.engine.remote_check import remote_check
+
+        options = replace(self.disks.options, now=self.on.now, remote=storage._replace(quick=True))
+        check = remote_check(self.disks, options, units, self.totals)
+        for place, topic in () if check is None else check.places():
+            kinds: dict[KindKey, _Kind] = {}
+            for finding in check.findings(place, topic, self.totals) if check is not None else ():
+                if finding.code != UNREADABLE.code:  # which is reported without the bucket, too
+                    self._count(finding, kinds, is_newest=False)
+            for kind in kinds.values():
+                paths = [directory.path for node in self.disks.nodes for directory in node.directories]
+                self._report(kind, None, command("verify", *paths, "--remote", storage.url, "--topic", topic))
 
     def _count(self, finding: Finding, kinds: dict[KindKey, _Kind], *, is_newest: bool) -> None:
         if key(finding) in self._in_newest:
@@ -174,23 +194,25 @@ class DamageExamination:
 
     # --- items ---
 
-    def _report(self, kind: _Kind, unit: CheckUnit, name: str) -> None:
+    def _report(self, kind: _Kind, unit: CheckUnit | None, verify: str) -> None:
+        """Report the findings of a kind in a unit, None for remote storage; `verify`: the command that shows them."""
         first = kind.first
         code = declaration(first.code)
         evidence = kind.evidence
         if kind.count > len(evidence):
             evidence.append(f"and {count_text(kind.count - len(evidence), 'more such finding')} here")
-        commands = [command("verify", name)]
+        commands = [verify]
         if code.family in ("bytes", "records") and first.size and first.file.endswith(".log"):
             commands.insert(0, command("inspect", first.file, "--hex", "--position", str(first.position)))
         more: dict[str, Any] = {}
-        if code.family in ("bytes", "records") and first.severity == ERROR:
+        if unit is not None and code.family in ("bytes", "records") and first.severity == ERROR:
             is_elsewhere, paths = self._intact.of(first, unit)
             evidence += [f"{path} has these offsets intact" for path in paths[:SHOWN]]
             if is_elsewhere is not None:
                 first = first._replace(facts={**first.facts, "intactElsewhere": is_elsewhere})
-        if first.code == STRAY and unit.partition is not None and unit.partition.state == "stray":
-            more = self._stray(unit.partition)
+        place = None if unit is None else unit.partition
+        if first.code == STRAY and place is not None and place.state == "stray":
+            more = self._stray(place)
         self.on.report(
             first,
             first.source,
@@ -203,7 +225,7 @@ class DamageExamination:
             offset=first.offset,
             findings=kind.count,
             commands=tuple(commands),
-            commandForAll=command("verify", first.source or name),
+            commandForAll=command("verify", first.source) if unit is not None and first.source else verify,
             **more,
         )
 
@@ -297,7 +319,7 @@ class DamageExamination:
                 lines.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
                 continue
             if lacks:
-                self._unreadable(place, lacks, unit.known.topic_id or "")
+                self._unreadable(place, lacks)
             offset = start
             for begin, end in [*lacks, (first, first)]:
                 if offset < begin:
@@ -313,9 +335,9 @@ class DamageExamination:
             )
         return self._remote_logs[id(node)]
 
-    def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]], topic_id: str) -> None:
+    def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]]) -> None:
         self.found[ERROR] += 1
-        values = {"nowhere": NOWHERE.format(offsets=offsets_text(lacks)), "topicId": topic_id}
+        values = {"nowhere": NOWHERE.format(offsets=offsets_text(lacks))}
         self.on.report(
             Problem("offsets-unreadable", values),
             place.source,

@@ -12,6 +12,7 @@ from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
+from kdump.format.count_text import offsets_text
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
@@ -34,6 +35,7 @@ from kdump.questions.find.coverage import Coverage
 from kdump.questions.find.directory import SearchedDirectory
 from kdump.questions.find.listing import Listing, states_of
 from kdump.questions.find.prefilter import Prefilter, schemas_of
+from kdump.questions.find.remote_offsets import RemoteOffsets
 
 READABLE = frozenset({LIVE, "superseded"})
 """States of what a consumer receives."""
@@ -90,6 +92,7 @@ class _Search:
         self.directory = SearchedDirectory([], options)
         self._of_file: Target | None = None
         self._prefilters: dict[object, Prefilter] = {}
+        self.remote = RemoteOffsets()
 
     def read(self, target: Target, record: Record) -> DecodedRecord | None:
         return self.decoding.read(target, record)
@@ -115,6 +118,10 @@ class _Search:
                     self.left -= 1
                     if self.left == 0:
                         break
+            self.remote.directory(self.directory, self.expression)
+        for place, lacking in self.remote.not_searched():
+            reason = f"offsets {offsets_text(lacking)} are in remote storage, and in none of the paths"
+            self.coverage.add(place, reason, None, 0)
         yield self.coverage.answer(self.expression.text, listing)
 
     def _unlisted(self, error: SourceError) -> None:
@@ -181,6 +188,7 @@ class _Search:
         coverage = self.coverage
         coverage.batches += 1
         coverage.records += batch.possible_records
+        self.remote.batch(file, batch)
         if batch.lacks or isinstance(batch, RedactedBatch):
             reason = "records are not in the bundle" if batch.lacks else "keys and values are replaced in the bundle"
             coverage.add(file.path, reason, batch.position, batch.size)

@@ -5,6 +5,7 @@ The output of `kdump inspect --json --redact`: JSON Lines without what is in rec
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -25,7 +26,7 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
-from kdump.io.run import Limits, Run
+from kdump.io.run import QUIET_RUN, Limits, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.batch_records import records
@@ -150,6 +151,8 @@ class InspectRun:
         self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
         self.coverage = SearchCoverage(self.selection) if self.selection.looks_at_content else None
         """What a search for keys, values or headers has read; None for everything else."""
+        self._searched: dict[str, None] = {}
+        """The directories in which it has read segments."""
         self.files = Files(
             paths,
             KINDS.get(options.kind or ""),
@@ -198,6 +201,8 @@ class InspectRun:
         matches in the part of it that could be."""
         if self.selection.offsets is None:  # else, what may have a selected offset was shown
             coverage.omitted(self.scan)
+        if not coverage.matched and self.selection.offsets is None:
+            coverage.remote += self._only_remote()
         is_all = coverage.is_complete and not self.files.failed
         outside = "" if coverage.matched else self._outside()
         gaps = coverage.gaps()
@@ -482,7 +487,7 @@ class InspectRun:
         window, kind = opened
         target = target._replace(kind=kind)
         self._begin(target)
-        self._counted(kind)
+        self._counted(target, kind)
         before, shown = self.scan.batches, 0
         try:
             with Progress(target.path) as progress:
@@ -511,9 +516,25 @@ class InspectRun:
         finally:
             window.source.close()
 
-    def _counted(self, kind: FileKind) -> None:
+    def _counted(self, target: Target, kind: FileKind) -> None:
         if self.coverage is not None and kind in BATCHES:
             self.coverage.files += 1
+            if target.source != target.path:  # the search is of the directory
+                self._searched[os.path.dirname(target.path)] = None
+
+    def _only_remote(self) -> Iterator[str]:
+        """Yield the offsets of tiered partitions that were searched without them."""
+        from kdump.check.log_dir_context import Surroundings
+        from kdump.check.options import Options
+        from kdump.log.log_directory import directory_at
+        from kdump.log.partition_directory import PartitionDirectory
+
+        surroundings = Surroundings(Options.of(QUIET_RUN))
+        for path in self._searched:
+            place = None if path == "-" or "://" in path else directory_at(path)
+            offsets = surroundings.only_remote(place) if isinstance(place, PartitionDirectory) else None
+            if offsets is not None:
+                yield f"offsets {offsets[0]}..{offsets[1] - 1} of {os.path.basename(path)}"
 
     def _show(self, view: View, target: Target, item: Item | EntryRun, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
@@ -575,7 +596,7 @@ class InspectRun:
             if opened is None:
                 continue
             window, kind = opened
-            self._counted(kind)
+            self._counted(target, kind)
             try:
                 with Progress(target.path) as progress:
                     # Positions decrease where the last rows are read again.

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.cluster.remote_log import UNDER_WAY
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.problems.advice import NO_FACTS, NO_VALUES
@@ -25,10 +26,6 @@ from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import COPY_LAG, TIMESTAMP_AFTER
 
 DELETION, COMPACTION = "deletion", "compaction"
-
-
-UNDER_WAY = 10 * 60 * 1000
-"""Age in ms up to which a copy of a segment to remote storage may be under way."""
 
 
 @dataclass

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.cluster.remote_log import BegunCopy
+from kdump.cluster.remote_log import RemoteSegment
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.observed_segments import ObservedSegment
@@ -42,7 +42,7 @@ class LogFacts(NamedTuple):
     last_stable: int | None
     now: int
     remote_end: int | None = None
-    copying: BegunCopy | None = None
+    copying: RemoteSegment | None = None
 
 
 @dataclass

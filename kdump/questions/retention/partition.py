@@ -9,7 +9,7 @@ from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
-from kdump.cluster.remote_log import BegunCopy
+from kdump.cluster.remote_log import RemoteSegment
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.numbers import INT_MAX
 from kdump.io.directory_listing import length, parent
@@ -203,7 +203,7 @@ class OnePartition:
         log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
         return read_groups([log], run=Run(self.place.options.limits))
 
-    def _remote(self, config: Settings) -> tuple[int | None, BegunCopy | None]:
+    def _remote(self, config: Settings) -> tuple[int | None, RemoteSegment | None]:
         """Return the last offset in remote storage, and the copy of later ones that has begun."""
         if not config.is_tiered:
             return None, None

@@ -117,6 +117,10 @@ class Salvaged:
             "earlier marker, this marker now also decides the earlier transaction"
         ),
     ] = field(default_factory=list)
+    onlyRemote: Annotated[
+        list[int] | None,
+        Doc("first and last offset below the output that the log has in remote storage; null if there are none"),
+    ] = None
     stop: Annotated[int | None, Doc("offset at which histories diverge, if nothing shows which is right", OFFSET)] = (
         None
     )
@@ -133,7 +137,7 @@ class Salvaged:
         bool,
         Doc(
             "as far as offsets show, no record is missing, except those left out on request, and undecided is 0; no "
-            "values may be wrong; and every valid batch, or another version of it, is in the output",
+            "values may be wrong; every valid batch, or another version, is in the output; and onlyRemote is null",
             name="whole",
             after="files",
         ),
@@ -141,7 +145,12 @@ class Salvaged:
         """Whether the output lacks no record of the sources, as far as offsets show, contains no best-effort recovery,
         and contains every valid batch or another version of it. Damage without records, or whose offsets came from
         elsewhere, is not a loss."""
-        return not (self.lostHoles or self.undecided or any(self.bytes.get(fate) for fate in INCOMPLETE))
+        return self.onlyRemote is None and not self.has_losses
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether a record of the sources is missing, or may be wrong."""
+        return bool(self.lostHoles or self.undecided or any(self.bytes.get(fate) for fate in INCOMPLETE))
 
     @property
     def is_written(self) -> bool:

@@ -116,7 +116,14 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
 
 def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
     """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
-    start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
+    known, first, end = copy.copy.known, made.logStartOffset, made.logEndOffset or 0
+    start = known.log_start
+    below = known.log_start_offset(first) if known.tiered and not made.excluded else None
+    if below is not None and first is not None and below < first:
+        made.onlyRemote = [below, first - 1]
+        made.notes.append(
+            f"offsets {below}..{first - 1} are in remote storage: --replica also takes the partition's directory there"
+        )
     checkpoint = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:
         made.notes.append(f"{checkpoint}, above its log end offset: with that line, a broker deletes the whole log")

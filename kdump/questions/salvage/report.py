@@ -89,7 +89,9 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             counts += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
         counts += _excluded_text(made)
         whole = "complete except for what was left out" if made.excluded else "complete"
-        if not made.is_whole:
+        if made.onlyRemote is not None:
+            whole = f"all that is on the disk, without {made.onlyRemote[0]}..{made.onlyRemote[1]}"
+        if made.has_losses:
             self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = count_text(made.lostPlaces, "byte range is", "byte ranges are")

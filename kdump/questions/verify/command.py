@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import click
 
-from kdump.check.engine.units import CheckUnit, units
+from kdump.check.engine.remote_check import RemoteCheck, remote_check
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.totals import CheckTotals
@@ -24,7 +25,8 @@ from kdump.command_line.params import fail_on_option, jobs_option, message_size_
 from kdump.command_line.properties_option import properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
 from kdump.io.source import RECORDS
@@ -108,6 +110,8 @@ class VerifyOptions(CommandOptions):
     max_message_bytes: int | None = message_size_option()
     kafka_version: KafkaRelease | None = release_option("Judge by the rules")
     server: ServerProperties | None = properties_option()
+    remote: RemoteOptions = group(RemoteOptions)
+    quick: bool = flag("--quick", help="With --remote: only compare names and sizes of objects; read none.")
     reading: ReadingOptions = added(reading_options)
 
 
@@ -157,6 +161,7 @@ class VerifyCommand:
             max_message_bytes=options.max_message_bytes,
             kafka_version=options.kafka_version,
             server=options.server,
+            remote=options.remote.storage(quick=options.quick),
             unreadable=self.totals.add_unreadable,
         )
 
@@ -168,17 +173,21 @@ class VerifyCommand:
         began = time.monotonic()
         with Progress("verify") as progress:
             check = replace(self.check, more=progress.more)
-            work = [unit for unit in units(options.paths, check) if self._is_selected(unit)]
+            disks = check.disks_at(options.paths)
+            work = [unit for unit in units_of(disks, check) if self._is_selected(unit)]
             for unit in work if self.of_topic.is_unmatched else ():
                 for topic in unit.missing_topics():  # which has no other unit here
                     self.of_topic(topic)
             if not self.totals.unread:
                 self.of_topic.refuse_unmatched()
                 self.of_partition.refuse_unmatched()
-            progress.total = sum(unit.size for unit in work)
+            remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
+            progress.total = sum(unit.size for unit in work) + (0 if remote is None else remote.size)
             jobs = options.jobs or usual_jobs_for(work)
             for unit, findings in run_all(work, jobs, self.totals):
                 self._unit(unit, findings)
+            if remote is not None:
+                self._in_remote_storage(remote)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
         self.sink.end()
         self.output.flush()
@@ -197,21 +206,27 @@ class VerifyCommand:
     def _is_selected(self, unit: CheckUnit) -> bool:
         return (unit.topic is None or self.of_topic(unit.topic)) and self.of_partition(unit.number)
 
+    def _in_remote_storage(self, remote: RemoteCheck) -> None:
+        for place, topic in remote.places():
+            if self.of_topic(topic):
+                self.totals.partitions += 1
+                self.sink.part(f"{topic}-{place[1]} in {remote.listing.url}")
+                self._findings(remote.findings(place, topic, self.totals))
+
     def _unit(self, unit: CheckUnit, findings: Iterator[Finding]) -> None:
         self.sink.part(unit.name)
+        self._findings(
+            finding
+            for finding in findings
+            if not (unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""))
+        )
+
+    def _findings(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            if unit.directory is not None and not self._is_about_selected(finding):
-                continue
             if self.baseline and _key(finding) in self.baseline:
                 self.totals.known += 1
                 continue
             self._finding(finding)
-
-    def _is_about_selected(self, finding: Finding) -> bool:
-        """Return True if a finding in a log directory's own files is about a selected partition."""
-        if self.options.topics and not self.of_topic(finding.topic or ""):
-            return False
-        return not self.options.partitions or (finding.partition is not None and self.of_partition(finding.partition))
 
     def _finding(self, finding: Finding) -> None:
         self.totals.findings[finding.severity] += 1

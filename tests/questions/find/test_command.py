@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lz4.frame
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from tests import craft, disks
+from tests import command, craft, disks
 from tests.command import objects, refused, run
+from tests.conftest import DISKS
 from tests.craft import CODECS, record, write_file
 
 LOG = "{:020}.log"
@@ -193,3 +196,20 @@ def test_a_search_report_is_signed_has_no_payload_and_lists_every_file(tmp_path:
     assert redacted.exit_code == 0
     for name in ("s.json", "s.html"):
         assert not re.search("k-lz4|codec-lz4|orders|moved", (tmp_path / name).read_text())
+
+
+@pytest.mark.sampled
+def test_offsets_in_remote_storage_are_not_searched_without_the_bucket(tmp_path: Path) -> None:
+    """Nothing pretends that a tiered log begins with its first local segment: not find, and not a search of inspect."""
+    broker = shutil.copytree(DISKS / "kafka-4.3-tiered", tmp_path / "broker")
+    disk, bucket = broker / "disk", broker / "tier"
+    nothing = ("key == 'nowhere' and topic == 'tiered'",)
+    assert "offsets 110377..215208 are in remote storage" in (result := command.run("find", *nothing, disk)).stderr
+    assert result.exit_code == 2
+    assert command.run("find", *nothing, disk, bucket).exit_code == 1
+    next(bucket.rglob("*110377*.log")).unlink()
+    assert "offsets 110377..162792 are in" in (result := command.run("find", *nothing, disk, bucket)).stderr
+    assert result.exit_code == 2
+    result = command.run("inspect", disk, "--topic", "tiered", "--records", "--key", "nowhere", "--all-files")
+    assert "offsets 110377..215208 of tiered-0" in result.stderr
+    assert result.exit_code == 2

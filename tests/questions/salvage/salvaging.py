@@ -17,8 +17,9 @@ from kdump.questions.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
 from kdump.questions.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
-FOLLOWS = {"kraft-snapshot-missing"}
-"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them."""
+FOLLOWS = {"kraft-snapshot-missing", "offset-not-monotonic"}
+"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them. A gap of a
+power of two before a segment looks as if one bit of a base offset was flipped."""
 
 
 def batches_of(data: bytes) -> Iterator[bytes]:

@@ -173,10 +173,15 @@ def test_what_to_do_is_written_once_per_code(tmp_path: Path) -> None:
     assert "what to do" not in verify(TRIMMED, "--ignore", "index-missing")[1]
 
 
+LOCAL = {code.code for code in catalogue.findings().values() if code.family != "remote"}
+"""Codes of what files of a disk show."""
+
+
 def test_every_code_is_provoked() -> None:
-    """But what needs a device, what tests of its own provoke (test_newer_release.py, test_timestamps.py)."""
+    """But what needs a device or a bucket, what tests of its own provoke (test_newer_release.py, test_timestamps.py,
+    test_remote_segments.py)."""
     elsewhere = {"unreadable-bytes", NEWER_RELEASE.code, TIMESTAMP_IN_PAST.code}
-    assert set(catalogue.findings()) - elsewhere == {damage.code for damage in DAMAGES}
+    assert LOCAL - elsewhere == {damage.code for damage in DAMAGES}
 
 
 def test_fixtures_are_sound() -> None:
@@ -427,7 +432,7 @@ def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
 
 
 def test_every_code_has_a_lookalike() -> None:
-    assert set(catalogue.findings()) == {twin.code for twin in LOOKALIKES}
+    assert {twin.code for twin in LOOKALIKES} == LOCAL
 
 
 # --- What real brokers did --------------------------------------------------------------------------------------------
@@ -440,7 +445,7 @@ def test_every_recipe_was_tried_with_a_real_broker() -> None:
     assert {trial["name"] for trial in TRIALS} == {damage.name for damage in [*DAMAGES, *DOUBTS]}
 
 
-@pytest.mark.parametrize("code", sorted(set(catalogue.findings()) - {"unreadable-bytes"}))
+@pytest.mark.parametrize("code", sorted(LOCAL - {"unreadable-bytes"}))
 def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
     """And damage that affects neither, in any variant, is at most a warning."""
     said = {trial.get(who) for trial in TRIALS if trial["code"] == code for who in ("broker", "consumer")}

@@ -1,0 +1,159 @@
+"""Finds the objects of tiered segments (KIP-405) in a directory or a bucket, by the names that a plugin gives them.
+
+Source: LocalTieredStorage (RemoteLogSegmentFileset): topic-partition-topicId/offset-segmentId.suffix, one object for
+each file; Aiven's plugin (ObjectKeyFactory): topic-topicId/partition/offset-segmentId.log, .indexes and .rsm-manifest,
+of which the second has all indexes. Any other plugin by its own pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.io.directory_listing import sized
+from kdump.io.errors import SourceError, listing_error
+from kdump.io.remote_paths import TOPIC_ID, remote_partition
+from kdump.io.run import ignore
+from kdump.log.file_kinds import SEGMENT, by_name
+
+MANIFEST, INDEXES = "manifest", "indexes"
+"""Kinds of objects that only Aiven's plugin writes."""
+_AIVEN = {"rsm-manifest": MANIFEST, "indexes": INDEXES}
+_NAME = re.compile(rf"(?P<baseOffset>[0-9]{{20}})-(?P<segmentId>{TOPIC_ID.pattern})\.(?P<suffix>[\w-]+)")
+MAX_DEPTH = 12
+"""Maximum depth of directories that are listed: no plugin writes more."""
+MAX_OBJECTS = 4_000_000
+"""Maximum number of objects that are kept."""
+MAX_NAMED = 3
+FIELDS = {
+    "topic": r"[\w.-]{1,249}",
+    "topicId": TOPIC_ID.pattern,
+    "partition": "[0-9]{1,10}",
+    "baseOffset": "[0-9]{1,20}",
+    "baseOffset:020": "[0-9]{20}",
+    "segmentId": TOPIC_ID.pattern,
+}
+"""Fields of a pattern, and what each matches."""
+REQUIRED = ("topicId", "partition", "segmentId")
+Place = tuple[str, int]
+"""Topic ID and partition number."""
+
+
+class RemoteStorage(NamedTuple):
+    """Where remote storage is: a URL or directory; `layout`: see `layout_pattern`, None for the plugins that are known;
+    `quick`: only names and sizes are compared."""
+
+    url: str
+    layout: re.Pattern[str] | None = None
+    quick: bool = False
+
+
+class RemoteObject(NamedTuple):
+    """An object of a tiered segment. `kind`: the name of a FileKind, or MANIFEST or INDEXES; `size` in bytes."""
+
+    path: str
+    kind: str
+    base_offset: int | None
+    segment_id: str
+    topic: str
+    place: Place
+    size: int
+
+
+@dataclass
+class RemoteListing:
+    """What is below a URL: the objects by partition, how many lists were asked for, and what is of no known name."""
+
+    url: str
+    objects: dict[Place, list[RemoteObject]] = field(default_factory=dict)
+    count: int = 0
+    bytes: int = 0
+    lists: int = 0
+    others: int = 0
+    others_bytes: int = 0
+    some_others: list[str] = field(default_factory=list)
+    unread: list[SourceError] = field(default_factory=list)
+
+
+def layout_pattern(template: str) -> re.Pattern[str]:
+    """Return what matches the path below the URL of a segment's object, as `{topic}-{topicId}/{partition}/…` writes it.
+    Raises ValueError for an unknown field, or if one that identifies the segment is missing."""
+    pattern, seen = "", set()
+    for part in re.split(r"(\{[^{}]*\})", template):
+        if not part.startswith("{"):
+            pattern += re.escape(part)
+            continue
+        name = part[1:-1]
+        if name not in FIELDS:
+            raise ValueError(f"{part} is not a field: use {', '.join(f'{{{each}}}' for each in FIELDS)}")
+        group = name.partition(":")[0]
+        pattern += f"(?P={group})" if group in seen else f"(?P<{group}>{FIELDS[name]})"
+        seen.add(group)
+    missing = [f"{{{name}}}" for name in REQUIRED if name not in seen]
+    if missing:
+        raise ValueError(f"it has no {' and no '.join(missing)}")
+    return re.compile(pattern)
+
+
+def list_objects(storage: RemoteStorage, more: Callable[[int], object] = ignore) -> RemoteListing:
+    """Return the objects of segments. `more` is called with numbers of objects listed. Reads no object."""
+    url, layout, _ = storage
+    listing = RemoteListing(url)
+    for path, size in _walk(url.rstrip("/"), listing, 0):
+        more(1)
+        found = _named(path, size) if layout is None else _matched(path, size, url, layout)
+        if found is None:
+            listing.others += 1
+            listing.others_bytes += size
+            if len(listing.some_others) < MAX_NAMED:
+                listing.some_others.append(path)
+        elif listing.count < MAX_OBJECTS:
+            listing.count += 1
+            listing.bytes += size
+            listing.objects.setdefault(found.place, []).append(found)
+    return listing
+
+
+def _walk(directory: str, listing: RemoteListing, depth: int) -> Iterator[tuple[str, int]]:
+    listing.lists += 1
+    below = []
+    try:
+        for entry, size in sized(directory):
+            if entry.is_directory:
+                below.append(entry.path)
+            else:
+                yield entry.path, size
+    except OSError as error:
+        listing.unread.append(SourceError(listing_error(error, directory)))
+    for path in below if depth < MAX_DEPTH else ():
+        yield from _walk(path, listing, depth + 1)
+
+
+def _named(path: str, size: int) -> RemoteObject | None:
+    """Return the object with a name that a known plugin gives; None for any other."""
+    directory, _, name = path.rpartition("/")
+    partition, match = remote_partition(directory), _NAME.fullmatch(name)
+    if partition is None or match is None:
+        return None
+    kind = by_name(name)[0]
+    stated = _AIVEN.get(match["suffix"]) if kind is None else kind.name
+    if stated is None:
+        return None
+    place = partition.topic_id, partition.partition
+    return RemoteObject(path, stated, int(match["baseOffset"]), match["segmentId"], partition.topic, place, size)
+
+
+def _matched(path: str, size: int, url: str, layout: re.Pattern[str]) -> RemoteObject | None:
+    match = layout.fullmatch(os.path.relpath(path, url) if "://" not in url else path[len(url.rstrip("/")) + 1 :])
+    if match is None:
+        return None
+    fields = match.groupdict()
+    base = fields.get("baseOffset")
+    place = fields["topicId"], int(fields["partition"])
+    topic = fields.get("topic") or fields["topicId"]
+    return RemoteObject(
+        path, SEGMENT.name, None if base is None else int(base), fields["segmentId"], topic, place, size
+    )

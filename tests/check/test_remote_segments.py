@@ -1,0 +1,221 @@
+"""verify --remote: segments in __remote_log_metadata against the objects of a bucket."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from kdump.format.kafka_uuid import uuid_text
+from kdump.log.remote_objects import layout_pattern
+from tests import command
+from tests.cluster.test_remote_log import DELETED, DELETING, FINISHED, STARTED, TOPIC, change, tiered
+from tests.conftest import DISKS, seeded
+from tests.each_case import each_case
+from tests.generated_table import check_table
+
+ROOT = Path(__file__).parent.parent.parent
+
+SUFFIXES = ("index", "leader_epoch_checkpoint", "log", "snapshot", "timeindex", "txnindex")
+FOR_FETCHES = {"index", "timeindex"}
+SIZE = 100
+PLUGIN = "t-0-{topicId}/{first:020}-{id}.{suffix}"
+AIVEN = "t-{topicId}/0/{first:020}-{id}.{suffix}"
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def found(root: Path, url: str, *options: str, status: int | None = None) -> list[dict[str, Any]]:
+    """Return the findings of verify about remote storage."""
+    result = command.run("verify", root, "--remote", url, "--only", "remote", "--json", *options)
+    if status is not None:
+        assert result.exit_code == status, result.output
+    rows = [row for row in lines(result.stdout) if row["type"] == "finding"]
+    return [row for row in rows if row["code"].startswith("remote-") or row["source"] == url]
+
+
+def write(
+    bucket: Path, number: int, first: int, suffix: str, size: int, name: str = PLUGIN, topic: str = TOPIC
+) -> Path:
+    path = bucket / name.format(topicId=topic, first=first, id=segment_id(number), suffix=suffix)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+    return path
+
+
+def segment_id(number: int) -> str:
+    return uuid_text(number.to_bytes(16, "big"))
+
+
+@each_case("seed", range(40))
+def test_names_and_sizes(seed: int, tmp_path: Path) -> None:
+    """Compared with a model: each segment in a random state, with random objects."""
+    random = seeded(f"remote segments {seed}")
+    changes, expected = [], []
+    bucket = tmp_path / "bucket"
+    bucket.mkdir()
+    for number in range(random.randrange(1, 6)):
+        first = number * 10
+        final = random.choice([STARTED, FINISHED, FINISHED, FINISHED, DELETING, DELETED, None])
+        present = {suffix for suffix in SUFFIXES if random.random() < 0.9}
+        size = random.choice([SIZE, SIZE, SIZE, 0, SIZE - 1, SIZE + 1])
+        for suffix in present:
+            write(bucket, number, first, suffix, size if suffix == "log" else 3)
+        states = {STARTED: [STARTED], FINISHED: [STARTED, FINISHED], None: []}
+        for state in states.get(final, [STARTED, FINISHED, DELETING, DELETED][: (final or 0) + 1]):
+            changes.append(change(number, state, first, first + 9, size=SIZE))
+        where = (None if final is None else number, first)
+        if final == STARTED:
+            expected.append(("remote-copy-hangs", "warning", first))
+        elif final == DELETING:
+            expected.append(("remote-delete-hangs", "warning", first))
+        elif final in (DELETED, None):
+            expected += [("remote-orphan", "warning", where[1])] if present else []
+        elif "log" not in present:
+            expected.append(("remote-segment-missing", "error", first))
+        else:
+            expected += [("remote-segment-size", "error", first)] if size != SIZE else []
+            if present != {"log"}:
+                expected += [("remote-index-missing", "error", first)] if FOR_FETCHES - present else []
+                rest = {*SUFFIXES} - FOR_FETCHES - present
+                expected += [("remote-index-missing", "warning", first)] if rest else []
+    root = tiered(tmp_path / "disk", *changes)
+    rows = found(root, str(bucket), "--quick")
+    assert sorted((row["code"], row["severity"], row["offset"]) for row in rows) == sorted(expected)
+    assert all((row["topic"], row["partition"], row["source"]) == ("t", 0, str(bucket)) for row in rows)
+
+
+COPIED = (change(0, STARTED, 0, 9, size=SIZE), change(0, FINISHED))
+
+
+def whole(bucket: Path, name: str = PLUGIN, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+    for suffix in suffixes:
+        write(bucket, 0, 0, suffix, SIZE, name)
+    return bucket
+
+
+def test_objects_of_a_plugin_of_ones_own(tmp_path: Path) -> None:
+    root, bucket = tiered(tmp_path / "disk", *COPIED), tmp_path / "bucket"
+    path = write(bucket, 0, 0, "log", SIZE, "x/{topicId}/p-0/{id}.{suffix}")
+    (bucket / "README").write_text("what else is there")
+    pattern = ("--remote-layout", "x/{topicId}/p-{partition}/{segmentId}.log", "--quick")
+    assert found(root, str(bucket), *pattern, status=0) == []
+    path.unlink()
+    (row,) = found(root, str(bucket), *pattern, status=1)
+    assert (row["code"], row["offset"]) == ("remote-segment-missing", 0)
+    report = command.run("verify", root, "--only", "remote", "--remote", bucket, *pattern).stdout
+    assert "1 object more" in report
+    assert "README" in report
+
+
+def test_objects_of_aivens_plugin(tmp_path: Path) -> None:
+    root = tiered(tmp_path / "disk", *COPIED)
+    bucket = whole(tmp_path / "bucket", AIVEN, ("log", "indexes", "rsm-manifest"))
+    assert found(root, str(bucket), status=0) == []
+    assert "were not read" in command.run("verify", root, "--only", "remote", "--remote", bucket).stdout
+    next(bucket.glob("**/*.rsm-manifest")).unlink()
+    (row,) = found(root, str(bucket), status=1)
+    assert row["code"] == "remote-index-missing"
+    assert "the manifest of offsets 0..9" in row["message"]
+
+
+def test_a_url_is_a_bucket(tmp_path: Path) -> None:
+    root, bucket = tiered(tmp_path / "disk", *COPIED), whole(tmp_path / "bucket")
+    store = fsspec.filesystem("memory")
+    for path in bucket.rglob("*.*"):
+        if path.is_file():
+            store.pipe(f"/bucket-of-test/{path.relative_to(bucket)}", path.read_bytes())
+    assert found(root, "memory://bucket-of-test", "--quick", status=0) == []
+    store.rm(f"/bucket-of-test/t-0-{TOPIC}/{0:020}-{segment_id(0)}.log")
+    (row,) = found(root, "memory://bucket-of-test", "--quick", status=1)
+    assert (row["code"], row["file"]) == ("remote-segment-missing", f"memory://bucket-of-test/t-0-{TOPIC}")
+    store.rm("/bucket-of-test", recursive=True)
+
+
+def test_a_topic_that_the_cluster_does_not_have(tmp_path: Path) -> None:
+    root, bucket = tiered(tmp_path / "disk", *COPIED), whole(tmp_path / "bucket")
+    write(bucket, 7, 0, "log", SIZE, topic=uuid_text(b"Z" * 16))
+    (row,) = found(root, str(bucket), "--quick", status=0)
+    assert (row["code"], row["actual"]) == ("remote-orphan", SIZE)
+    assert "the cluster has no topic with the ID" in row["message"]
+
+
+def test_what_is_there_is_unknown_without_its_metadata(tmp_path: Path) -> None:
+    """An object is no orphan, and nothing is complete, where the log that would name it is not on the disks."""
+    root, bucket = tiered(tmp_path / "disk", *COPIED), whole(tmp_path / "bucket")
+    shutil.rmtree(root / "__remote_log_metadata-0")
+    result = command.run("verify", root, "--only", "remote", "--remote", bucket, "--quick")
+    assert result.exit_code in (1, 2)
+    assert "remote-orphan" not in result.stdout
+    assert "which objects are orphans, is unknown" in " ".join(result.output.split())
+
+
+def test_offsets_are_looked_for_in_the_epochs_of_the_log(tmp_path: Path) -> None:
+    """The only segment with offsets 0..9 is of epoch 1, and the leader's log has them in epoch 2."""
+    both = [change(0, STARTED, 0, 9, size=SIZE, epochs=[(1, 0)]), change(0, FINISHED)]
+    root, bucket = tiered(tmp_path / "disk", *both), whole(tmp_path / "bucket")
+    (root / "t-0" / f"{0:020}.log").unlink()
+    for epoch, codes in ((1, []), (2, ["offsets-unreadable"])):
+        (root / "t-0" / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+        rows = lines(command.run("verify", root, "--only", "remote", "--remote", bucket, "--quick", "--json").stdout)
+        assert [row["code"] for row in rows if row.get("code") == "offsets-unreadable"] == codes
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> tuple[Path, Path]:
+    """The disk and the bucket of a real broker."""
+    shutil.copytree(DISKS / "kafka-4.3-tiered", tmp_path / "broker")
+    return tmp_path / "broker" / "disk", tmp_path / "broker" / "tier"
+
+
+def verified(disk: Path, bucket: Path) -> list[dict[str, Any]]:
+    """Return all errors and warnings."""
+    rows = lines(command.run("verify", disk, "--remote", bucket, "--json").stdout)
+    return [row for row in rows if row["type"] == "finding" and row["severity"] != "info"]
+
+
+@pytest.mark.sampled
+def test_objects_are_read_as_local_segments_are(broker: tuple[Path, Path]) -> None:
+    disk, bucket = broker
+    assert verified(disk, bucket) == []
+    first, second = sorted(bucket.rglob("*.log"))
+    data = bytearray(second.read_bytes())
+    data[5000] ^= 1
+    second.write_bytes(data)
+    (row,) = verified(disk, bucket)
+    assert (row["code"], row["file"], row["topic"], row["partition"]) == ("crc-mismatch", str(second), "tiered", 0)
+    first.with_suffix(".index").write_bytes(bytes(504))
+    assert {row["code"] for row in verified(disk, bucket) if row["file"].endswith(".index")}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("{topic}/{name}.log", "{name} is not a field"),
+        ("{topic}/{partition}.log", "it has no {topicId} and no {segmentId}"),
+    ],
+)
+def test_a_pattern_that_names_no_segment(pattern: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=problem.replace("{", r"\{")):
+        layout_pattern(pattern)
+    assert problem in command.refused("verify", tmp_path, "--remote", tmp_path, "--remote-layout", pattern)
+    assert "--quick needs --remote" in command.refused("verify", tmp_path, "--quick")
+
+
+def test_real_consumers_stop_where_it_is_predicted() -> None:
+    """What tools/remote_trials.py recorded of a real broker with changed buckets."""
+    trials = json.loads((ROOT / "docs" / "remote-trials.json").read_text())
+    lines = ["| change | findings | predicted | first offset not read | the consumer |", "|---|---|--:|--:|---|"]
+    for trial in trials:
+        assert trial["predicted"] == trial["firstNotRead"]
+        assert trial["afterPuttingItBack"] in (None, 260000)
+        end = "reads all" if trial["firstNotRead"] == 260000 else trial["consumer"] or "waits"
+        codes = ", ".join(trial["codes"]) or "none"
+        lines.append(f"| {trial['name']} | {codes} | {trial['predicted']} | {trial['firstNotRead']} | {end} |")
+    check_table(ROOT / "docs" / "remote.md", "remote-trials.json", "\n".join(lines) + "\n")
