@@ -27,7 +27,7 @@ DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
 # pip, setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
 BUILDERS := pip 'setuptools>=77' 'Cython>=3.2.1'
-TEST := avro browse charts lint protobuf remote report restore spark test test-spark
+TEST := arrow avro browse charts lint protobuf remote report restore spark test test-arrow test-spark
 # The pip of PYTHON installs uv (one before 22.3 cannot: then .venv gets its own pip, which takes longer).
 PIP := pip --quiet --disable-pip-version-check
 INSTALL_UV := install --constraint constraints.txt uv

@@ -22,6 +22,8 @@ API = {
     "connect": "kdump.api.functions",
     "decoded": "kdump.api.decoded_records",
     "producers": "kdump.api.functions",
+    "records": "kdump.tables.records",
+    "Records": "kdump.tables.records",
     "registry": "kdump.api.functions",
     "retention": "kdump.questions.retention.run",
     "space": "kdump.questions.space.run",
@@ -92,6 +94,8 @@ if TYPE_CHECKING:
     from kdump.questions.space.run import space as space
     from kdump.questions.stats.run import stats as stats
     from kdump.questions.stats.totals import Stats as Stats
+    from kdump.tables.records import Records as Records
+    from kdump.tables.records import records as records
 
 
 def __getattr__(name: str) -> Any:

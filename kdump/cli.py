@@ -48,6 +48,7 @@ COMMANDS = {
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
     "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
+    "export": "Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas.",
     "scan": "Read a fleet of disks into tables with Spark, and report where replicas differ.",
     "query": "Query the tables of a scan with SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
@@ -62,7 +63,7 @@ would only add a tenth to the startup time."""
 TO_THE_END = frozenset(
     (
         *("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle"),
-        *("scan", "space", "rescue", "restore"),
+        *("scan", "space", "rescue", "restore", "export"),
     )
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
@@ -89,6 +90,7 @@ TAKE_BUNDLES = frozenset(
         "explain",
         "registry",
         "report",
+        "export",
         "scan",
         "space",
         "rescue",
@@ -132,6 +134,7 @@ ELSEWHERE = {
     "explain": "kdump.incident.explain.command",
     "report": "kdump.incident.report.command",
     "browse": "kdump.browse.command",
+    "export": "kdump.tables.export_command",
     "scan": "kdump.spark.scan_command",
     "query": "kdump.spark.query_command",
     "completion": "kdump.command_line.completion",

@@ -12,6 +12,7 @@ REQUIREMENTS = {
     "report": ("jinja2",),
     "sign": ("cryptography",),
     "charts": ("vl-convert-python",),
+    "arrow": ("pyarrow",),
     "spark": ("pyspark", "pyarrow", "fsspec", "deltalake"),
 }
 """Names in the package registry. Messages list these instead of the extra, because the extra works only if kdump itself

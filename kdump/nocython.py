@@ -25,7 +25,7 @@ def _as_it_is(function: Any) -> Any:
     return function
 
 
-cclass = ccall = cfunc = inline = _as_it_is
+cclass = ccall = cfunc = inline = with_gil = _as_it_is
 
 
 def returns(kind: Any) -> Callable[[Any], Any]:

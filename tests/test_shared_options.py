@@ -48,6 +48,9 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "--topic": "a bundle has every partition: one that is not in it counts as missing",
         "--tz": "it shows no times",
     },
+    "export": dict.fromkeys(
+        ("--tz", "--format", "--json", "--color", "--no-pager"), "it writes a file, and prints one line"
+    ),
     "scan": {
         "--topic": "its tables have all topics, and a partition that a later scan leaves out counts as deleted; use a "
         "condition in the query",

@@ -16,7 +16,7 @@ from tests.conftest import FIXTURES, few, numbers_in, sample
 
 DISK = FIXTURES / "disk-1"
 MORE = {
-    **dict.fromkeys(("salvage", "report", "bundle", "scan"), ("--out", "OUT")),
+    **dict.fromkeys(("salvage", "report", "bundle", "scan", "export"), ("--out", "OUT")),
     "query": ("select 1",),
     "rescue": ("--dry-run",),
     "restore": ("--to", "localhost:1"),
@@ -213,7 +213,7 @@ def test_every_option_that_names_something_is_tried() -> None:
     found = {
         opt
         for name, command in commands().items()
-        if name not in ("inspect", AS_KAFKA)  # where they select records, like grep
+        if name not in ("inspect", "export", AS_KAFKA)  # where they select records, like grep
         for param in command.params
         for opt in param.opts
     }

@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "TZ": "Time zone for `--tz local`.",
     "KDUMP_ENGINE": "`plain` runs the core as plain Python, even if it is compiled.",
 }
-PAGES = {"query": "spark", "scan": "spark", "completion": "install"}
+PAGES = {"export": "notebook", "query": "spark", "scan": "spark", "completion": "install"}
 """Commands whose page in docs/ has another name."""
 
 

@@ -184,6 +184,12 @@ QUESTIONS = (
         ": a small copy without the records",
     ),
     Asked(
+        "I want to query a topic with SQL or in a notebook, without a JVM.",
+        "kdump export DIR --topic T --out NEW.parquet",
+        "notebook",
+        ", or `kdump.records(DIR)` in Python",
+    ),
+    Asked(
         "I have the disks of a hundred brokers: what is damaged across the fleet?",
         "kdump scan 'DIR/*' --out NEW",
         "spark",

@@ -1,44 +1,17 @@
-"""Schemas and record batches of the tables (kdump.tables.arrow) as those of pyarrow, with Spark's types."""
+"""Schemas of the tables as Spark has them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from kdump.tables.arrow import ArrowBatch, ArrowSchema
-from kdump.tables.arrow import arrow_schema as schema_of
-from kdump.tables.c_data import batch_capsules, schema_capsule
+from kdump.tables import arrow
+from kdump.tables.as_pyarrow import as_schema
 from kdump.tables.declarations import SparkTable
 
 PER_MS = 1000
 """Spark's timestamps are in microseconds."""
 
 
-class _Schema:
-    def __init__(self, schema: ArrowSchema) -> None:
-        self.schema = schema
-
-    def __arrow_c_schema__(self) -> object:
-        return schema_capsule(self.schema)
-
-
-class _Batch:
-    def __init__(self, batch: ArrowBatch) -> None:
-        self.batch = batch
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return batch_capsules(self.batch)
-
-
-def as_schema(schema: ArrowSchema) -> pa.Schema:
-    """Return the schema as pyarrow's."""
-    return pa.schema(_Schema(schema))
-
-
 def arrow_schema(table: SparkTable) -> pa.Schema:
     """Return the schema with all columns of a table."""
-    return as_schema(schema_of(table, per_ms=PER_MS))
-
-
-def as_pyarrow(batch: ArrowBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the record batch as pyarrow's, with the schema that it has in Spark."""
-    return pa.RecordBatch.from_arrays(pa.record_batch(_Batch(batch)).columns, schema=schema)
+    return as_schema(arrow.arrow_schema(table, per_ms=PER_MS))

@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.spark.arrow import PER_MS, arrow_schema, as_pyarrow
+from kdump.spark.arrow import PER_MS, arrow_schema
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.tables.arrow import Rows
 from kdump.tables.arrow import arrow_schema as schema_of
+from kdump.tables.as_pyarrow import as_pyarrow
 from kdump.tables.declarations import RESULTS, SCANS, UNITS, SparkTable
 
 if TYPE_CHECKING:

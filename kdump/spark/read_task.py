@@ -26,8 +26,9 @@ class ReadTask(InputPartition):
 
 def rows_for_spark(reading: TableRead, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, with the columns of the schema."""
-    from kdump.spark.arrow import PER_MS, as_pyarrow
+    from kdump.spark.arrow import PER_MS
     from kdump.tables.arrow import arrow_schema
+    from kdump.tables.as_pyarrow import as_pyarrow
 
     wanted = to_arrow_schema(schema, timezone="UTC")
     for batch in reading.read(task.pieces, arrow_schema(reading.options.table, wanted.names, PER_MS)):

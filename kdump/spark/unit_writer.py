@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.spark.arrow import PER_MS, as_pyarrow, as_schema
+from kdump.spark.arrow import PER_MS
 from kdump.spark.delta_tables import TableFile, batches_of
 from kdump.spark.store import Store
 from kdump.spark.units import ENDING, ENTRY_MARK, LATE_MARK, OWNER, PARTIAL, WRITTEN, Entry, Files, file_schema
 from kdump.tables.arrow import ArrowBatch, Rows, arrow_schema
+from kdump.tables.as_pyarrow import as_pyarrow, as_schema
 from kdump.tables.batch_rows import BatchColumns
 from kdump.tables.declarations import BATCHES, UNITS, SparkTable
 

@@ -259,6 +259,10 @@ class Rows:
     def add(self, row: dict[str, Any]) -> bool:
         """Add a row. Returns True if the rows should be taken now."""
         self.rows.append(row)
+        return self.is_full
+
+    @property
+    def is_full(self) -> bool:
         return len(self.rows) >= self.BATCH_ROWS
 
     def take(self) -> Iterator[ArrowBatch]:

@@ -38,6 +38,7 @@ from kdump.format.numbers import int64
 from kdump.io.window import Window
 from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import read_wrapper
+from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region, batches_of
 from kdump.log.region_reader import Depth
 from kdump.log.selection import Selection
@@ -210,9 +211,14 @@ class BatchRows(RegionObserver):
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[ArrowBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        self.common, offsets = common, self.selection.offsets
+        self.begin(part.target, common)
+        offsets = self.selection.offsets
         source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
         yield from walk(source, [self])
+
+    def begin(self, target: Target, common: dict[str, Any]) -> None:
+        """The regions that follow are of this segment; `common` has the other columns of its rows."""
+        self.common = common
 
     def region(self, region: Region) -> Iterator[ArrowBatch]:
         selection, common = self.selection, self.common

@@ -9,10 +9,13 @@ the Arrow specifications.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
+from kdump.core.arrow_release import COMPILED, release_with
 from kdump.tables.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, Buffer
 
 NULLABLE = 2
@@ -74,9 +77,9 @@ CStream._fields_ = [
 ]
 
 
-def _released(pointer: Any) -> None:
+def _released(kind: type[CSchema] | type[CArray], address: int) -> None:
     """Release a schema or an array, and the children that the consumer has not moved elsewhere."""
-    made = pointer.contents
+    made: Any = kind.from_address(address)
     for number in range(made.n_children):
         child = made.children[number]
         if child.contents.release:
@@ -85,7 +88,22 @@ def _released(pointer: Any) -> None:
     made.release = type(made.release)()
 
 
-_release_schema, _release_array = OnSchema(_released), OnArray(_released)
+def _released_stream(address: int) -> None:
+    made: Any = CStream.from_address(address)
+    _kept.pop(made.private_data, None)
+    made.release = OnStream()
+
+
+_RELEASE = (partial(_released, CSchema), partial(_released, CArray), _released_stream)
+if COMPILED:
+    _release_schema, _release_array, _release_stream = (
+        kind(address) for kind, address in zip((OnSchema, OnArray, OnStream), release_with(*_RELEASE))
+    )
+else:
+    _release_schema, _release_array, _release_stream = (
+        kind(lambda pointer, release=release: release(ctypes.addressof(pointer.contents)))
+        for kind, release in zip((OnSchema, OnArray, OnStream), _RELEASE)
+    )
 _NOTHING = (ctypes.c_char * 64)()
 """What an empty buffer points to."""
 
@@ -100,6 +118,7 @@ def _fill_schema(made: CSchema, name: str, kind: ArrowType) -> None:
     for child, field in zip(children, kind.children):
         _fill_schema(child, field.name, field.type)
     pointers = (ctypes.POINTER(CSchema) * max(1, len(children)))(*map(ctypes.pointer, children))
+    ctypes.memset(ctypes.addressof(made), 0, ctypes.sizeof(made))
     texts = kind.format.encode(), name.encode()
     made.format, made.name = texts
     made.flags, made.n_children, made.children = NULLABLE, len(children), pointers
@@ -109,6 +128,7 @@ def _fill_schema(made: CSchema, name: str, kind: ArrowType) -> None:
 
 def _fill_array(made: CArray, values: ArrowArray, length: int) -> None:
     """`length`: of the array, of which the consumer sees so much."""
+    ctypes.memset(ctypes.addressof(made), 0, ctypes.sizeof(made))
     inner = length if values.type.format == "+s" else None
     children = [CArray() for _ in values.children]
     for child, array_of in zip(children, values.children):
@@ -118,7 +138,7 @@ def _fill_array(made: CArray, values: ArrowArray, length: int) -> None:
     buffers = (ctypes.c_void_p * max(1, len(holders)))(
         *(None if holder is None else ctypes.addressof(holder) for holder in holders)
     )
-    made.length, made.offset = length, 0
+    made.length = length
     made.null_count = values.nulls if length == values.length else -1
     made.n_buffers, made.n_children = len(holders), len(children)
     made.buffers, made.children = buffers, pointers
@@ -168,6 +188,8 @@ def _get_next(pointer: Any, out: Any) -> int:
         else:
             _fill_batch(out.contents, batch)
     except BaseException as error:
+        if not COMPILED:  # the consumer would release it while its exception is raised: see core.arrow_release
+            pointer.contents.release = OnStream()
         return stream.fails(error)
     return 0
 
@@ -176,40 +198,29 @@ def _get_error(pointer: Any) -> int:
     return ctypes.addressof(_stream(pointer).error)
 
 
-def _release_stream(pointer: Any) -> None:
-    _kept.pop(pointer.contents.private_data, None)
-    pointer.contents.release = OnStream()
-
-
-_ON_STREAM = GetSchema(_get_schema), GetNext(_get_next), GetError(_get_error), OnStream(_release_stream)
+_ON_STREAM = GetSchema(_get_schema), GetNext(_get_next), GetError(_get_error), _release_stream
 
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
-
-
-def _destructor(kind: type[Any], name: bytes) -> tuple[Any, Callable[[int], None]]:
-    """Return what frees a structure, and releases it unless a consumer has."""
-
-    def free(capsule: int) -> None:
-        address = _pointer(capsule, name)
-        made = ctypes.cast(address, ctypes.POINTER(kind))
-        if made.contents.release:
-            made.contents.release(made)
-        _kept.pop(-address, None)
-
-    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(free), free
-
-
 NAMES = {CSchema: b"arrow_schema", CArray: b"arrow_array", CStream: b"arrow_array_stream"}
-_FREE = {kind: _destructor(kind, name)[0] for kind, name in NAMES.items()}
+_capsules: list[tuple[object, CSchema | CArray | CStream]] = []
+"""The capsules that exist. None has a destructor, which must not run Python code while an exception is raised."""
 
 
 def _capsule(made: CSchema | CArray | CStream) -> object:
-    address, kind = ctypes.addressof(made), type(made)
-    _kept[-address] = made
-    return _new(address, NAMES[kind], ctypes.cast(_FREE[kind], ctypes.c_void_p))
+    """Return a structure as a PyCapsule, and free those whose capsules nobody has any more."""
+    for number in reversed(range(len(_capsules))):
+        if sys.getrefcount(_capsules[number][0]) <= ONLY_OURS:
+            _, old = _capsules.pop(number)
+            if old.release:  # no consumer has taken it
+                old.release(ctypes.pointer(old))
+    capsule: object = _new(ctypes.addressof(made), NAMES[type(made)], None)
+    _capsules.append((capsule, made))
+    return capsule
+
+
+ONLY_OURS = 2
+"""References to a capsule in _capsules alone, as sys.getrefcount counts them."""
 
 
 def schema_capsule(schema: ArrowSchema) -> object:

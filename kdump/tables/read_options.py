@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import Limits
 from kdump.io.window import DEFAULT_SIZE
+from kdump.log.expression import Expression
 from kdump.tables.declarations import SparkTable
 
 SPLIT = 64 * 1024 * 1024
@@ -19,7 +21,9 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What to read, and how. Sizes in bytes, times in ms."""
+    """What to read, and how. Sizes in bytes, times in ms. In records: `decode` sets how keys and values are decoded
+    (without it, by topic, and by the schemas at `schemas`), `where` the condition that they meet, and `control` whether
+    control records are among them."""
 
     table: SparkTable
     paths: tuple[str, ...]
@@ -35,3 +39,6 @@ class ReadOptions:
     now: int | None = None
     window: int = DEFAULT_SIZE
     schemas: str | None = None
+    decode: DecodeOptions | None = None
+    where: Expression | None = None
+    control: bool = True

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from kdump import jsonl
+from kdump.check.finding import Finding
+from kdump.check.rules.records import noted_and_count_findings
 from kdump.core.arrow_buffers import (
     ArrowLists,
     ArrowStrings,
@@ -54,7 +57,7 @@ from kdump.format.numbers import int64
 from kdump.io.errors import SourceError
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
-from kdump.log.expression.terms import NO
+from kdump.log.expression.terms import NO, NO_DECODERS
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.mounted_bundles import mount_bundles
@@ -120,7 +123,11 @@ class RecordRows(RegionObserver):
         self.requested = {column.of or column.name for column in self.columns}
         self.of_batch = [name for name in OF_BATCH if name in self.requested]
         self.decoded = [name for name in DECODED if name in self.requested]
-        self.decoding = _decoding(options) if self.decoded else None
+        self.where, self.control = options.where, options.control
+        is_decoded = self.decoded or (self.where is not None and self.where.needs.decoded)
+        self.decoding = _decoding(options) if is_decoded else None
+        self.on_finding: Callable[[Finding], None] | None = None
+        """Called with the findings about batches that are added, which reading their records shows."""
         self.target = Target("", None, None, None)
         self.common: dict[str, Any] = {}
         self.decoder: Decoder | None = None
@@ -148,20 +155,45 @@ class RecordRows(RegionObserver):
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[ArrowBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        self.target, self.common = part.target, common
-        self.decoder = None if self.decoding is None else self.decoding.decoder(part.target)
+        self.begin(part.target, common)
         offsets = self.selection.offsets
         source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
         yield from walk(source, [self])
 
+    def begin(self, target: Target, common: dict[str, Any]) -> None:
+        """The regions that follow are of this segment; `common` has the other columns of its rows."""
+        self.target, self.common = target, common
+        self.decoder = None if self.decoding is None else self.decoding.decoder(target)
+
     def region(self, region: Region) -> Iterator[ArrowBatch]:
-        is_plain = self.selection.is_all and self.decoder is None
+        is_plain = self.selection.is_all and self.decoder is None and self.where is None
         if isinstance(region, BatchRun) and region.checked and is_plain:
             yield from self._run(region)
             return
         for batch in batches_of(region):
-            if self.selection.is_all or self.selection.batch(batch) != NO:
-                yield from self._batch(batch)
+            yield from self._matching(batch)
+
+    def _matching(self, batch: Batch) -> Iterator[ArrowBatch]:
+        """Add the matching records of a batch."""
+        if self._may_match(batch):
+            yield from self._batch(batch)
+            if self.on_finding is not None:
+                for finding in noted_and_count_findings(self.target, batch):
+                    self.on_finding(finding)
+
+    def _may_match(self, batch: Batch) -> bool:
+        return (
+            (self.control or not batch.isControlBatch)
+            and (self.selection.is_all or self.selection.batch(batch) != NO)
+            and (self.where is None or self.where.batch(self.target, batch) != NO)
+        )
+
+    def _records(self, batch: Batch) -> Iterator[Record]:
+        """Yield the matching records of a batch."""
+        decoders = NO_DECODERS if self.decoding is None else _Decoders(self.decoding)
+        for record in self.selection.records(batch):
+            if self.where is None or self.where.matches(self.target, record, decoders):
+                yield record
 
     def _run(self, region: BatchRun) -> Iterator[ArrowBatch]:
         """Add the records of a batch run."""
@@ -171,7 +203,7 @@ class RecordRows(RegionObserver):
             number = len(self.common_of)
             stop = decode_run(columns, heads, row, MAX_BATCH_ROWS - self.count, self.batch_of, number)
             if stop == row:
-                yield from self._batch(region.batch(heads.of(row, BATCH_START)))
+                yield from self._matching(region.batch(heads.of(row, BATCH_START)))
                 row += 1
                 continue
             for name, values in self.batches.items():
@@ -187,7 +219,8 @@ class RecordRows(RegionObserver):
                 yield from self.rest()
 
     def _batch(self, batch: Batch) -> Iterator[ArrowBatch]:
-        if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch or self._decodes(batch):
+        is_columnar = isinstance(batch, DefaultRecordBatch) and not batch.isControlBatch and self.where is None
+        if not isinstance(batch, DefaultRecordBatch) or not is_columnar or self._decodes(batch):
             yield from self._others(batch)
             return
         for columns, _ in decode_columns(batch):
@@ -230,7 +263,7 @@ class RecordRows(RegionObserver):
         self.count += count
 
     def _others(self, batch: Batch) -> Iterator[ArrowBatch]:
-        is_whole = self.decoder is None and not self.selection.chooses_records
+        is_whole = self.decoder is None and self.where is None and not self.selection.chooses_records
         if is_whole and isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             read_wrapper(batch)
             if batch.inner is not None and not batch.problems:
@@ -255,7 +288,7 @@ class RecordRows(RegionObserver):
             self.rare["crcValid"].update(dict.fromkeys(rows, True))
 
     def _one_by_one(self, batch: Batch) -> Iterator[ArrowBatch]:
-        for record in self.selection.records(batch):
+        for record in self._records(batch):
             self._in_batch(batch, 1)
             for name, values in self.numbers.items():
                 value = getattr(record, name)
@@ -364,13 +397,24 @@ def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str
     return fields
 
 
+class _Decoders:
+    """What expressions may ask of records besides their bytes."""
+
+    def __init__(self, decoding: RecordDecoder) -> None:
+        self.read = decoding.read
+
+    def is_aborted(self, target: Target, batch: Batch) -> None:
+        return None
+
+
 def _decoding(options: ReadOptions) -> RecordDecoder:
     """Return the decoders of a read. Raises OptionError if there are no schemas at the path in the options."""
-    if options.schemas is not None:
-        mount_bundles([options.schemas])
+    schemas = options.schemas if options.decode is None else options.decode.schemas
+    if schemas is not None:
+        mount_bundles([schemas])
     paths = [path for given in options.paths for path in expanded(given)]
     try:
-        return RecordDecoder(DecodeOptions(schemas=options.schemas, paths=tuple(paths)))
+        return RecordDecoder(replace(options.decode or DecodeOptions(schemas=schemas), paths=tuple(paths)))
     except (DecoderError, SourceError) as error:
         raise OptionError(f"option schemas: {error}") from None
 

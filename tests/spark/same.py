@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kdump.all_answers import TYPES as OBJECTS
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.spark.arrow import PER_MS, as_pyarrow, as_schema
+from kdump.spark.arrow import PER_MS
 from kdump.spark.data_source_options import parse
 from kdump.spark.delta_tables import KEEP, files_of
 from kdump.spark.result_views import scan_at
@@ -21,6 +21,7 @@ from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
 from kdump.spark.store import Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.tables.arrow import arrow_schema
+from kdump.tables.as_pyarrow import as_pyarrow, as_schema
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import PushedFilters
 from kdump.tables.table_read import TableRead
