@@ -14,6 +14,7 @@ from kdump.command_line.output_options import JSON, OutputOptions, output_option
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.state_options import parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
@@ -61,6 +62,9 @@ class FindOptions(CommandOptions):
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
     live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
     when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
+    now: str | None = option(
+        "--now", metavar="TIME", help="With --when: as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
     output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))
     template: str | None = option(
@@ -121,6 +125,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
     output = options.output.output(headline=False)
     decode = options.decoding.decode(options.paths)
     coverage: SearchCoverage | None = None
+    now = parse_now(options.now, options.output.zone) if options.when else None
     redaction = options.redaction.redaction()
     collected = None if options.report is None else Collected()
     written = () if options.report is None else _report_files(options.report, options.paths)
@@ -140,7 +145,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
                 limit=options.limit,
                 decode=decode,
                 run=options.reading.run(
-                    unreadable=report_unreadable, at=at, begin=ignore if collected is None else collected.file
+                    now, unreadable=report_unreadable, at=at, begin=ignore if collected is None else collected.file
                 ),
             )
             for answer in answers:
