@@ -198,7 +198,7 @@ def test_other_voters(disk: Path) -> None:
     """Each release as its nodes did with these files: 3.6.2 exits, 3.9.1 takes the voters of the configuration."""
     for release, status in (("3.6.2", 3), ("3.9.1", 0)):
         node = shutil.copytree(RELEASES / f"{release}-kraft" / "clean", disk.parent / release)
-        text = f"node.id=1\nprocess.roles=broker\nlog.dirs={node}\ncontroller.quorum.voters="
+        text = f"node.id=1\nprocess.roles=broker\nlog.retention.ms=-1\nlog.dirs={node}\ncontroller.quorum.voters="
         file = properties(disk.parent / "server.properties", text + "2@localhost:9093\n")
         said = f"controller.quorum.voters in {file} has the nodes 2, quorum-state the voters 0"
         for command in ("doctor", "restart-plan"):

@@ -278,6 +278,10 @@ def messages_of(item: Item) -> frozenset[str]:
     return frozenset((reading.message.name, *inner))
 
 
+LATER = ("startup-retention", "startup-offsets-expire")
+"""What happens after a startup, and is not the cause of what it logs."""
+
+
 def states(item: Item, predicted: frozenset[str], found: Explanation, *, several: bool) -> bool:
     """Return True if an item states the cause of a message: it has the code of a finding that belongs to the message,
     or is about the startup that logged it; and both are about the same partition and file, as far as they name one.
@@ -289,7 +293,7 @@ def states(item: Item, predicted: frozenset[str], found: Explanation, *, several
         return False
     if item.code in message.codes or found.message in predicted or (found.causedBy or "") in predicted:
         return True
-    if item.question != STARTUP or not message.plan or family_of(message) not in OF_STARTUP:
+    if item.question != STARTUP or not message.plan or family_of(message) not in OF_STARTUP or item.code in LATER:
         return False
     if _partition(found) is not None or _file(found.about.get("file")) == _file(item.file) != "":
         return True

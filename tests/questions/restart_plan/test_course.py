@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.check.options import Options
+from kdump.kafka.server_properties import ServerProperties
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.course import (
     BEFORE,
@@ -11,12 +21,19 @@ from kdump.questions.restart_plan.course import (
     MAY,
     OFFSETS,
     RECORDS,
+    TRANSACTIONS,
     Loss,
     Part,
     StartupEvent,
     UnansweredStep,
     course_of,
 )
+from kdump.questions.retention.answer import SegmentRetention
+from kdump.questions.retention.deletion import LOG_START
+from kdump.questions.salvage.answer import Salvaged
+from tests.clock.sitecustomize import EVENING
+from tests.conftest import DISKS, FIXTURES
+from tests.damages import copy_disk
 
 STRAY = Problem("startup-stray")
 
@@ -38,3 +55,77 @@ def test_the_worst_within_the_hour_comes_first_and_nothing_is_lost_only_if_all_i
     assert course_of([Part((maybe, later))]).losesWithinHour == "may"
     assert course_of([Part((harmless, later), (unanswered,))]).losesWithinHour == "unknown"
     assert course_of([Part((harmless, later))]).losesWithinHour == "no"
+
+
+def events(disk: Path, **more: Any) -> list[StartupEvent]:
+    return kdump.restart_plan([str(disk)], **more).course.events
+
+
+@pytest.mark.parametrize("days", [0, 6, 8, 400])
+def test_retention_deletes_what_kdump_retention_says_is_due(days: int) -> None:
+    """Within the hour, and all of it is lost that the running broker would not have deleted."""
+    disk, now = DISKS / "kafka-4.3" / "clean-1", EVENING * 1000 + days * 86_400_000
+    due: dict[tuple[str, int], int] = {}
+    for segment in kdump.retention(str(disk), now=now + HORIZON, deep=False):
+        if isinstance(segment, SegmentRetention) and segment.deletion == "now" and segment.deletionRule != LOG_START:
+            assert segment.topic is not None
+            assert segment.partition is not None
+            due[segment.topic, segment.partition] = segment.lastOffset or 0
+    checks = [event for event in events(disk, now=now) if event.phase == FIRST_CHECKS]
+    lost = {(event.topic, event.partition): event.loss for event in checks}
+    assert {key for key, last in due.items() if last} == lost.keys()
+    assert all(loss is not None and loss.lastOffset == due[key] for key, loss in lost.items())  # type: ignore[index]
+    assert all(event.dueMs == 30_000 for event in checks)
+
+
+def test_a_known_default_and_a_topic_without_retention_are_certain(tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk")
+    late = EVENING * 1000 + 30 * 86_400_000
+    for values, certainty in (({}, "certain"), ({"log.retention.ms": "-1"}, "no")):
+        server = ServerProperties("server.properties", {"node.id": "1", "process.roles": "broker", **values})
+        plan = kdump.restart_plan([str(disk)], Options(server=server, now=late))
+        kept = [event for event in plan.course.losses if event.phase == FIRST_CHECKS]
+        assert [event.loss.certainty for event in kept if event.loss][:1] == ([] if certainty == "no" else [certainty])
+
+
+@pytest.mark.parametrize("cut", [1, 10, 500, 5000])
+def test_salvage_and_the_plan_agree_on_an_incomplete_batch(cut: int, tmp_path: Path) -> None:
+    disk = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")
+    log = disk / "orders-none-0" / f"{0:020}.log"
+    os.truncate(log, log.stat().st_size - cut)
+    (disk / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    (disk / "replication-offset-checkpoint").write_text("0\n0\n")
+    (event,) = [each for each in events(disk) if each.topic == "orders-none" and each.phase == LOADING]
+    (salvaged,) = [
+        each for each in kdump.salvage([str(log.parent)], out=str(tmp_path / "out")) if isinstance(each, Salvaged)
+    ]
+    assert event.loss is not None
+    assert event.loss.certainty == MAY
+    assert (event.loss.offsets, event.loss.bytes) == (salvaged.lostOffsets, salvaged.bytes["torn"])
+    assert event.loss.records == salvaged.records.get("torn")
+
+
+def test_without_a_producer_snapshot_open_transactions_are_forgotten_after_a_clean_shutdown(tmp_path: Path) -> None:
+    disk = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")
+    for snapshot in (disk / "payments-0").glob("*.snapshot"):
+        snapshot.unlink()
+    (event,) = [each for each in events(disk) if each.code == "startup-producers-forgotten"]
+    assert (event.topic, event.loss) == ("payments", Loss(TRANSACTIONS))
+    (disk / ".kafka_cleanshutdown").unlink()
+    assert "startup-producers-forgotten" not in [each.code for each in events(disk)]
+
+
+def test_the_properties_decide_who_votes(tmp_path: Path) -> None:
+    """A static quorum has the voters of the configuration alone; a sole voter without a log starts a new cluster."""
+    disk = copy_disk(FIXTURES / "clean-2", tmp_path / "disk")
+    own = {"node.id": "2", "process.roles": "broker,controller", "log.dirs": str(disk)}
+    state = disk / "__cluster_metadata-0" / "quorum-state"
+    state.write_text(state.read_text().replace('"leaderId":0', '"leaderId":2').replace('"voterId":0', '"voterId":2'))
+    without = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", own)))
+    assert [stop.code for stop in without.allStops] == ["startup-no-voters"]
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    with_voters = {**own, "controller.quorum.voters": "2@localhost:9093"}
+    alone = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", with_voters)))
+    assert [(log.name, bool(log.stray)) for log in alone.partitions] == [("ledger-0", True)]
+    assert not alone.withoutMetadata
+    assert alone.losesWithinHour == "may"
