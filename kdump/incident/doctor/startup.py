@@ -62,7 +62,7 @@ CONSEQUENCE = "startup-open-transaction"
 """Code of a failure that another one has caused."""
 SHOWN = 2
 """Number of partitions that are shown as evidence."""
-FROM_OTHERS = ("startup-forgotten-leader", "startup-other-leader")
+FROM_OTHERS = ("startup-forgotten-leader", "startup-other-leader", "startup-epoch-again")
 """Warnings about a node that only the disks of other nodes show."""
 MAX_TOPIC_IDS = 2000
 """Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""

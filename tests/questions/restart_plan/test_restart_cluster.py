@@ -396,6 +396,18 @@ def test_a_node_starts_if_the_leader_replaces_the_record_that_it_cannot_apply(
     assert any("it starts" in note for note in found.notes) is starts
 
 
+def test_voters_that_reach_an_epoch_again_exit_when_one_that_knows_another_leader_starts() -> None:
+    """See formatted-two of docs/election-trials.json: with their disks formatted again, 2 and 3 elect a leader."""
+    plans = {node: controller(log, node=node) for node, log in {1: [1] * 3, 2: [], 3: []}.items()}
+    assert plans[1].quorum is not None
+    plans[1].quorum = plans[1].quorum._replace(leaderId=1)
+    found = quorum_replicas(plans, lambda *_: Counted())
+    assert found is not None
+    assert sorted(each.leader for each in found.outcomes) == [1, 2, 3]
+    exits = [note for note in found.notes if "before node 1 starts" in note]
+    assert [note[:12] for note in exits] == ["node 2 exits", "node 3 exits"]
+
+
 def test_a_leader_that_does_not_know_that_it_led() -> None:
     plans = {node: controller([1] * 3, node=node) for node in BROKERS}
     for node, each in plans.items():

@@ -133,11 +133,15 @@ def quorum_replicas(
 def first_voters(quorum: Quorum, outcomes: list[LeaderOutcome]) -> list[int]:
     """Return the voters to start first, a majority of which the best outcome's leader is elected for certain; empty if
     it does not matter, or if there is no such majority."""
-    best = min(outcomes, key=lambda each: (each.halts, each.cost), default=None)
-    if best is None or all((each.halts, each.cost) == (best.halts, best.cost) for each in outcomes):
+
+    def cost(outcome: LeaderOutcome) -> tuple[bool, int, int]:  # not what was never committed
+        return outcome.halts, outcome.acknowledged, outcome.possiblyAcknowledged
+
+    best = min(outcomes, key=lambda each: (cost(each), each.cost), default=None)
+    if best is None or all(cost(each) == cost(best) for each in outcomes):
         return []
     leader = quorum.members[best.leader]
-    worse = {each.leader for each in outcomes if (each.halts, each.cost) > (best.halts, best.cost)}
+    worse = {each.leader for each in outcomes if cost(each) > cost(best)}
     others = [
         log
         for log in sorted(quorum.able, key=_length, reverse=True)
@@ -290,8 +294,9 @@ def exits_for_leader(
         epoch, name = max(named)
         if own.epoch < epoch or (own.epoch == epoch and own.leaderId != node):
             yield Problem("startup-forgotten-leader", {"node": node, "other": name, "epoch": epoch})
+    yield from _epochs_again(plans, quorum, outcomes, node)
     if node in quorum.observers and own is not None and own.leaderId is not None:
-        elected = [each for each in outcomes if _first_epoch(plans, quorum, each.leader) <= own.epoch]
+        elected = [each for each in outcomes if _first_epoch(plans, quorum.able, each.leader) <= own.epoch]
         leaders = " or ".join(str(each.leader) for each in elected if each.leader != own.leaderId)
         if leaders:
             log = plans[node].metadata_log
@@ -300,9 +305,34 @@ def exits_for_leader(
             yield Problem("startup-other-leader", values)
 
 
-def _first_epoch(plans: dict[int, RestartPlan], quorum: Quorum, leader: int) -> int:
-    """Return the first epoch in which a voter can be elected: one that led the last one resigns from it, and begins
-    with the next but one."""
-    known = max(_known_epoch(plans[log.broker]) for log in quorum.able)
+def _epochs_again(
+    plans: dict[int, RestartPlan], quorum: Quorum, outcomes: list[LeaderOutcome], node: int
+) -> Iterator[Problem]:
+    """Yield a problem if others can elect a leader, with this node, in an epoch of which a voter that is not among them
+    knows another leader: when that one starts, they exit."""
+    for other in quorum.able:
+        own = plans[other.broker].quorum
+        rest = [log for log in quorum.able if log is not other]
+        if own is None or own.leaderId is None or other.broker == node or node not in {log.broker for log in rest}:
+            continue
+        if len(rest) + len(quorum.absent) < quorum.majority:
+            continue
+        leaders = [
+            each.leader
+            for each in outcomes
+            if each.leader not in (other.broker, own.leaderId)
+            and _first_epoch(plans, rest, each.leader) <= own.epoch
+            and sum(_length(log) <= _length(quorum.members[each.leader]) for log in rest) >= quorum.majority
+        ]
+        if leaders:
+            values = {"node": node, "other": other.broker, "leader": own.leaderId, "epoch": own.epoch}
+            yield Problem("startup-epoch-again", {**values, "leaders": " or ".join(map(str, leaders))})
+            return
+
+
+def _first_epoch(plans: dict[int, RestartPlan], able: list[Replica], leader: int) -> int:
+    """Return the first epoch in which a voter can be elected by these: one that led the last one resigns from it, and
+    begins with the next but one."""
+    known = max(_known_epoch(plans[log.broker]) for log in able)
     own = plans[leader].quorum
     return known + 1 + (own is not None and own.state == RESIGNED and own.epoch == known)
