@@ -289,6 +289,17 @@ class StartupExamination:
                         file=os.path.join(broker.directories[0].path, META),
                         commands=(command("cluster", broker.paths[0]), command("cluster", other.paths[0])),
                     )
+                    for each in (wrong,) if len(controllers) == 1 else (broker, other):
+                        self._may_never_register(each, is_certain=len(controllers) == 1)
+
+    def _may_never_register(self, broker: Broker, *, is_certain: bool) -> None:
+        """State in the line of a broker that its controllers reject its cluster.id."""
+        at, never = self.disks.brokers.index(broker), "NEVER REGISTERS" if is_certain else "MAY NEVER REGISTER"
+        if at < len(self._texts) and never not in self._texts[at]:
+            label = self._label(broker)
+            rest = self._texts[at].removeprefix(label)
+            self._texts[at] = f"{label}{never} (INCONSISTENT_CLUSTER_ID); {rest}"
+        self.on.question.answer = "; ".join(self._texts)
 
     def _topic_ids(self, broker: Broker) -> set[str]:
         """Return the IDs of the topics in the metadata of a node, and in the partition.metadata files of some of its

@@ -913,9 +913,9 @@ def test_the_cluster_id_of_the_controller_is_right(tmp_path: Path) -> None:
     meta = broker / "meta.properties"
     right = re.findall(r"cluster\.id=(\S+)", meta.read_text())[0]
     meta.write_text(meta.read_text().replace(right, "y" * 22))
-    (wrong,) = (
-        each for each in items_in(answers(controller, broker, *NOW)) if each["code"] == "startup-cluster-id-wrong"
-    )
+    found = answers(controller, broker, *NOW)
+    (wrong,) = (each for each in items_in(found) if each["code"] == "startup-cluster-id-wrong")
+    assert f"{broker}: NEVER REGISTERS (INCONSISTENT_CLUSTER_ID); starts" in question_in(found, "startup")["answer"]
     assert wrong["actions"] == [
         f"While the node is stopped, set cluster.id={right}, which its controller has, in {meta}"
     ]
