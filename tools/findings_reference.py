@@ -61,7 +61,7 @@ def section(code: Declaration, trials: list[dict[str, Any]]) -> str:
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += ["- Actions:", *(f"    - {action.conditional}." for action in code.actions)]
-    lines += [*([code.tried] if code.trials else []), f"- Kafka: {code.source}"]
+    lines += [*([code.tried] if code.trials or code.untried else []), f"- Kafka: {code.source}"]
     for number, trial in enumerate(trials):
         lines += [
             "",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,11 +23,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump import restart_plan
+from kdump.check.engine.units import units
+from kdump.check.options import Options
+from kdump.check.totals import CheckTotals
 from kdump.log.log_directory import META
 from tools.incident import damaged_bytes, groups, producers
 from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, USERS, ZERO, Disk
 from tools.trials import startup_incidents as damage
-from tools.trials.cluster import KAFKA, Cluster
+from tools.trials.cluster import KAFKA, LEADING_SECONDS, Cluster, config_command
+from tools.trials.node import USER, Node
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.wording import ranges
 
@@ -54,8 +60,10 @@ def items(*roots: Path, options: Sequence[str] = ()) -> list[Result]:
 class Operator:
     """Does what an action says, in a copy of the broker's log directory."""
 
-    def __init__(self, work: Path, nodes: list[Path], actions: list[str]) -> None:
+    def __init__(self, work: Path, nodes: list[Path], actions: list[str], dirs: Sequence[Path] = ()) -> None:
         self.work, self.nodes, self.actions = work, nodes, actions
+        self.dirs = [*dirs]
+        """log.dirs of broker 1."""
         self.cluster: Cluster | None = None
 
     def words(self, action: str, pattern: str) -> re.Match[str]:
@@ -67,11 +75,15 @@ class Operator:
     def replace(self, action: str) -> str:
         """Run the salvage of an action, and put its output in place of the partition's directory."""
         match = self.words(
-            action, r"(?:in place of (\S+) while|up and save).*?(kdump salvage (\S+) (?:--\S+ )*--out) NEW"
+            action,
+            r"(?:in place of (\S+) while|up and save|save its valid|wrote it so)"
+            r".*?(kdump salvage (\S+) (?:--\S+ )*--out) NEW",
         )
         out = self.work / "new"
-        kdump(*match[2].split()[1:], str(out))
+        report = kdump(*match[2].split()[1:], str(out))
         place = Path(match[3])
+        if "delete .kafka_cleanshutdown" in report:
+            (place.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
         place.rename(self.work / f"old-{place.name}")
         shutil.copytree(out / place.name, place)
         return f"{match[2]} {NEW}, whose {place.name} takes the place of the old one"
@@ -119,7 +131,10 @@ class Operator:
         return "broker 2 leads, and the directory is moved out of log.dirs of broker 1"
 
     def start(self, action: str) -> str:
-        self.words(action, r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later)")
+        self.words(
+            action,
+            r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later|the release that ran)",
+        )
         return "the broker is started"
 
     def save(self, action: str) -> str:
@@ -181,9 +196,164 @@ class Operator:
 
     def write_own_id(self, action: str) -> str:
         """Write partition.metadata with the topic ID that is printed."""
-        match = self.words(action, r"write the lines 'version: 0' and '(topic_id: \S+)' to its partition.metadata")
+        match = self.words(
+            ". ".join(self.actions), r"write the lines 'version: 0' and '(topic_id: \S+)' to its partition.metadata"
+        )
         (self.nodes[1] / ORDERS / "partition.metadata").write_text(f"version: 0\n{match[1]}")
         return f"the lines are written: {match[1]}"
+
+    def out_of_log_dirs(self, action: str) -> str:
+        """Take a directory out of log.dirs: it does not belong to the broker, or its disk is gone."""
+        self.words(
+            action,
+            r"Check that \S+ belongs to this broker|or remove it from log.dirs|start the broker with only one|"
+            r"move the other out of (?:log.dirs|the log directory)",
+        )
+        (other,) = [path for path in self.dirs if path.name == "disk-1-second"]
+        self.dirs.remove(other)
+        return "the second directory is taken out of log.dirs"
+
+    def move_other_out(self, action: str) -> str:
+        """Move one of two directories of a partition away."""
+        self.words(action, r"move the (?:one|other)")
+        (place,) = self.nodes[1].parent.glob("disk-1-second/*-[0-9]")
+        place.rename(self.work / "moved")
+        return f"kdump diff shows that they are the same; {place} is moved out"
+
+    def give_to_user(self, action: str) -> str:
+        match = self.words(action, r"Give (\S+) to (\S+) \(chown -R\)")
+        subprocess.run(["chown", "-R", match[2], match[1]], check=True)
+        subprocess.run(["chmod", "-R", "u+rwX", match[1]], check=True)
+        return f"chown -R {match[2]} {match[1]}"
+
+    def let_enter(self, action: str) -> str:
+        match = self.words(action, r"Let (\S+) enter (\S+) \(chmod \+x, for its group or for all\)")
+        Path(match[2]).chmod(Path(match[2]).stat().st_mode | 0o111)
+        return f"chmod +x {match[2]}"
+
+    def set_node_id(self, action: str) -> str:
+        match = self.words(action, r"set node.id=(\d+) in (\S+)")
+        path = Path(match[2])
+        path.write_text(re.sub(r"(?m)^node\.id=.*$", f"node.id={match[1]}", path.read_text()))
+        return f"node.id={match[1]} is set in {path}"
+
+    def copy_checkpoint(self, action: str) -> str:
+        """Put the newest metadata snapshot of the controller in place."""
+        match = self.words(
+            action, r"[Rr]eplace the file with the .checkpoint of the same name|Copy the latest .checkpoint"
+        )
+        newest = max((self.nodes[0] / METADATA).glob("*.checkpoint"))
+        shutil.copy(newest, self.nodes[1] / METADATA / newest.name)
+        return f"{newest.name} is copied from the controller ({match[0]})"
+
+    def move_segment(self, action: str) -> str:
+        """Move the segment that does not belong out, with its indexes."""
+        self.words(action, r"move the .log that does not belong out of the directory, together with its indexes")
+        place = self.nodes[1] / ORDERS
+        (log,) = [path for path in place.glob("*.log") if path.stem != ZERO]
+        for path in place.glob(f"{log.stem}.*"):
+            path.rename(self.work / path.name)
+        return f"{log.name} is moved out, with its indexes"
+
+    def check_and_delete_mark(self, action: str) -> str:
+        """Check the logs, and delete .kafka_cleanshutdown, as the second action states."""
+        self.words(action, r"Check the logs in the log directory \(kdump verify\)")
+        self.words(self.actions[1], r"Delete .kafka_cleanshutdown before the broker starts")
+        found = re.findall(
+            r'"code":"(?:crc|batch|trailing|zero|junk)[^"]*"', kdump("verify", "--json", str(self.nodes[1]))
+        )
+        assert not found
+        (self.nodes[1] / ".kafka_cleanshutdown").unlink()
+        return "kdump verify shows no damage to a .log; .kafka_cleanshutdown is deleted"
+
+    def raise_retention(self, action: str) -> str:
+        """Raise retention.ms of the topic, on the running cluster."""
+        assert self.cluster is not None
+        match = self.words(
+            ". ".join(self.actions), r"raise retention.ms: (kafka-configs.sh .*?--topic (\S+)) --add-config"
+        )
+        self.cluster.configure_topic(match[2], "retention.ms=315360000000")
+        return f"{match[1]} --add-config retention.ms=315360000000"
+
+    def skip(self, action: str) -> str:
+        """Move a group past the batch, on the running cluster."""
+        assert self.cluster is not None
+        command = r"--group GROUP (--topic (\S+):0 --reset-offsets --to-offset (\d+)) --execute"
+        match = self.words(". ".join(self.actions), command)
+        group = ("--group", "app")
+        self.cluster.tool("consumer.group.ConsumerGroupCommand", *group, *match[1].split(), "--execute")
+        words = ("--topic", match[2], *group, "--timeout-ms", "10000", "--formatter-property", "print.offset=true")
+        out, _ = self.cluster.tool("consumer.ConsoleConsumer", *words)
+        offsets = sorted({int(offset) for offset in re.findall(r"^Offset:(\d+)", out, re.M)})
+        return f"--group app {match[1]} --execute, after which it reads {ranges(offsets)}"
+
+    def look(self, action: str) -> str:
+        """Look at the producer, and keep the files that the second action names."""
+        match = self.words(action, r"kdump (inspect \S+ --producer-id \d+)")
+        self.words(self.actions[1], "Keep the .index and the producer snapshots")
+        return f"kdump {match[1]}: {len(kdump(*match[1].split(), '--json').splitlines())} rows; the files are kept"
+
+    def other_directory_id(self, action: str) -> str:
+        """Set another directory.id in the second directory, which has partitions of its own."""
+        match = self.words(". ".join(self.actions), r"set another directory.id in (\S+): the broker registers it")
+        path = Path(match[1])
+        path.write_text(re.sub(r"directory.id=.*", "directory.id=SECONDpABlNgsHloSKd7mg", path.read_text()))
+        return f"directory.id=SECONDpABlNgsHloSKd7mg is set in {path}"
+
+    def compare_meta(self, action: str) -> str:
+        """Write the directory.id that the metadata has."""
+        match = self.words(action, r"kdump (cluster \S+ --show=brokers) shows the registered ones")
+        directory = self.words(kdump(*match[1].split()), r"(?m)^ +1 .* (\S+)$")[1]
+        path = self.nodes[1] / META
+        path.write_text(re.sub(r"directory.id=.*", f"directory.id={directory}", path.read_text()))
+        return f"kdump {match[1]}, and directory.id={directory} is set in {path}"
+
+    def mount(self, action: str) -> str:
+        """Mount the file system again."""
+        self.words(action, "Mount it read-write")
+        subprocess.run(["mount", "-o", "remount,rw", self.nodes[1]], check=True)
+        return "it is mounted read-write"
+
+    def free(self, action: str) -> str:
+        """Do the first step of kdump space."""
+        self.words(action, r"Free some of it \(kdump space says how\)")
+        commands = re.findall(r"(?m)^ +(rm -r?f \S+)$", kdump("space", str(self.nodes[1])))
+        for command in commands:
+            subprocess.run(command, shell=True, check=True)
+        return f"kdump space {self.nodes[1]}, and its commands: {'; '.join(commands)}"
+
+    def start_again(self, action: str) -> str:
+        """Start the broker that does not run."""
+        self.words(action, r"Start broker 1 again")
+        self.start_broker()
+        return "broker 1 is started"
+
+    def start_broker(self) -> None:
+        assert self.cluster is not None
+        self.cluster.later = ()
+        self.cluster.start_node("broker")
+        assert self.cluster.started()
+        time.sleep(LEADING_SECONDS)
+
+    def delete_config(self, action: str) -> str:
+        """Delete a config while only the controller is up, and start the broker."""
+        assert self.cluster is not None
+        match = self.words(
+            action, r"kafka-configs.sh --bootstrap-controller HOST:PORT (--alter .* --delete-config \S+);"
+        )
+        controller = ("--bootstrap-controller", f"127.0.0.1:{self.cluster.ports['controller']}")
+        self.cluster.java_run(config_command(self.cluster.jars), *controller, *match[1].split())
+        self.start_broker()
+        return f"{match[1]} on the controller; the broker is started"
+
+    def compact(self, action: str) -> str:
+        """Copy the partition, and compact it, on the running cluster."""
+        assert self.cluster is not None
+        match = self.words(action, r"Copy (\S+) elsewhere, while it has the records")
+        shutil.copytree(match[1], self.work / "elsewhere")
+        other = self.words(self.actions[1], r"--entity-name (\S+) --add-config (cleanup.policy=compact)")
+        self.cluster.configure_topic(other[1], other[2])
+        return f"{match[1]} is copied; --add-config {other[2]}"
 
     def correct_cluster_id(self, action: str) -> str:
         """Correct the cluster ID of a broker."""
@@ -206,7 +376,8 @@ class Incident(NamedTuple):
     `partition`: that the item is about, and that is read afterwards; `is_running`: the action is done on the running
     cluster; `given`: the nodes whose disks doctor gets, 0 is the controller; `release`: that is to be started, if it is
     another one than that of the disk; `first`: the broker that is started first; `is_of_partition`: whether the item is
-    about the partition alone."""
+    about the partition alone; `recipe`: one of those for startups, which makes the incident; `stays`: what is wrong
+    stays on the disk, and its action is to live with it; `later`: the nodes that the action starts."""
 
     name: str
     code: str
@@ -218,6 +389,9 @@ class Incident(NamedTuple):
     release: str = ""
     first: int = 1
     is_of_partition: bool = True
+    recipe: str = ""
+    stays: bool = False
+    later: tuple[str, ...] = ()
 
 
 def index_gone(disk: Disk) -> None:
@@ -274,6 +448,24 @@ def lost_controller(disk: Disk) -> None:
 
 def downgrade(disk: Disk) -> None:
     """Nothing is changed: the metadata.version is 4.3-IV0, and the broker is started with Kafka 3.9.1."""
+
+
+def of_node(name: str, code: str, damage: Callable[[Disk], object], act: Callable[[Operator, str], str]) -> Incident:
+    """Return an incident that stops the broker, or a part of it."""
+    return Incident(name, code, damage, act, given=(0, 1), is_of_partition=False)
+
+
+def of_recipe(name: str, recipe: str, code: str, act: Callable[[Operator, str], str]) -> Incident:
+    """Return one that a recipe for startups makes."""
+    return Incident(name, code, diverged_replicas, act, given=(0, 1), is_of_partition=False, recipe=recipe)
+
+
+def of_batch(name: str, code: str, act: Callable[[Operator, str], str]) -> Incident:
+    """Return one that a batch makes, which was written so; its recipe has the same name."""
+    partition = {"lz4-linked": "kafkapython-lz4-0", "header-key-null": "librdkafka-none-0"}.get(
+        name, "kafkapython-zstd-0"
+    )
+    return Incident(name, code, diverged_replicas, act, partition, True, (0, 1), recipe=name, stays=True)
 
 
 INCIDENTS = [
@@ -453,6 +645,74 @@ INCIDENTS = [
     Incident("index-not-sorted", "index-not-sorted", damage.index_not_sorted, Operator.reindex),
     Incident("time-index-not-sorted", "time-index-not-sorted", damage.time_index_not_sorted, Operator.reindex),
     Incident("time-index-mismatch", "time-index-mismatch", damage.time_index_mismatch, Operator.reindex),
+    Incident("index-beyond-log", "startup-loses", damage.index_beyond_log, Operator.reindex),
+    of_node("node-id-wrong", "startup-stops", damage.node_id_wrong, Operator.set_node_id),
+    of_node("meta-unreadable", "startup-stops", damage.meta_escape, Operator.write_meta),
+    of_node("meta-reserved", "startup-stops", damage.meta_reserved, Operator.write_meta),
+    of_node("cluster-id-of-two", "startup-cluster-id-differs", damage.cluster_id_of_two, Operator.out_of_log_dirs),
+    of_node("directory-is-a-file", "startup-directory-failed", damage.directory_is_file, Operator.out_of_log_dirs),
+    of_recipe("epoch-largest", "quorum-epoch-largest", "startup-stops", Operator.move_out),
+    of_recipe("batch-too-short", "short-batch", "startup-stops", Operator.replace),
+    of_recipe("message-codec", "magic-0-gzip", "startup-stops", Operator.replace),
+    of_recipe("offset-decreases", "index-lost-offset-back", "startup-stops", Operator.replace),
+    of_recipe("transaction-rejected", "transaction-recovery", "startup-stops", Operator.replace),
+    of_recipe("permission-log", "write-log", "startup-offline", Operator.give_to_user),
+    of_recipe("directory-barred", "user", "startup-stops", Operator.let_enter),
+    of_recipe("left-over-of-root", "left-over-epochs", "startup-offline", Operator.delete),
+    of_recipe("delete-of-root", "delete-directory-of-root", "startup-offline", Operator.give_to_user),
+    of_node("partition-twice", "startup-stops", damage.partition_twice, Operator.move_other_out),
+    of_node("segment-extended", "startup-stops", damage.segment_too_large, Operator.replace),
+    of_node("segments-overlap", "segment-overlap", damage.segments_overlap, Operator.move_segment),
+    of_node("metadata-snapshot-damaged", "startup-stops", damage.metadata_snapshot_short, Operator.move_out),
+    of_recipe("metadata-snapshot-gone", "kraft-snapshot-lost-clean-1", "startup-stops", Operator.move_out),
+    of_recipe(
+        "metadata-snapshot-copied", "kraft-snapshot-lost-clean-1", "kraft-snapshot-missing", Operator.copy_checkpoint
+    ),
+    of_batch("lz4-linked", "lz4-frame-unsupported", Operator.skip),
+    of_batch("header-key-null", "header-key-invalid", Operator.skip),
+    of_batch("max-timestamp", "timestamp-mismatch", Operator.raise_retention),
+    Incident(
+        "broker-stopped",
+        "partition-offline",
+        diverged_replicas,
+        Operator.start_again,
+        is_running=True,
+        given=(0,),
+        later=("broker",),
+    ),
+    Incident(
+        "config-invalid",
+        "startup-stops",
+        damage.config_invalid,
+        Operator.delete_config,
+        is_running=True,
+        given=(0, 1),
+        is_of_partition=False,
+        later=("broker",),
+    ),
+    Incident(
+        "state-topic-deleted",
+        "state-topic-deleted",
+        damage.state_is_deleted,
+        Operator.compact,
+        "__consumer_offsets-0",
+        is_running=True,
+        given=(0, 1),
+        is_of_partition=False,
+    ),
+    of_node("node-id-of-two", "startup-node-id-differs", damage.node_id_of_two, Operator.out_of_log_dirs),
+    Incident(
+        "data-in-transaction",
+        "transaction-invalid",
+        damage.data_in_transaction,
+        Operator.look,
+        PAYMENTS,
+        given=(0, 1),
+        stays=True,
+    ),
+    of_node("disk-full", "startup-stops", damage.disk_full, Operator.free),
+    of_node("snapshots-gone", "snapshot-missing", damage.snapshots_gone, Operator.check_and_delete_mark),
+    of_node("stray-of-other-id", "startup-stray", damage.topic_id_wrong, Operator.write_own_id),
 ]
 DIVERGENCE = {"startup-order", "replicas-diverge"}
 """Codes of what is usual on these disks, and is an incident."""
@@ -462,12 +722,23 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
     """Return what happened."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
+        work.chmod(0o700 if incident.name == "directory-barred" else 0o755)
         copy_disk = importlib.import_module("tests.damages").copy_disk
         nodes = [copy_disk(disks / "kafka-4.3" / f"clean-{node}", work / f"disk-{node}") for node in range(3)]
-        given = [nodes[node] for node in incident.given]
+        given = [nodes[number] for number in incident.given]
         options = ("--kafka-version", incident.release) if incident.release else ()
         usual = {row["code"] for row in items(*given)} - DIVERGENCE
-        incident.damage(Disk(nodes[1]))
+        node, what = Node((nodes[1],)), incident.damage.__doc__
+        if incident.recipe:
+            recipe = startup_recipes()[incident.recipe]
+            if recipe.disk == "crash-1":  # that one is older than the controller's
+                (nodes[1] / ".kafka_cleanshutdown").unlink()
+            node, what = recipe.node(nodes[1]), recipe.what
+        else:
+            made = incident.damage(Disk(nodes[1]))
+            node = made if isinstance(made, Node) else node
+        dirs = [*node.dirs]
+        given = [path for number in incident.given for path in (node.paths if number == 1 else [nodes[number]])]
         before = items(*given, options=(*NOW, *options))
 
         def mine(rows: list[Result]) -> list[Result]:
@@ -483,17 +754,35 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
                 )
             ]
 
-        item = next(row for row in mine(before) if row["code"] == incident.code)
+        item = next((row for row in mine(before) if row["code"] == incident.code), None)
+        if item is None:  # nothing that doctor puts first
+            before = [row for row in others_found(node.paths) if row["code"] == incident.code]
+            item = next(row for row in before if row["code"] == incident.code)
+        acknowledged = high_watermarks(disks / "kafka-4.3" / "clean-1")
         others = [row["code"] for row in before[: before.index(item)] if row["code"] not in usual]
         action = item["actions"][0]
-        result: Result = {"name": incident.name, "what": " ".join(str(incident.damage.__doc__).split()), "kafka": KAFKA}
+        result: Result = {"name": incident.name, "what": " ".join(str(what).split()), "kafka": KAFKA}
         result |= {"code": item["code"], "isFirst": not others, "action": shown(action, work)}
-        operator = Operator(work, nodes, item["actions"])
+        result["problems"] = problems(node.paths)
+        if incident.release:
+            with Cluster(jars.parent / "release-jars" / incident.release, work, nodes[0], dirs) as cluster:
+                result["before"] = "starts" if cluster.started() else "exits"
+        operator = Operator(work, nodes, item["actions"], dirs)
         if not incident.is_running:
             result["did"] = shown(incident.act(operator, action), work)
         others_disks = nodes[2:3] if 2 in incident.given else []
         with Cluster(
-            jars, work, nodes[0], nodes[1:2], others=others_disks, others_first=incident.first == 2
+            jars,
+            work,
+            nodes[0],
+            operator.dirs,
+            metadata=node.metadata,
+            user=USER if node.user else None,
+            combined=node.combined,
+            configs=node.configs,
+            others=others_disks,
+            others_first=incident.first == 2,
+            later=incident.later,
         ) as cluster:
             result["broker"] = "starts" if cluster.started() else "exits"
             if incident.is_running:
@@ -501,8 +790,13 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
                 result["did"] = incident.act(operator, action)
             if 2 in incident.given:
                 time.sleep(FETCHING_SECONDS)
-            result["logEnd"] = cluster.ends().get(incident.partition)
-            for key, committed in (("consumed", False), ("consumedCommitted", True)):
+            ends = cluster.ends()
+            result["logEnd"] = ends.get(incident.partition)
+            result["lost"] = {
+                name: [high, ends[name]] for name, high in acknowledged.items() if ends.get(name, high) < high
+            }
+            every = (("consumed", False), ("consumedCommitted", True))
+            for key, committed in () if incident.stays else every[: 1 + incident.is_of_partition]:
                 reading = cluster.consume(incident.partition, committed=committed)
                 result[key] = ranges(sorted(set(reading.offsets)))
                 result |= {f"{key}Log": reading.lines[:2]} if reading.lines else {}
@@ -510,12 +804,47 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
                 rf"^{incident.partition[:-2]} 0 (\d+)$", (nodes[1] / "cleaner-offset-checkpoint").read_text(), re.M
             )
             result |= {"cleanedTo": int(cleaned[1])} if cleaned else {}
+            running = mine(items(*given)) if incident.given == (0,) else []
             for role in [*cluster.ports][1:]:
                 cluster.processes[role].terminate()
                 cluster.processes[role].wait(STOP_SECONDS)
-        after = mine(items(*given))
+        after = mine(items(*(path for path in given if path not in dirs or path in operator.dirs)))
+        after = running if incident.given == (0,) else after
         left = {row["code"] for row in after if row["severity"] == "error" or row["code"] == incident.code}
+        left -= {incident.code} if incident.stays else set()
+        if os.path.ismount(nodes[1]):
+            subprocess.run(["umount", nodes[1]], check=True)
         return result | {"left": sorted(left - usual)}
+
+
+def startup_recipes() -> dict[str, Any]:
+    module = importlib.import_module("tests.questions.restart_plan.restart_damages")
+    damages = importlib.import_module("tests.damages").DAMAGES
+    every = [module.Recipe(each.name, each.disk, each.what, (each.apply,)) for each in damages]
+    return {recipe.name: recipe for recipe in [*every, *module.chosen()]}
+
+
+def others_found(paths: Sequence[Path]) -> list[Result]:
+    """Return what restart-plan and verify find, each with its actions."""
+    stops = restart_plan(map(str, paths)).allStops
+    found: list[Result] = [{"code": stop.code, "actions": [*stop.actions]} for stop in stops]
+    findings = (one for unit in units(tuple(map(str, paths)), Options()) for one in unit.run(CheckTotals()))
+    return found + [{"code": one.code, "actions": [*one.actions]} for one in findings if one.severity == "error"]
+
+
+def problems(paths: Sequence[Path]) -> list[str]:
+    """Return the codes of what stops the startup, and of directories that are stray."""
+    plan = restart_plan(map(str, paths))
+    codes = [stop.code for stop in plan.allStops]
+    codes += [each.problem.code for each in plan.partitions if each.problem is not None]
+    return list(dict.fromkeys(codes))
+
+
+def high_watermarks(disk: Path) -> dict[str, int]:
+    """Return the last checkpointed high watermark of each partition."""
+    lines = (disk / "replication-offset-checkpoint").read_text().splitlines()[2:]
+    rows = (line.split() for line in lines)
+    return {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
 
 
 def shown(text: str, work: Path) -> str:

@@ -108,6 +108,8 @@ class Declaration:
     at the same position of the same file."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
+    untried: str = ""
+    """Why no action was tried on a real broker; "" if one was."""
     trials: tuple[str, ...] = ()
     """The trials in which an action that repairs it was done on a real broker's disk: names in docs/*-trials.json."""
     always_checked: bool = False
@@ -120,7 +122,8 @@ class Declaration:
     @property
     def tried(self) -> str:
         """The line of a page that names the trials."""
-        return f"- Actions tried: {', '.join(self.trials) or '**untried**'}"
+        reason = f": {self.untried}" if self.untried else ""
+        return f"- Actions tried: {', '.join(self.trials) or f'**untried**{reason}'}"
 
 
 KEYS = {
@@ -132,6 +135,7 @@ KEYS = {
     "kafka": "source",
     "title": "title",
     "titles": "titles",
+    "untried": "untried",
     "urgency": "urgency",
     "alwaysChecked": "always_checked",
     "needsLogDirectory": "needs_log_dir",

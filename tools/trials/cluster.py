@@ -101,7 +101,8 @@ class Cluster:
     """Runs both processes inside a `with` block. `dirs`: the broker's log.dirs; `metadata`: its metadata.log.dir, None
     if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one;
     `configs`: further lines of the broker's configuration; `others`: the log directory of each further broker, which
-    have the node IDs from 2 on, and start after the broker or, with `others_first`, before it."""
+    have the node IDs from 2 on, and start after the broker or, with `others_first`, before it; `later`: the roles that
+    `start` starts."""
 
     start_seconds: float = START_SECONDS
 
@@ -118,6 +119,7 @@ class Cluster:
         configs: str = "",
         others: Sequence[Path] = (),
         others_first: bool = False,
+        later: Sequence[str] = (),
     ) -> None:
         self.jars = jars
         self.work = work
@@ -127,7 +129,7 @@ class Cluster:
             self.ports[f"broker-{node}"], self.dirs[f"broker-{node}"] = free_port(), [path]
         self.metadata, self.user, self.combined = metadata, user, combined
         self.configs = configs
-        self.others_first = others_first
+        self.others_first, self.later = others_first, later
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
@@ -135,25 +137,29 @@ class Cluster:
         others = [role for role in nodes if role not in ("controller", "broker")]
         first, last = (others, ["broker"]) if self.others_first else (["broker"], others)
         for role in ("controller", *first, *last):
-            node = nodes.index(role)
             if role == "controller" and self.combined:
                 continue
             if role in last and others:
                 self._wait_for(first)
-            (self.work / f"{role}.properties").write_text(self._properties(node, role))
-            with (self.work / f"{role}.log").open("wb") as log:
-                command = self.command(role)
-                user = self.user if role == "broker" else None
-                self.processes[role] = subprocess.Popen(
-                    command,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.work,
-                    user=user,
-                    group=user,
-                    extra_groups=None if user is None else [],
-                )
+            if role not in self.later:
+                self.start_node(role)
         return self
+
+    def start_node(self, role: str) -> None:
+        """Start the process of a node."""
+        (self.work / f"{role}.properties").write_text(self._properties([*self.ports].index(role), role))
+        with (self.work / f"{role}.log").open("wb") as log:
+            command = self.command(role)
+            user = self.user if role == "broker" else None
+            self.processes[role] = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=self.work,
+                user=user,
+                group=user,
+                extra_groups=None if user is None else [],
+            )
 
     def command(self, role: str) -> list[str]:
         """Return the command that starts a process with its properties file."""
@@ -194,7 +200,7 @@ class Cluster:
     def started(self) -> bool:
         """Wait for startup. Returns True if both are up, False if one has exited or takes too long."""
         until = time.monotonic() + self.start_seconds
-        brokers = [*self.ports][1:]
+        brokers = [role for role in [*self.ports][1:] if role not in self.later]
         while time.monotonic() < until:
             time.sleep(0.3)
             if any(map(self.ended, self.processes)):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
+from pathlib import Path
 
+from kdump.format.known_releases import known
 from kdump.log.log_directory import META
-from tools.incident.disk import METADATA, ORDERS, PAYMENTS, ZERO, Disk
+from tests.craft import fix_crc, split, with_metadata_record
+from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, SECOND_DIRECTORY, ZERO, Disk
+from tools.metadata_trials import Entry, value_of
+from tools.trials.node import Node
 
 GARBAGE = b"\xff\xfe garbage\n"
 
@@ -134,3 +142,161 @@ def index_beyond_log(disk: Disk) -> None:
     """The last entry of an .index points past the end of the .log."""
     path = disk.file(f"{ORDERS}/{ZERO}.index")
     path.write_bytes(path.read_bytes()[:-4] + (1_000_000).to_bytes(4, "big"))
+
+
+def meta_escape(disk: Disk) -> None:
+    """meta.properties ends with an invalid escape."""
+    path = disk.file(META)
+    path.write_text(path.read_text() + "x=\\u00\n")
+
+
+def meta_reserved(disk: Disk) -> None:
+    """The directory.id in meta.properties is a reserved one."""
+    path = disk.file(META)
+    path.write_text(re.sub("directory.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAQ", path.read_text()))
+
+
+def partition_twice(disk: Disk) -> Node:
+    """A partition was copied to the second log directory of the broker."""
+    node = second_directory(disk)
+    shutil.copytree(disk.file(ORDERS), node.dirs[1] / ORDERS)
+    return node
+
+
+def segment_too_large(disk: Disk) -> None:
+    """A .log was extended to more than 2 GiB, with zeros."""
+    os.truncate(disk.file(f"{ORDERS}/{ZERO}.log"), (1 << 31) + 4096)
+
+
+def segments_overlap(disk: Disk) -> None:
+    """A copy of the end of a segment is a second segment."""
+    position, header = disk.batches(ORDERS)[3]
+    path = disk.file(f"{ORDERS}/{header.baseOffset:020}.log")
+    path.write_bytes(disk.file(f"{ORDERS}/{ZERO}.log").read_bytes()[position:])
+
+
+def metadata_snapshot_short(disk: Disk) -> None:
+    """The newest metadata snapshot has 40 bytes."""
+    os.truncate(newest_snapshot(disk), 40)
+
+
+def newest_snapshot(disk: Disk) -> Path:
+    return max(disk.file(METADATA).glob("*.checkpoint"))
+
+
+def snapshots_gone(disk: Disk) -> None:
+    """A partition with an open transaction has no .snapshot, after a clean shutdown."""
+    for path in disk.file(PAYMENTS).glob("*.snapshot"):
+        path.unlink()
+
+
+def topic_id_wrong(disk: Disk) -> None:
+    """The topic ID in a partition.metadata has one wrong character."""
+    path = disk.file(f"{ORDERS}/partition.metadata")
+    text = path.read_text()
+    at = text.index("topic_id: ") + 12
+    path.write_text(text[:at] + ("x" if text[at] != "x" else "y") + text[at + 1 :])
+
+
+def with_config(disk: Disk, topic: str, name: str, value: str) -> None:
+    """Set a topic's config in the metadata log of the controller."""
+    path = max((disk.root.parent / "disk-0" / METADATA).glob("*.log"))
+    values = {"resourceType": 2, "resourceName": topic, "name": name, "value": value}
+    path.write_bytes(with_metadata_record(path.read_bytes(), value_of(Entry("ConfigRecord", values), known((4, 3)))))
+
+
+def config_invalid(disk: Disk) -> None:
+    """A topic has segment.bytes=1: a release that checks less accepted it."""
+    with_config(disk, "orders-none", "segment.bytes", "1")
+
+
+def state_is_deleted(disk: Disk) -> None:
+    """__consumer_offsets has cleanup.policy=delete, and a retention.ms of 30 days."""
+    with_config(disk, "__consumer_offsets", "cleanup.policy", "delete")
+    with_config(disk, "__consumer_offsets", "retention.ms", "2592000000")
+
+
+def disk_full(disk: Disk) -> None:
+    """The file system of the log directory is full; a -delete directory has a third of it."""
+    before = disk.root.rename(disk.root.with_name(f"{disk.root.name}-before"))
+    disk.root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk.root], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{before}/.", disk.root], check=True)
+    shutil.copytree(disk.file("large-0"), disk.file("large-0.0123456789abcdef0123456789abcdef-delete"))
+    used = os.statvfs(disk.root)
+    size = (used.f_blocks - used.f_bfree) * used.f_frsize
+    subprocess.run(["mount", "-o", f"remount,size={size}", disk.root], check=True)
+
+
+def second_directory(disk: Disk, meta: str = "") -> Node:
+    """Return the broker with a second log directory, which is new but for its meta.properties."""
+    second = disk.root.with_name(f"{disk.root.name}-second")
+    second.mkdir()
+    own = disk.file(META).read_text()
+    (second / META).write_text(meta or re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", own))
+    (second / ".kafka_cleanshutdown").touch()
+    return Node((disk.root, second))
+
+
+def node_id_of_two(disk: Disk) -> Node:
+    """log.dirs has a log directory of another node of the cluster."""
+    meta = disk.file(META).read_text().replace("node.id=1", "node.id=2")
+    return second_directory(disk, re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", meta))
+
+
+def metadata_log_twice(disk: Disk) -> Node:
+    """The second log directory has a copy of the metadata log."""
+    node = second_directory(disk)
+    shutil.copytree(disk.file(METADATA), node.dirs[1] / METADATA)
+    return node
+
+
+def directory_id_wrong(disk: Disk) -> None:
+    """The directory.id in meta.properties has one wrong character."""
+    path = disk.file(META)
+    path.write_text(path.read_text().replace("directory.id=NC", "directory.id=NB"))
+
+
+def data_in_transaction(disk: Disk) -> None:
+    """A data batch of an open transaction is not transactional: its bit is gone, and the checksum matches."""
+    path = disk.log(PAYMENTS)
+    batches = split(path.read_bytes())
+    seen: set[bytes] = set()
+    for number, data in enumerate(batches):
+        attributes, producer = int.from_bytes(data[21:23], "big"), data[43:51]
+        if attributes & 0x30 == 0x10 and producer in seen:
+            batches[number] = fix_crc(data[:21] + (attributes & ~0x10).to_bytes(2, "big") + data[23:])
+            break
+        seen = seen - {producer} if attributes & 0x20 else seen | {producer}
+    path.write_bytes(b"".join(batches))
+
+
+def read_only(disk: Disk) -> None:
+    """The file system of the log directory is mounted read-only."""
+    before = disk.root.rename(disk.root.with_name(f"{disk.root.name}-before"))
+    disk.root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk.root], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{before}/.", disk.root], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", disk.root], check=True)
+
+
+def level_lowered(disk: Disk) -> None:
+    """metadata.version was lowered to 3.9-IV0, and no metadata snapshot is newer than that."""
+    path = max((disk.root.parent / "disk-0" / METADATA).glob("*.log"))
+    values = {"name": "metadata.version", "featureLevel": 21}
+    path.write_bytes(
+        with_metadata_record(path.read_bytes(), value_of(Entry("FeatureLevelRecord", values), known((4, 3))))
+    )
+
+
+def cluster_id_of_two(disk: Disk) -> Node:
+    """log.dirs has a log directory of another cluster."""
+    meta = re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", disk.file(META).read_text())
+    return second_directory(disk, meta.replace(CLUSTER, "q0eGNDWzT3mZ8kZ6sXn1Lw"))
+
+
+def directory_is_file(disk: Disk) -> Node:
+    """There is a file in place of the second log directory, which had no partitions."""
+    second = disk.root.with_name(f"{disk.root.name}-second")
+    second.touch()
+    return Node((disk.root, second))

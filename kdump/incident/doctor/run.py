@@ -52,10 +52,12 @@ from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles
+from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
+TWICE = "partition-duplicate"
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""
 
@@ -212,19 +214,29 @@ class Doctor:
     def _has_cause(self, item: Item) -> bool:
         """Return True if an item of an earlier question has the same cause: it has the same code, or one that covers
         it, and the same place."""
-        places: list[tuple[Any, ...]] = [(item.source, item.topic, item.partition)]
+        if item.code == "disk-full" and self._startup is not None and self._startup.is_full(item.source):
+            return True
+        topic, partition = item.topic, item.partition
+        if topic is None and (match := PARTITION.match(os.path.basename(item.file or ""))):
+            topic, partition = match["topic"], int(match["partition"])
+        if item.code == TWICE and (TWICE, topic, partition) in self._covered:  # found in the other log directory
+            return True
+        places: list[tuple[Any, ...]] = [(item.source, topic, partition)]
         if item.file is not None:
             places.append((item.file, item.position))
         if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
             return True
         if item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:]):
             return True
-        if item.file is not None and not os.path.basename(item.file).removesuffix(".log").isdigit():
-            # all but a segment: a small file is replaced as a whole
+        if item.file is not None:
             if item.question == DAMAGE and ("*", item.file) in self._covered:
                 return True
-            places.append((item.file,))
+            is_segment = os.path.basename(item.file).removesuffix(".log").isdigit()
+            if not is_segment or item.position is None:  # it is about the whole file
+                places.append((item.file,))
         covers = () if item.question == LOG else declaration(item.code).covers
+        if TWICE in covers:
+            self._covered[(TWICE, topic, partition)] = item.question
         for code in (item.code, *covers):
             for place in places:
                 self._covered.setdefault((code, *place), item.question)

@@ -98,6 +98,11 @@ class StartupExamination:
         """Whether it is not known of a broker whether it starts."""
         return any(plan.verdict == UNKNOWN for plan in self.plans if plan.directories)
 
+    def is_full(self, directory: str) -> bool:
+        """Return True if it was reported that a log directory has no space to start."""
+        every = (each for plan in self.plans for each in plan.directories if each.path == directory)
+        return any(stop.code == "startup-disk-full" for each in every for stop in each.stops)
+
     @property
     def loses(self) -> bool:
         return bool(self.losing)
@@ -571,7 +576,8 @@ class StartupExamination:
         return False
 
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
-        self.on.report(problem, plan.source, actions=plan.actions or problem.actions, evidence=evidence, **more)
+        own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
+        self.on.report(problem, plan.source, evidence=evidence, **own, **more)
 
 
 def _is_of_another_node(plan: RestartPlan) -> bool:
