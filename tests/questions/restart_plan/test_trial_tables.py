@@ -124,6 +124,14 @@ def quorum(result: Result) -> list[str]:
     return [result["what"], "; ".join(told)]
 
 
+def election(result: Result) -> list[str]:
+    order = ", then ".join(" and ".join(map(str, group)) for group in result["order"])
+    did = f"{result['leader']} leads" if result["leader"] else "nobody leads"
+    did += f", {result['lost']} configs lost" if result["lost"] else ""
+    did += f", {' and '.join(map(str, result['ended']))} exit" if result["ended"] else ""
+    return [result["what"], result["quorum"], order, did]
+
+
 def full_disk(result: Result) -> list[str]:
     did = result["broker"]
     offline = f", {', '.join(did['offline'])} goes offline" if did["offline"] else ""
@@ -133,6 +141,7 @@ def full_disk(result: Result) -> list[str]:
 SEVERAL: dict[str, tuple[list[str], Callable[[Result], list[str]]]] = {
     "replica": (["what happened", "start order", "what the brokers did"], replicas),
     "quorum": (["what happened", "first state of each controller"], quorum),
+    "election": (["what happened", "quorum", "start order", "what the controllers did"], election),
     "full-disk": (["disk", "log directory", "what the broker did"], full_disk),
 }
 

@@ -67,6 +67,8 @@ def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
         elected = ""
         if len(summary.voters) > 1 and summary.electable:
             elected = f"; controller {' or '.join(map(str, summary.electable))} is elected"
+            absent = [voter for voter in summary.voters if voter not in summary.nodes]
+            elected += f" (voter {_brokers(absent)} was not given, and may have had more)" if absent else ""
         if not summary.partitions and elected:
             return "LOSES NOTHING", f" that may have been committed{elected}"
         rest = f" by the brokers' joining: {several} with replicas on at least two of these brokers{elected}"
