@@ -57,12 +57,11 @@ OF_PRODUCERS = (
 
 
 class Position(NamedTuple):
-    """What the ledger states: the offset in the source that is next, how many records the target has up to there, their
-    hash, and the offset in the target at which they begin."""
+    """What the ledger states: the offset in the source that is next, how many records the target has up to there, and
+    the offset in the target at which they begin."""
 
     next: int
     records: int
-    hash: str
     start: int | None
 
 
@@ -250,7 +249,7 @@ class TargetCluster:
             key, value = found.record.key, found.record.value
             if key is not None and value is not None:
                 stated = json.loads(value)
-                newest[key.decode()] = Position(stated["next"], stated["records"], stated["hash"], stated["start"])
+                newest[key.decode()] = Position(stated["next"], stated["records"], stated["start"])
         return newest
 
     def create_ledger(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -36,8 +37,10 @@ class SourceRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        parts = (self.key, self.value, *(value for _, value in self.headers))
-        return sum(len(part) for part in parts if part) + sum(len(name) for name, _ in self.headers)
+        size = len(self.key or b"") + len(self.value or b"")
+        for name, value in self.headers:
+            size += len(name) + len(value or b"")
+        return size
 
 
 @dataclass(frozen=True)
@@ -83,33 +86,42 @@ class RestoreSource:
         """Read all records once, and fill `plan`."""
         restored, self.plan = self.plan.restored, self._new_plan()
         plan, hashed = self.plan, b""
+        oldest: int | None = None
+        newest: int | None = None
         plan.restored = restored
         for record in self.records():
+            size, time = record.size, record.timestamp
             plan.records += 1
-            plan.bytes += record.size
-            plan.largest = max(plan.largest, record.size + OVERHEAD)
-            plan.firstOffset = record.offset if plan.firstOffset is None else plan.firstOffset
+            plan.bytes += size
+            if size + OVERHEAD > plan.largest:
+                plan.largest = size + OVERHEAD
+            if plan.firstOffset is None:
+                plan.firstOffset = record.offset
             plan.lastOffset = record.offset
-            time = record.timestamp
-            plan.untimed += time is None
-            if time is not None:
-                plan.oldest = time if plan.oldest is None else min(plan.oldest, time)
-                plan.newest = time if plan.newest is None else max(plan.newest, time)
-            plan.nullKeys += record.key is None
-            plan.unframedKeys += record.key is not None and not _is_framed(record.key)
-            plan.unframedValues += record.value is not None and not _is_framed(record.value)
+            if time is None:
+                plan.untimed += 1
+            else:
+                oldest, newest = (
+                    (time, time) if oldest is None or newest is None else (min(oldest, time), max(newest, time))
+                )
+            if record.key is None:
+                plan.nullKeys += 1
+            elif not _is_framed(record.key):
+                plan.unframedKeys += 1
+            if record.value is not None and not _is_framed(record.value):
+                plan.unframedValues += 1
             hashed = digest(hashed, record)
+        plan.oldest, plan.newest = oldest, newest
         plan.hash = hashed.hex()
 
     def records(self, first: int = 0) -> Iterator[SourceRecord]:
-        """Yield the selected records from offset `first` on, and count in `plan` what is left out. Raises
+        """Yield the selected records from offset `first` on; if that is 0, count in `plan` what is left out. Raises
         SourceError."""
-        query, plan = self.query, self.plan
+        query, counts = self.query, Counter[str]()
         cut = RecordCut(query.cut or CutRequest())
         limit = query.limits.get(self.target_topic)
         gate = None if query.all else ReadCommitted(self.place.options.limits, lambda line: None, by_markers=True)
         log_start = 0 if query.all else max(self.place.known.log_start or 0, 0)
-        plan.damages = plan.hidden = plan.skipped = 0
         last = -1
         for segment in self.place.partition.segments:
             target = segment.log
@@ -119,20 +131,19 @@ class RestoreSource:
             with closing(window.source):
                 if gate is not None:
                     gate.turn_to(target, window)
-                for batch in self._batches(
-                    regions(window, name_offset=target.name_offset, limits=self.place.options.limits)
-                ):
+                found = regions(window, name_offset=target.name_offset, limits=self.place.options.limits)
+                for batch in self._batches(found, counts):
                     if isinstance(batch, LegacyRecordBatch):
                         read_wrapper(batch)
                     base = first_offset(batch)
                     if base <= last:
-                        plan.damages += 1
+                        counts["damages"] += 1
                         continue
                     last = batch.lastOffset
                     if batch.isControlBatch:
                         continue
                     if gate is not None and not gate.sees(batch):
-                        plan.hidden += batch.possible_records
+                        counts["hidden"] += batch.possible_records
                         continue
                     if batch.lastOffset < first and query.cut is None:
                         continue
@@ -144,19 +155,23 @@ class RestoreSource:
                         headers = [(name.decode(), value) for name, value in record.headers]
                         made = SourceRecord(offset, time, record.key, record.value, headers)
                         if limit is not None and made.size + OVERHEAD > limit:
-                            plan.skipped += 1
+                            counts["skipped"] += 1
                             continue
                         yield made
-        plan.excluded, plan.undecided, plan.late = dict(cut.excluded), cut.undecided, cut.late
+        if first == 0:
+            plan = self.plan
+            plan.damages, plan.hidden, plan.skipped = counts["damages"], counts["hidden"], counts["skipped"]
+            plan.excluded, plan.undecided, plan.late = dict(cut.excluded), cut.undecided, cut.late
 
-    def _batches(self, found: Iterable[Region]) -> Iterator[Batch]:
+    @staticmethod
+    def _batches(found: Iterable[Region], counts: Counter[str]) -> Iterator[Batch]:
         """Yield the valid batches, and count what is damaged."""
         for region in found:
             if isinstance(region, Batch) and is_valid(region):
                 yield region
-                self.plan.damages += bool(region.problems)  # that reading its records has noted
+                counts["damages"] += bool(region.problems)  # that reading its records has noted
             elif region.kind != PADDING:
-                self.plan.damages += 1
+                counts["damages"] += 1
 
 
 def _is_framed(data: bytes) -> bool:
