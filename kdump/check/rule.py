@@ -22,7 +22,8 @@ NONE: tuple[Finding, ...] = ()
 
 class SegmentContext(NamedTuple):
     """A segment being checked. `modified`: modification time of the file in epoch ms, the current time if it has none;
-    `recovers`: whether the broker re-reads the segment at startup (LogLoader.recoverLog), None if unknown."""
+    `recovers`: whether the broker re-reads the segment at startup (LogLoader.recoverLog), None if unknown. `start`: the
+    byte from which on it is checked, because an earlier check ended there; `start_offset`: the offset of that batch."""
 
     segment: SegmentFiles
     target: Target
@@ -30,6 +31,8 @@ class SegmentContext(NamedTuple):
     recovers: bool | None
     modified: int
     size: int | None
+    start: int = 0
+    start_offset: int = 0
 
 
 def may_hide_batches(part: SegmentContext, region: Region) -> bool:

@@ -38,6 +38,14 @@ class CheckSummary(NamedTuple):
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
     notes: Annotated[list[PathText], Doc("remarks, such as files that grew, were deleted or kept changing")]
     notInBundle: NotInBundle
+    coverage: Annotated[
+        dict[str, int | None] | None,
+        Doc(
+            "with --state: bytes of segments, and how many of them were never checked or are overdue; in epoch ms, "
+            "when the oldest check was, and since when bytes that were never checked are known",
+            optional=True,
+        ),
+    ]
     seconds: Annotated[float, Doc("duration of the check", "s")]
 
     @classmethod
@@ -50,5 +58,6 @@ class CheckSummary(NamedTuple):
             damagedRecords=totals.damaged_records,
             findings={severity: totals.findings[severity] for severity in SEVERITIES},
             notInBundle=dict(totals.not_in_bundle) or None,
+            coverage=totals.coverage.as_dict() if totals.coverage is not None else None,
             seconds=round(seconds, 3),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
+from kdump.check.coverage import Coverage
 from kdump.check.missing_totals import MissingTotals
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, is_gone
@@ -45,6 +46,8 @@ class CheckTotals(LogCounts):
     missing: MissingTotals = field(default_factory=MissingTotals)
     not_in_bundle: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which records, or the results of checksums, are not in the bundle."""
+    coverage: Coverage | None = None
+    """What was checked over all runs, of a check that remembers them."""
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
 

@@ -15,8 +15,11 @@ from kdump.command_line.input_files import (
     print_error,
     print_unreadable,
 )
+from kdump.command_line.metrics_option import metrics_of_run
 from kdump.command_line.name_options import left_out, unmatched
 from kdump.io.errors import SourceError, is_gone
+from kdump.log.output_directory import OutputError
+from kdump.render.metrics import Metrics
 from kdump.render.progress import Progress
 from kdump.render.stdout import state_left_out
 
@@ -28,7 +31,9 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     `if_unread`."""
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     context = click.get_current_context()
+    metrics = None
     try:
+        metrics = metrics_of_run()
         with Progress(context.info_name or "kdump", counts_reads=True):
             status = run()
         state_left_out(has_full="full" in context.params)
@@ -38,7 +43,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
         print_error(str(error))
         add_unreadable(str(error))
         print_unreadable()
-        sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
+        sys.exit(_written(metrics, 0 if isinstance(error, SourceError) and is_gone(error) else 2))
     print_deleted_total()
     if print_unreadable():
         status = max(status, if_unread)
@@ -47,4 +52,15 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
         status = status or 2
     for note in left_out():
         print_error(note)
-    sys.exit(status)
+    sys.exit(_written(metrics, status))
+
+
+def _written(metrics: Metrics | None, status: int) -> int:
+    """Write the metrics of a run with this exit status. Returns the status: 2, after a message, if that fails."""
+    try:
+        if metrics is not None:
+            metrics.write(status)
+    except OutputError as error:
+        print_error(str(error))
+        return 2
+    return status

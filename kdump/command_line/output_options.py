@@ -12,6 +12,7 @@ import click
 
 from kdump.command_line.common_option import common
 from kdump.command_line.input_files import OUTPUT, print_error, unreadable_line
+from kdump.command_line.metrics_option import with_metrics
 from kdump.command_line.params import TZ
 from kdump.command_line.typed_options import CommandOptions, add_options
 from kdump.format.count_text import count_text
@@ -85,6 +86,21 @@ class OutputOptions(CommandOptions):
         tables, and `single` says how to choose one. `together`: rows of all these classes are in one table. `objects`:
         turns what is added into JSON objects; `row_objects`: into those of which CSV has the rows. Raises
         click.UsageError."""
+        return with_metrics(
+            self._sink(output, report_sink, rows, objects, row_objects, report, single, together), objects
+        )
+
+    def _sink(
+        self,
+        output: Output,
+        report_sink: Callable[[], Sink[Any]],
+        rows: tuple[type, ...],
+        objects: Objects,
+        row_objects: Objects | None,
+        report: bool,
+        single: str,
+        together: bool,
+    ) -> Sink[Any]:
         if self.quiet:
             return Silent()
         if self.format == JSON:

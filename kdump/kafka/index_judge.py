@@ -182,6 +182,16 @@ class IndexJudge:
             self.before = self.run.entry(self.next_row - 1, self.numbers)
             self.confirmed += count * (self.faults > 0)
 
+    def start_at(self, position: int, offset: int) -> None:
+        """Begin with the batch at a position of the segment and with that offset: the entries of batches before it are
+        only read."""
+        while self.entry is not None and self.is_before(self.entry, position, offset):
+            self.advance()
+
+    def is_before(self, entry: Entry, position: int, offset: int) -> bool:
+        """Return True if an entry is about a batch below that position and offset."""
+        raise NotImplementedError
+
     def read_alone(self) -> None:
         """Read the index to its end, without its segment."""
         while self.entry is not None:

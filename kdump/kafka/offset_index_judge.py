@@ -40,6 +40,9 @@ class OffsetIndexJudge(IndexJudge):
         offset, position = entry.values["offset"], entry.values["position"]
         return bool(offset <= before.values["offset"] or 0 <= position <= before.values["position"])
 
+    def is_before(self, entry: Entry, position: int, offset: int) -> bool:
+        return bool(entry.values["position"] < position)
+
     def written(self, how: str) -> None:
         """Called for an entry that only some releases write, once that is known: FIRST_OFFSET or PER_APPEND."""
 

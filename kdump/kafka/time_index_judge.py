@@ -32,6 +32,12 @@ class TimeIndexJudge(IndexJudge):
             entry.values["offset"] < before.values["offset"] or entry.values["timestamp"] < before.values["timestamp"]
         )
 
+    def is_before(self, entry: Entry, position: int, offset: int) -> bool:
+        is_before = bool(entry.values["offset"] < offset)
+        if is_before:
+            self.last_time = entry.values["timestamp"]
+        return is_before
+
     def gap(self, end: int) -> None:
         self.is_damaged = True
 

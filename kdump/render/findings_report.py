@@ -11,9 +11,11 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
+from kdump.check.coverage import Coverage
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
+from kdump.check.rules.timestamps import utc
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of, plain_count
@@ -188,9 +190,22 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"{plain_count(totals.known, 'finding')} in the baseline are not shown", "dim")
         families += ", as far as it could be read" if totals.unread else ""
         families += ", as far as it is in the bundle" if totals.not_in_bundle else ""
+        if totals.coverage is not None:
+            self._coverage(totals.coverage)
         self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
+
+    def _coverage(self, coverage: Coverage) -> None:
+        """Write how much of the segments was checked over all runs."""
+        shows_time = coverage.oldest and self.output.terminal  # so that the same disk always gives the same output
+        oldest = f"; the oldest check was at {utc(coverage.oldest or 0)}" if shows_time else ""
+        overdue = f"; {size_text(coverage.overdue)} are overdue" if coverage.overdue else ""
+        checked = f"{size_text(coverage.bytes - coverage.unchecked)} of {size_text(coverage.bytes)}"
+        self._text(f"over all runs: {checked} of segments checked{oldest}{overdue}", "bad" if overdue else "")
+        if coverage.too_large:
+            count = count_text(coverage.too_large, "segment is", "segments are")
+            self._text(f"{count} larger than the budget and can never be read: raise --budget", "bad")
 
     def _what_to_do(self, repeated: list[Finding]) -> None:
         """Write the action for the first finding of each code and the command that shows more; codes with the same
@@ -315,6 +330,8 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
         return "INCOMPLETE", "bad"
     if totals.unread:
         return "NOT ALL WAS READ", "bad"
+    if totals.coverage is not None and totals.coverage.unchecked:
+        return "NOT ALL WAS CHECKED YET", "torn"
     return ("NO DAMAGE", "torn") if warnings else ("OK", "name")
 
 
@@ -327,6 +344,10 @@ def newer(messages: Iterable[str]) -> list[str]:
 def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{count_text(len(totals.unread), 'path')} not read"] if totals.unread else []
+    if totals.coverage is not None and totals.coverage.unchecked:
+        unread.append(
+            f"{size_text(totals.coverage.unchecked)} of {size_text(totals.coverage.bytes)} were never checked"
+        )
     unread += [
         f"the {what} of {count_text(count, 'partition')} are not in the bundle and were not checked"
         for what, count in totals.not_in_bundle.items()

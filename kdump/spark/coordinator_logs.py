@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kdump.answer import answer_object
+from kdump.check.unchanged import file_stamp
 from kdump.cluster.lag import LagContext, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
@@ -16,7 +17,6 @@ from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.render.escape import path_text
 from kdump.spark.delta_tables import LAYOUT, write_rows
-from kdump.spark.file_stamps import file_stamp
 from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
 from kdump.state.groups import GroupCoordinatorState

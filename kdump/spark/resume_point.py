@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -19,11 +18,11 @@ from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError
+from kdump.check.unchanged import Stamps, file_stamps
 from kdump.io.directory_listing import is_url
 from kdump.kafka.leader_epoch_file_cache import first_falling
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.delta_tables import LAYOUT
-from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.store import key_of
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.version import __version__
@@ -32,7 +31,6 @@ MAX_STATE_BYTES = 512 * 1024 * 1024
 """Maximum size of an uncompressed state in bytes."""
 AT_END = ("recovery-point-offset", "replication-offset", "cleaner-offset")
 """Checkpoints whose offsets no finding of a closed segment depends on: they are compared with the end of the log."""
-Stamps = Mapping[str, Stamp]
 
 
 @dataclass(frozen=True)
@@ -93,11 +91,6 @@ def prefix_fingerprint(
     options = (check.limits, check.max_message_bytes)
     about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)
     return key_of(LAYOUT, __version__, repr(about))
-
-
-def file_stamps(place: PartitionDirectory) -> Stamps:
-    """Return the current stamps of all files of a partition, by path."""
-    return {target.path: file_stamp(target) for target in place.files()}
 
 
 def epochs_until(context: PartitionContext, reached: int) -> list[list[int]]:

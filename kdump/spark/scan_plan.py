@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units_of
+from kdump.check.unchanged import facts_of, file_stamp
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_copies import Age
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.spark.delta_tables import LAYOUT
-from kdump.spark.file_stamps import file_stamp
 from kdump.spark.read_chunk import (
     Chunk,
     ChunkFile,
@@ -150,11 +150,8 @@ def _jobs(task: GroupTask, fleet: Fleet, disks: Disks) -> Iterator[UnitJob | Sli
 
 
 def _fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) -> str:
-    """Return a fingerprint of what a unit's rows depend on: its files, by size and modification time, and what other
-    files record about them."""
-    files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
-    stamps = sorted((target.path, *file_stamp(target)) for target in files)
-    return _print(task, identity, replace(unit.known, now=0), stamps, content_of(unit.name))
+    """Return a fingerprint of what a unit's rows depend on."""
+    return _print(task, identity, *facts_of(unit), content_of(unit.name))
 
 
 def _root_fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) -> str:

@@ -16,6 +16,7 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
+from kdump.check.unchanged import file_stamps
 from kdump.io.directory_listing import length
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_kinds
@@ -27,7 +28,6 @@ from kdump.spark.resume_point import (
     ResumePoint,
     compared_now,
     epochs_until,
-    file_stamps,
     is_time_independent,
     pack_state,
     prefix_fingerprint,

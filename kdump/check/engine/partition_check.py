@@ -85,6 +85,8 @@ class PartitionCheck(Resumable):
         """Number of findings whose impact depends on whether recovery re-reads the segment."""
         self.first = 0
         """Index of the segment to start with."""
+        self.within: tuple[int, int] | None = None
+        """Of that segment: the byte up to which it was checked before, and the offset of the next batch; None: none."""
         self.before: Callable[[int], None] = lambda number: None
         """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
         self._held: list[tuple[Finding, int, int | None]] = []
@@ -155,13 +157,26 @@ class PartitionCheck(Resumable):
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
         kdump.check.engine.units."""
-        segments = self.partition.segments
         with self._scanning() as self._scans:
-            for number, segment in enumerate(segments):
-                if number >= self.first:
-                    self.before(number)
-                    following = segments[number + 1] if number + 1 < len(segments) else None
-                    yield from self._segment(segment, following)
+            for number in range(self.first, len(self.partition.segments)):
+                self.before(number)
+                yield from self.segment(number)
+        yield from self.end()
+
+    def segment(self, number: int) -> Iterator[Finding]:
+        """Yield the findings about the segment at this index, which follows the one that was read before it."""
+        segments = self.partition.segments
+        yield from self._segment(segments[number], segments[number + 1] if number + 1 < len(segments) else None)
+
+    def by_itself(self, number: int) -> Iterator[Finding]:
+        """Yield the findings about the segment at this index that need no other segment."""
+        self.forget()
+        yield from self.segment(number)
+        yield from (finding for finding, _, _ in self._held)
+        self._held = []
+
+    def end(self) -> Iterator[Finding]:
+        """Yield the findings that only the end of the log decides."""
         yield from self._truncated()
         yield from _findings(observer.end() for observer in self._observers)
 
@@ -179,13 +194,22 @@ class PartitionCheck(Resumable):
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
         return packed([self, self.neighbor_files, *self._observers])
 
-    def resume(self, number: int, state: str) -> None:
+    def resume(self, number: int, state: str, within: tuple[int, int] | None = None) -> None:
         """Continue with the segment at index `number`, with the `state` of another check of the same segments before
-        it. If this raises StateError, the check can no longer be used."""
-        logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
+        it, and of this one up to `within`: a byte at which a batch begins or will begin, and its offset. If this raises
+        StateError, the check can no longer be used."""
+        segments = self.partition.segments[: number + (within is not None)]
+        logs = [segment.log for segment in segments if segment.log is not None]
         unpack(state, [self, self.neighbor_files, *self._observers], [*logs, *self.partition.snapshots])
-        self.transactions.continue_at(self.partition.segments[number].offset)
-        self.first = number
+        offset = self.partition.segments[number].offset if within is None else within[1]
+        self.transactions.continue_at(offset, is_within=within is not None)
+        self.first, self.within = number, within
+
+    def forget(self) -> None:
+        """Note that what was read so far says nothing of what is read next: no rule concludes anything from both."""
+        self.log_end = None
+        for observer in self._observers:
+            observer.unread()
 
     def _segment(self, segment: SegmentFiles, following: SegmentFiles | None) -> Iterator[Finding]:
         assert segment.log is not None
@@ -197,8 +221,11 @@ class PartitionCheck(Resumable):
         except SourceError as error:
             self._unread(segment.log, error)
             return
+        start, start_offset = self.within or (0, 0)
+        self.within = None
         if segment.log.name_offset is not None:
-            self.log_end = self._base = segment.log.name_offset
+            self._base = segment.log.name_offset
+            self.log_end = start_offset if start else self._base
         part = SegmentContext(
             segment,
             segment.log,
@@ -206,6 +233,8 @@ class PartitionCheck(Resumable):
             recovers(self.known, following),
             _modified(window, self.known.now),
             window.source.size,
+            start,
+            start_offset,
         )
         try:
             yield from self._walk(part, window)
@@ -213,16 +242,14 @@ class PartitionCheck(Resumable):
         except SourceError as error:
             self._unread(segment.log, error)
         finally:
-            self.totals.bytes += window.source.size or 0
+            self.totals.bytes += max(0, (window.source.size or 0) - start)
             window.source.close()
 
     def _unread(self, target: Target, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
         if not isinstance(error, ReadingStopped):
             self.totals.add_unreadable(error)
-        self.log_end = None
-        for observer in self._observers:
-            observer.unread()
+        self.forget()
 
     def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
         observers, source = self._observers, window.source
@@ -249,6 +276,7 @@ class PartitionCheck(Resumable):
         return regions(
             window,
             name_offset=part.target.name_offset,
+            start=part.start,
             limits=self.options.limits,
             depth=depth,
             known_runs=scans.runs(part.target, window.source) if scans else None,

@@ -78,6 +78,8 @@ class IndexRule(Observer):
             runs = self.read(self.target, self.kind)
             may_be_open = self.known.may_be_open(part.last)
             self.judge = self.judge_type(runs, self.note, may_be_open=may_be_open, is_last=part.last)
+            if part.start:
+                self.judge.start_at(part.start, part.start_offset)
         return NONE
 
     def note(self, fault: Fault) -> None:

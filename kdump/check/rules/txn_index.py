@@ -120,7 +120,11 @@ class TxnIndexRule(Observer):
         begins = partial(self.begins, part)
         judge = TransactionIndexJudge(self.aborts, self.first or 0, bool(self.known.compacted), begins)
         size = TXN_INDEX_ENTRY.size
-        faults = (judge.entry(Entry("", position, size, b"", values)) for position, values in entries)
+        faults = (
+            judge.entry(Entry("", position, size, b"", values))
+            for position, values in entries
+            if values["lastOffset"] >= part.start_offset
+        )
         for fault in chain(faults, judge.missing()):
             if fault is not None:
                 found = fault_finding(TXN_INDEX_MISMATCH, target, fault, "unwritten" if fault.is_usable else "")

@@ -72,7 +72,7 @@ class TransactionWatcher(Observer):
         return self.damages != self.confirmed
 
     def begin(self, part: SegmentContext) -> None:
-        self.log_end = part.target.name_offset or 0
+        self.log_end = part.start_offset if part.start else part.target.name_offset or 0
         self._reach(self.log_end, self.log_end)
 
     def region(self, part: SegmentContext, region: Region) -> None:
@@ -157,12 +157,14 @@ class TransactionWatcher(Observer):
             self.state.load(stored)
             self.loaded_at = point.offset
 
-    def continue_at(self, offset: int) -> None:
-        """Continue with the segment at this base offset, with a restored state. Raises StateError if a broker now loads
-        another snapshot below it."""
+    def continue_at(self, offset: int, *, is_within: bool) -> None:
+        """Continue at this offset, that of a segment or `is_within` one, with a restored state. Raises StateError if a
+        broker now loads another snapshot below it, unless its transactions are those of the log all the same."""
         points = self.start.points if self.start is not None else []
         below = [point for point in points if point.offset < offset]
         self._next = len(below)
+        if is_within and not self.state.loaded:
+            return
         if self.loaded_at != max((point.offset for point in below if point.loads and point.target), default=-1):
             raise StateError("the state is of other producer snapshots")
 

@@ -10,6 +10,7 @@ import click
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
+from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
 from kdump.command_line.properties_option import NodeProperties, properties_option
@@ -69,6 +70,7 @@ class DoctorOptions(CommandOptions):
             zone=True,
         )
     )
+    metrics: str | None = metrics_option()
     reading: ReadingOptions = added(reading_options)
 
 

@@ -20,6 +20,7 @@ from kdump.cluster.topic_coverage import HELD, TopicCoverage, coordinators_cover
 from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
+from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import exact_name, topic_filter, topic_option
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
@@ -105,6 +106,7 @@ class GroupsOptions(CommandOptions):
         shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
         help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
     )
+    metrics: str | None = metrics_option()
     state: GroupsStateOptions = group(GroupsStateOptions)
 
     @property

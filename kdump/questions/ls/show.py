@@ -13,6 +13,7 @@ from kdump.cluster.directory_summary import LogDirectoryStates, log_directory_su
 from kdump.cluster.disks import Disks
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error, report_unreadable
+from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.properties_option import properties_option
@@ -75,6 +76,7 @@ class LsOptions(CommandOptions):
     )
     quick: bool = flag("--quick", help="Read only the first and last batches of each segment.")
     server: ServerProperties | None = properties_option()
+    metrics: str | None = metrics_option()
     output: OutputOptions = added(output_options())
 
     @property

@@ -9,6 +9,7 @@ import click
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import report_unreadable, unreadable
+from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import SizeParam, read_once
@@ -70,6 +71,7 @@ class SpaceOptions(CommandOptions):
     output: OutputOptions = added(
         output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
     )
+    metrics: str | None = metrics_option()
     reading: ReadingOptions = added(reading_options)
 
 

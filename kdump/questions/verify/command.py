@@ -7,21 +7,33 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
+from kdump.check.coverage import Coverage
 from kdump.check.engine.remote_check import RemoteCheck, remote_check
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
+from kdump.check.rule import DAY
 from kdump.check.totals import CheckTotals
 from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
+from kdump.command_line.metrics_option import metrics_of_run, metrics_option
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.params import fail_on_option, jobs_option, message_size_option, read_once, timeout_option
+from kdump.command_line.params import (
+    DurationParam,
+    SizeParam,
+    fail_on_option,
+    jobs_option,
+    message_size_option,
+    read_once,
+    timeout_option,
+)
 from kdump.command_line.properties_option import properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
@@ -36,12 +48,16 @@ from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, ch
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
 
+if TYPE_CHECKING:
+    from kdump.check.scrub.run import Scrub
+
 EXAMPLES = """
 \b
 Examples:
   kdump verify /var/lib/kafka
   kdump verify --crc /var/lib/kafka/payments-0
   kdump verify --json 00000000000000000000.log | jq -r 'select(.type=="finding") | .code'
+  kdump verify /var/lib/kafka --state /var/lib/kdump --budget 200GB
   kdump verify --list
 
 \b
@@ -106,6 +122,21 @@ class VerifyOptions(CommandOptions):
     baseline: str | None = option(
         "--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run."
     )
+    state: str | None = option(
+        "--state",
+        metavar="DIR",
+        help="Remember in DIR what was checked: read what is new, and what is due, and report all that was found.",
+    )
+    cadence: int | None = option(
+        "--cadence", type=DurationParam(), help="With --state, read each segment again within this time.  [30d]"
+    )
+    budget: int | None = option(
+        "--budget", type=SizeParam(), help="With --state, read at most this many bytes of segments in one run."
+    )
+    max_time: int | None = option(
+        "--max-time", type=DurationParam(), help="With --state, begin no further segment after this time."
+    )
+    metrics: str | None = metrics_option()
     transaction_timeout: int = timeout_option()
     max_message_bytes: int | None = message_size_option()
     kafka_version: KafkaRelease | None = release_option("Judge by the rules")
@@ -131,9 +162,32 @@ def command(options: VerifyOptions) -> None:
         raise click.UsageError("Missing argument 'PATH…'")
     if options.headers_only and options.only - {"bytes"}:
         raise click.UsageError("--crc checks only the family bytes; choose one of --crc and --only")
+    _refuse_combinations(options)
     read_once(options.paths)
     verify = VerifyCommand(options, output)
     exit_with(verify.run)
+
+
+WITHOUT_STATE = {"cadence": "--cadence", "budget": "--budget", "max_time": "--max-time"}
+NOT_WITH_STATE = {
+    "headers_only": "--crc",
+    "only": "--only",
+    "topics": "--topic",
+    "partitions": "--partition",
+    "jobs": "--jobs",
+    "baseline": "--baseline",
+}
+
+
+def _refuse_combinations(options: VerifyOptions) -> None:
+    """Raise UsageError for options that contradict each other."""
+    if options.state is None:
+        refused, reason = WITHOUT_STATE, "needs --state"
+    else:
+        refused, reason = NOT_WITH_STATE, "does not go with --state, which checks everything, in one process"
+    for name, option_name in refused.items():
+        if getattr(options, name):
+            raise click.UsageError(f"{option_name} {reason}")
 
 
 class VerifyCommand:
@@ -144,6 +198,7 @@ class VerifyCommand:
         self.output = output
         self.baseline: set[FindingKey] = set()
         self.totals = CheckTotals()
+        self.scrub: Scrub | None = None
         self.of_topic = topic_filter(options.topics)
         self.of_partition = PartitionFilter(options.partitions)
         self.sink = options.output.sink(
@@ -155,7 +210,7 @@ class VerifyCommand:
         )
         self.check = options.reading.run(
             only=options.only,
-            ignore=options.ignore,
+            ignore=options.ignore if options.state is None else frozenset(),
             headers_only=options.headers_only,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
@@ -171,6 +226,8 @@ class VerifyCommand:
         if options.baseline:
             self.baseline = read_baseline(options.baseline)
         began = time.monotonic()
+        if options.state is not None:
+            self.scrub = self._scrub(options.state)
         with Progress("verify") as progress:
             check = replace(self.check, more=progress.more)
             disks = check.disks_at(options.paths)
@@ -182,12 +239,17 @@ class VerifyCommand:
                 self.of_topic.refuse_unmatched()
                 self.of_partition.refuse_unmatched()
             remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
-            progress.total = sum(unit.size for unit in work) + (0 if remote is None else remote.size)
+            remote_size = 0 if remote is None else remote.size
+            progress.total = sum(unit.size for unit in work) + remote_size if self.scrub is None else None
             jobs = options.jobs or usual_jobs_for(work)
-            for unit, findings in run_all(work, jobs, self.totals):
+            results = run_all(work, jobs, self.totals) if self.scrub is None else self.scrub.run(work)
+            for unit, findings in results:
                 self._unit(unit, findings)
             if remote is not None:
                 self._in_remote_storage(remote)
+        if self.scrub is not None:
+            self.scrub.state.close()
+            self._metrics(self.scrub)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
         self.sink.end()
         self.output.flush()
@@ -202,6 +264,37 @@ class VerifyCommand:
         if any(self.totals.findings[severity] for severity in severe):
             return 1
         return 2 if self.totals.unread else 0
+
+    def _scrub(self, directory: str) -> Scrub:
+        # Not at the top: only this needs sqlite3.
+        from kdump.check.scrub.run import Scrub, refuse_sources
+        from kdump.check.scrub.schedule import Budget
+        from kdump.check.scrub.state import ScrubState
+
+        options = self.options
+        refuse_sources(options.paths)
+        cadence = 30 * DAY if options.cadence is None else options.cadence
+        budget = Budget(options.budget, None if options.max_time is None else options.max_time / 1000)
+        state = ScrubState(directory, options.paths)
+        self.totals.coverage = Coverage()
+        return Scrub(
+            state, self.check, cadence, budget, self.totals, coverage=self.totals.coverage, ignored=options.ignore
+        )
+
+    def _metrics(self, scrub: Scrub) -> None:
+        """Add what a scrub knows of topics and file systems to the metrics."""
+        metrics = metrics_of_run()
+        if metrics is None:
+            return
+        for topic in scrub.sizes.keys() | scrub.deleted.keys():
+            metrics.add("kdump_topic_bytes", scrub.sizes[topic], topic)
+            metrics.add("kdump_topic_deleted_bytes", scrub.deleted[topic], topic)
+        for (topic, _), ends in scrub.ends.items():
+            metrics.add("kdump_topic_last_stable_offset_lag", ends.lag, topic)
+            since = None if ends.open_since is None else ends.open_since / 1000
+            metrics.add("kdump_topic_oldest_open_transaction_timestamp_seconds", since, topic)
+        for path, days in scrub.full_in.items():
+            metrics.add("kdump_filesystem_until_full_seconds", days * DAY / 1000, path)
 
     def _is_selected(self, unit: CheckUnit) -> bool:
         return (unit.topic is None or self.of_topic(unit.topic)) and self.of_partition(unit.number)

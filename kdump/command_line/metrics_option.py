@@ -1,0 +1,45 @@
+"""The option --metrics: what a run has answered, as metrics for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdump.command_line.typed_options import PATHS, option
+from kdump.io.errors import SourceError
+from kdump.log.output_directory import OutputError
+from kdump.render.metrics import Metrics, MetricsSink
+from kdump.render.sink import Objects, Sink
+
+HELP = "Also write the answer as Prometheus metrics to FILE.prom, for node_exporter's textfile collector."
+KEPT = "kdump.command_line.metrics_option"
+"""Key in click's context: the metrics of the run."""
+
+
+def metrics_option() -> Any:
+    """Return the field of --metrics."""
+    return option("--metrics", metavar="FILE.prom", help=HELP)
+
+
+def metrics_of_run() -> Metrics | None:
+    """Return the metrics of this run, None if they were not asked for. Raises SourceError if they cannot be written
+    there."""
+    context = click.get_current_context()
+    path = context.params.get("metrics")
+    if path is None:
+        return None
+    if KEPT not in context.meta:
+        sources = [each for name in PATHS for each in context.params.get(name) or ()]
+        try:
+            context.meta[KEPT] = Metrics(path, context.info_name or "kdump", sources)
+        except OutputError as error:
+            raise SourceError(str(error)) from error
+    metrics: Metrics = context.meta[KEPT]
+    return metrics
+
+
+def with_metrics(sink: Sink[Any], objects: Objects) -> Sink[Any]:
+    """Return the sink, or one that also takes metrics if they were asked for."""
+    metrics = metrics_of_run()
+    return sink if metrics is None else MetricsSink(sink, metrics, objects)
