@@ -206,9 +206,17 @@ def test_a_producer_that_is_not_there(command: str, option: str) -> None:
     assert run("transactions", DISK, option, missing, "--coordinator").exit_code == 2
 
 
+def test_a_partition_that_is_not_there() -> None:
+    for command in ("verify", "stats", "inspect"):
+        result = run(command, DISK, "--partition", "7")
+        assert (result.exit_code, result.stdout) == (2, ""), command
+        assert "--partition 7: no match; there is 0" in result.stderr
+        assert run(command, DISK, "--partition", "7", "--partition", "0", "--json").stdout
+
+
 def test_every_option_that_names_something_is_tried() -> None:
     """A new option of this kind must report what it does not find, so each has a test here."""
-    tried = {"--topic", "--group", *IDS}
+    tried = {"--topic", "--group", "--partition", *IDS}
     named = {"--topic", "--group", "--partition", *IDS}
     found = {
         opt

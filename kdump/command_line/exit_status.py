@@ -21,7 +21,7 @@ from kdump.io.errors import SourceError, is_gone
 from kdump.log.output_directory import OutputError
 from kdump.render.metrics import Metrics
 from kdump.render.progress import Progress
-from kdump.render.stdout import state_left_out
+from kdump.render.stdout import begin_tables, state_left_out
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
@@ -32,6 +32,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     context = click.get_current_context()
     metrics = None
+    begin_tables()
     try:
         metrics = metrics_of_run()
         with Progress(context.info_name or "kdump", counts_reads=True):

@@ -163,6 +163,11 @@ _LEFT_OUT: dict[str, Output] = {}
 """The columns that tables left out since the last `state_left_out`, with their output."""
 
 
+def begin_tables() -> None:
+    """Begin a run, in a process that may have had others."""
+    _LEFT_OUT.clear()
+
+
 def state_left_out(*, has_full: bool) -> None:
     """End the tables of a run with the columns for which the terminal had no room. `has_full`: the command has
     --full."""
