@@ -92,8 +92,8 @@ ABSENT: Any = object()
 
 
 class Key(NamedTuple):
-    """A key of a JSON object: its JSON type, its unit, what it means, whether it may be absent, and how tables show
-    it, None if they do not by default."""
+    """A key of a JSON object: its JSON type, its unit, what it means, whether it may be absent, how tables show it
+    (None: not by default), and whether a number may have a fraction."""
 
     name: str
     type: str
@@ -101,6 +101,7 @@ class Key(NamedTuple):
     meaning: str
     optional: bool = False
     shown: Shown | None = None
+    is_float: bool = False
 
 
 class _Path(NamedTuple):
@@ -275,7 +276,7 @@ def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
         meaning = meaning.replace(NESTED, _listing(_nested(hint)))
     kind = shape.type.removesuffix(" or null") if doc.optional else shape.type
     name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
-    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional, shown), shape.convert)
+    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional, shown, shape.is_float), shape.convert)
 
 
 def _listing(cls: type) -> str:
@@ -289,12 +290,13 @@ class _Shape(NamedTuple):
 
     type: str
     convert: Convert | None = None
+    is_float: bool = False
 
 
 PLAIN: dict[Any, _Shape] = {
     bool: _Shape("boolean"),
     int: _Shape("number"),
-    float: _Shape("number"),
+    float: _Shape("number", is_float=True),
     str: _Shape("string"),
     Any: _Shape("any"),
 }

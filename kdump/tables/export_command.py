@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timezone
+from functools import partial
 from typing import Any, BinaryIO
 
 import click
+from click.core import ParameterSource
 
 from kdump.check.finding import ERROR, Finding
 from kdump.command_line.exit_status import exit_with
@@ -31,6 +33,7 @@ from kdump.questions.inspect.command import FilterOptions, selection_of
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.streams import write_all
+from kdump.tables.answer_tables import MAX_LINE, answer_rows
 from kdump.tables.arrow import ArrowBatch, Rows, arrow_schema
 from kdump.tables.declarations import FINDINGS, RECORDS, TABLES
 from kdump.tables.export import Export, ExportQuery, finding_row
@@ -72,6 +75,11 @@ class ExportOptions(CommandOptions):
         default=RECORDS.name,
         help=f"Write this table: {', '.join(TABLES)}.  [records]",
     )
+    answers: bool = flag(
+        "--answers",
+        help="Write what other commands wrote with --json to the paths (-: standard input): a table of each type of "
+        "object, to a directory if there are several.",
+    )
     columns: str | None = option("--columns", metavar="NAME,…", help="Write these columns, in this order.  [all]")
     control: bool = flag("--control-records", help="Also write control records, such as transaction markers.")
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Write at most N rows.")
@@ -106,7 +114,8 @@ def command(options: ExportOptions) -> None:
     value as JSON; or batches, findings, index entries … Damage is a second table. A file is complete, or does not
     exist. Nothing is written to the disks."""
     read_once(options.paths)
-    exit_with(lambda: ExportCommand(options).run(), OutputError, NoPyarrow, OptionError)
+    run = export_answers if options.answers else lambda options: ExportCommand(options).run()
+    exit_with(lambda: run(options), OutputError, NoPyarrow, OptionError)
 
 
 class ExportCommand:
@@ -209,6 +218,62 @@ class ExportCommand:
     def _finding(self, output: Output, finding: Finding) -> None:
         self.severities[finding.severity] += 1
         output.finding(finding_row(finding, self.export.identity))
+
+
+def export_answers(options: ExportOptions) -> int:
+    """Write the answers of other commands. Returns the exit status; raises OutputError, NoPyarrow and SourceError."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if not given <= {"paths", "out", "answers", "quiet"}:
+        raise click.UsageError("--answers takes only --out and --quiet")
+    require_pyarrow()
+    sources = tuple(path for path in options.paths if path != "-")
+    rows: dict[str, Rows] = {}
+    files: dict[str, TableFile] = {}
+    with ExitStack() as stack:
+        directory = None
+        if options.out != "-" and not options.out.endswith((PARQUET, ARROW)):
+            directory = stack.enter_context(OutputDirectory(options.out, sources).whole())
+
+        def put(own: Rows, name: str) -> None:
+            for batch in own.take():
+                if name not in files:
+                    if files and directory is None:
+                        both = " and ".join((*files, name))
+                        raise OutputError(
+                            f"--out {options.out}: there are objects of types {both}; write to a directory"
+                        )
+                    file: Any = _StandardOutput()
+                    if directory is not None:
+                        file = stack.enter_context(directory.writing(name + PARQUET))
+                    elif options.out != "-":
+                        file = stack.enter_context(OutputFile(options.out, sources).writing())
+                    is_stream = directory is None and not options.out.endswith(PARQUET)
+                    files[name] = (StreamTable if is_stream else ParquetTable)(file, own.schema)
+                files[name].put(batch)
+
+        try:
+            for path in options.paths:
+                with click.open_file(path, "rb") as lines:
+                    for table, row in answer_rows(iter(partial(lines.readline, MAX_LINE), b""), path_text(path)):
+                        own = rows.setdefault(table.name, Rows(table, arrow_schema(table)))
+                        if own.add(row):
+                            put(own, table.name)
+            for name, own in rows.items():
+                put(own, name)
+            if not files:
+                raise SourceError(f"{path_text(options.paths[0])}: is empty")
+            for written in files.values():
+                written.end()
+        except BaseException:
+            for written in files.values():
+                with suppress(Exception):
+                    written.end()
+            raise
+    if not options.quiet:
+        for name, written in files.items():
+            print_error(f"{count_text(written.rows, 'row')} of {name} in {path_text(options.out)}")
+    return 0
 
 
 def _expression(text: str | None) -> Expression | None:

@@ -249,6 +249,36 @@ def test_other_tables_and_expressions(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "n.parquet").num_rows == 7
 
 
+def test_the_answers_of_other_commands(tmp_path: Path) -> None:
+    """Each type of object is a table with the keys that it declares."""
+    lines = tmp_path / "answers.jsonl"
+    for number, (name, *more) in enumerate((("groups",), ("ls", "--segments"), ("stats",), ("retention",))):
+        told = run(name, FIXTURES / "disk-1", *more, "--json").stdout
+        lines.write_text(told)
+        result = run("export", "--answers", lines, "--out", tmp_path / f"{number}")
+        assert result.exit_code == 0, result.output
+        by_type: dict[str, list[Row]] = {}
+        for line in told.splitlines():
+            row = json.loads(line)
+            by_type.setdefault(row["type"], []).append(row)
+        assert {path.stem for path in (tmp_path / f"{number}").iterdir()} == {*by_type}
+        for kind, rows in by_type.items():
+            found = pq.read_table(tmp_path / f"{number}" / f"{kind}.parquet").to_pylist()
+            assert len(found) == len(rows)
+            for row, shown in zip(found, rows):
+                for key, value in shown.items():
+                    if key != "type":
+                        assert row[key] == (
+                            json.dumps(value, ensure_ascii=False) if type(value) in (list, dict) else value
+                        )
+        assert run("export", "--answers", lines, "--out", tmp_path / "one.parquet").exit_code == 2 * (len(by_type) > 1)
+        (tmp_path / "one.parquet").unlink(missing_ok=True)
+    lines.write_text('{"type": "nothing"}\n')
+    assert run("export", "--answers", lines, "--out", tmp_path / "one.parquet").exit_code == 2
+    assert run("export", "--answers", lines, "--offset", "1", "--out", tmp_path / "one.parquet").exit_code == 2
+    assert not (tmp_path / "one.parquet").exists()
+
+
 def test_a_stream_can_be_left_and_read_again() -> None:
     rows = kdump.records(FIXTURES / "clean-1", columns=["offset", "time", "value"])
     assert rows.columns == ("offset", "time", "value")
