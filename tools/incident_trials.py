@@ -133,7 +133,7 @@ class Operator:
     def start(self, action: str) -> str:
         self.words(
             action,
-            r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later|the release that ran)",
+            r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later)",
         )
         return "the broker is started"
 
@@ -650,6 +650,9 @@ INCIDENTS = [
     of_node("meta-unreadable", "startup-stops", damage.meta_escape, Operator.write_meta),
     of_node("meta-reserved", "startup-stops", damage.meta_reserved, Operator.write_meta),
     of_node("cluster-id-of-two", "startup-cluster-id-differs", damage.cluster_id_of_two, Operator.out_of_log_dirs),
+    of_recipe(
+        "directory-id-twice", "directory-id-twice", "startup-directory-id-duplicate", Operator.other_directory_id
+    ),
     of_node("directory-is-a-file", "startup-directory-failed", damage.directory_is_file, Operator.out_of_log_dirs),
     of_recipe("epoch-largest", "quorum-epoch-largest", "startup-stops", Operator.move_out),
     of_recipe("batch-too-short", "short-batch", "startup-stops", Operator.replace),
@@ -664,6 +667,9 @@ INCIDENTS = [
     of_node("segment-extended", "startup-stops", damage.segment_too_large, Operator.replace),
     of_node("segments-overlap", "segment-overlap", damage.segments_overlap, Operator.move_segment),
     of_node("metadata-snapshot-damaged", "startup-stops", damage.metadata_snapshot_short, Operator.move_out),
+    of_recipe(
+        "metadata-snapshot-torn", "kraft-snapshot-no-header-clean-1", "kraft-snapshot-invalid", Operator.copy_checkpoint
+    ),
     of_recipe("metadata-snapshot-gone", "kraft-snapshot-lost-clean-1", "startup-stops", Operator.move_out),
     of_recipe(
         "metadata-snapshot-copied", "kraft-snapshot-lost-clean-1", "kraft-snapshot-missing", Operator.copy_checkpoint
@@ -701,6 +707,9 @@ INCIDENTS = [
         is_of_partition=False,
     ),
     of_node("node-id-of-two", "startup-node-id-differs", damage.node_id_of_two, Operator.out_of_log_dirs),
+    of_node("metadata-log-twice", "startup-metadata-logs-differ", damage.metadata_log_twice, Operator.out_of_log_dirs),
+    of_node("directory-id-wrong", "meta-properties-invalid", damage.directory_id_wrong, Operator.compare_meta),
+    of_node("read-only", "startup-stops", damage.read_only, Operator.mount),
     Incident(
         "data-in-transaction",
         "transaction-invalid",

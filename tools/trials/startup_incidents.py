@@ -280,15 +280,6 @@ def read_only(disk: Disk) -> None:
     subprocess.run(["mount", "-o", "remount,ro", disk.root], check=True)
 
 
-def level_lowered(disk: Disk) -> None:
-    """metadata.version was lowered to 3.9-IV0, and no metadata snapshot is newer than that."""
-    path = max((disk.root.parent / "disk-0" / METADATA).glob("*.log"))
-    values = {"name": "metadata.version", "featureLevel": 21}
-    path.write_bytes(
-        with_metadata_record(path.read_bytes(), value_of(Entry("FeatureLevelRecord", values), known((4, 3))))
-    )
-
-
 def cluster_id_of_two(disk: Disk) -> Node:
     """log.dirs has a log directory of another cluster."""
     meta = re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", disk.file(META).read_text())
