@@ -140,7 +140,7 @@ class Surroundings:
     def only_remote(self, place: PartitionDirectory) -> tuple[int, int] | None:
         """Return the log start offset and the first offset here of a live tiered partition whose log starts in remote
         storage; None for any other."""
-        if place.state or not place.segments:
+        if place.state or not place.segments or not place.segments[0].offset:
             return None
         known, first = self.of_partition(place), place.segments[0].offset
         start = known.log_start_offset(first)

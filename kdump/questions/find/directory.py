@@ -62,13 +62,18 @@ GOES = {
 """What removes what is not live, and when."""
 
 
+def quiet_surroundings(options: Options) -> Surroundings:
+    """Return what is known from the log directories around the files, each read once in a search."""
+    return Surroundings(replace(options, **(LISTENERS | {"unreadable": ignore})))
+
+
 class SearchedDirectory:
     """A directory whose `files` are searched."""
 
-    def __init__(self, files: list[Target], options: Options, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, files: list[Target], options: Options, surroundings: Surroundings) -> None:
         self.files = files
         self.options = replace(options, **(LISTENERS | {"unreadable": ignore}))
-        self.surroundings = surroundings or Surroundings(self.options)
+        self.surroundings = surroundings
         self._views: dict[bool, ReadCommitted] = {}
         self._turned: dict[bool, str] = {}
 
