@@ -6,6 +6,7 @@ import sys
 
 REQUIREMENTS = {
     "remote": ("fsspec",),
+    "restore": ("confluent-kafka",),
     "avro": ("fastavro",),
     "protobuf": ("protobuf", "grpcio-tools"),
     "browse": ("textual",),

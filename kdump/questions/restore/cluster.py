@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kdump.extras import how_to_install
 from kdump.questions.restore.answer import RestoreError
 from kdump.questions.restore.source import OVERHEAD, SourceRecord
 
@@ -87,7 +88,7 @@ def library() -> Any:
     try:
         return importlib.import_module("confluent_kafka")
     except ImportError:
-        raise RestoreError("confluent-kafka is not installed: pip install confluent-kafka") from None
+        raise RestoreError(f"confluent-kafka is not installed: {how_to_install('restore')}") from None
 
 
 class TargetCluster:
