@@ -76,7 +76,7 @@ def test_the_keys_derive_from_the_fields(declared: type) -> None:
         Key("worded", "array", "", "of {kind (a, b), isUsual}"),
         Key("counts", "object", "", "by name"),
         Key("named", "object", "", "by name"),
-        Key("ratio", "number", "", "a share", True),
+        Key("ratio", "number", "", "a share", True, is_float=True),
         Key("value", "any", "", "anything", True),
     )
 
