@@ -89,6 +89,12 @@ CASES = (
         ((3, 1, 2), (1, 2, 3)),
     ),
     Case(
+        "disk-formatted",
+        "all brokers are shut down cleanly, and the disk of broker 3, the last one in sync, is replaced and formatted",
+        ("produce 40 all", "stop 1", "produce 10 all", "stop 2", "stop 3", "format 3"),
+        ((3, 1, 2), (1, 2, 3)),
+    ),
+    Case(
         "two-elections",
         "two unclean elections, each of a broker that lacks what the one before had",
         (
@@ -168,6 +174,21 @@ class Lab:
         elif word == "lose":
             for log in self.logs(rest[0]):
                 shutil.rmtree(log.parent)
+        elif word == "format":
+            role = f"broker-{rest[0]}"
+            disk = self.cluster.dirs[role][0]
+            meta = (disk / "meta.properties").read_text()
+            shutil.rmtree(disk)
+            cluster_id = re.search("cluster.id=(.*)", meta)
+            assert cluster_id is not None
+            arguments = (
+                "format",
+                "--cluster-id",
+                cluster_id[1],
+                "--config",
+                str(self.cluster.work / f"{role}.properties"),
+            )
+            self.cluster._run("kafka.tools.StorageTool", *arguments)
         elif word == "no-elr":
             options = ("--bootstrap-server", self.at(), "downgrade", "--feature", "eligible.leader.replicas.version=0")
             self.tool("FeatureCommand", *options)
