@@ -28,6 +28,7 @@ COMMANDS = {
     "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
     "stats": "Count records, and what consumers receive: by partition, hour, key, producer; sizes, compression, rates.",
     "find": "Find records by what they mean, wherever they are on the disks, and report what was not searched.",
+    "export": "Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas.",
     "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
     "restart-plan": "Predict startups, also of an older release (downgrade): what is lost or deleted, how long "
     "recovery takes, in which order to start.",
@@ -48,7 +49,6 @@ COMMANDS = {
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
     "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
-    "export": "Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas.",
     "scan": "Read a fleet of disks into tables with Spark, and report where replicas differ.",
     "query": "Query the tables of a scan with SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",

@@ -149,9 +149,10 @@ QUESTIONS = (
     ),
     Asked("Why is this topic so large? Which keys and producers write the most?", "kdump stats DIR", "stats"),
     Asked(
-        "One topic into a spreadsheet, pandas or a database?",
-        "kdump inspect DIR --topic T --records --format csv",
-        "inspect#json-and-csv",
+        "One topic into pandas, DuckDB, a spreadsheet or a database?",
+        "kdump export DIR --topic T --out FILE.parquet",
+        "notebook",
+        "; CSV: [`kdump inspect DIR --topic T --records --format csv`](inspect.md#json-and-csv)",
     ),
     Asked("A partition is damaged: what can be salvaged?", "kdump salvage DIR --out NEW", "salvage"),
     Asked(
