@@ -49,6 +49,8 @@ def contents() -> dict[str, list[str]]:
         "Reference": [
             "facts",
             "lost",
+            "remote",
+            "scrub",
             "findings",
             "problems",
             "first-screens",
