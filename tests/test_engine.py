@@ -16,6 +16,7 @@ import pytest
 
 from kdump.core import (
     arrow_buffers,
+    arrow_release,
     batch_counts,
     batch_scan,
     candidates,
@@ -30,6 +31,7 @@ from kdump.core import (
     record_checks,
     record_columns,
     record_counts,
+    record_search,
     row_writer,
     table_values,
 )
@@ -44,6 +46,7 @@ UTILITY = "kdump._cyutility"
 CORE = (
     *(
         arrow_buffers,
+        arrow_release,
         batch_counts,
         batch_scan,
         candidates,
@@ -56,6 +59,7 @@ CORE = (
         newest_commits,
         partition_records,
         record_checks,
+        record_search,
     ),
     *(record_columns, record_counts, row_writer, table_values, plain_messages, snappy_tags),
 )

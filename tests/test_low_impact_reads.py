@@ -38,8 +38,8 @@ SIZE = 4 << 20
 LOG = f"{0:020}.log"
 READS_NONE = {"schema", "completion", "query"}
 """Commands that read no segments; a query reads the tables of a scan."""
-ELSEWHERE = {"browse", "scan"}
-"""Commands that need a terminal, or Spark."""
+ELSEWHERE = {"browse", "export", "restore", "scan"}
+"""Commands that need a terminal, pyarrow, a cluster, or Spark."""
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "ls": ("{disk}",),
     "inspect": ("{log}",),
@@ -239,5 +239,5 @@ def test_progress(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert max(shares, default=100) >= 70, terminal.texts
 
 
-UNKNOWN = SMALL - {"ls", "restart-plan"} | {"inspect --extract", "inspect gzip", "rescue"}
+UNKNOWN = SMALL - {"ls", "restart-plan"} | {"connect", "inspect --extract", "inspect gzip", "rescue"}
 """Those that do not know how much they will read, or read less than a MiB of this disk."""

@@ -69,6 +69,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, 
         "report": [(missing, "--out", "OUT/page.html"), (), (good, "--out", "OUT/page.html")],
         "bundle": [(str(FIXTURES / "clean-2"), "--out", "OUT"), (missing, "--out", "OUT")],
         "dump-log": [("--files", LOG), ("--files", missing)],
+        "export": [(good, "--out", "OUT"), (missing, "--out", "OUT"), ()],
+        "restore": [("--help",), (good,)],
         "completion": [("bash",), ("nonsense",)],
         **{name: [("--help",), ()] for name in SPARK},
     }
@@ -186,6 +188,7 @@ WRITERS = {
     "salvage": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "reindex": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "carve": (LOG, "--out", "OUT"),
+    "export": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "bundle": (str(FIXTURES / "clean-2"), "--quiet", "--out", "OUT"),
     "report": (str(PAYMENTS), "--out", "OUT/page.html", "--charts", "OUT/charts", "--chart-format", "svg"),
 }

@@ -51,7 +51,10 @@ FORMS = {
     "space": ["space", "--now", NOW],
 }
 """The commands that read disks, in the forms that read different files."""
-OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain", "registry", "connect", "rescue"}
+OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain", "registry", "connect", "rescue"} | {
+    "export",
+    "restore",
+}
 """The commands without an answer over a disk in text: an interface, tables, what kafka-dump-log prints about a file, an
 answer about a log (tests/incident/explain/test_command.py), about some topics
 (tests/questions/registry/test_command.py, tests/questions/connect/test_command.py), or none if a file cannot be read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import islice
 from typing import Any
 
@@ -70,7 +71,9 @@ def one_of(values: Callable[[], Iterable[str]]) -> Callable[..., list[Completion
 
 
 def with_paths(command: click.Command) -> click.Command:
-    """Return the command, whose paths can be completed."""
+    """Return a copy of the command whose paths can be completed: kdump itself also takes what click would refuse."""
+    command = copy(command)
+    command.params = [*map(copy, command.params)]
     for param in command.params:
         if param.type is click.STRING:
             param.type = PATHS.get((param.metavar or "").strip("[]").rstrip("…,"), param.type)

@@ -146,7 +146,7 @@ def test_what_a_cleaning_and_a_startup_make_of_it(impossible: dict[int, Path], t
         assert [(each["hold"], each["position"]) for each in holds] == [("damage", len(first))], answers
         (place / f"{0:020}.log").write_bytes(flip(first, 8 * len(first) - 1) + second)
         plans = map(jsonl.loads, run("restart-plan", "--json", "--all", place.parent).stdout.splitlines())
-        (plan,) = (each for each in plans if each.get("topic") == "payments")
+        (plan,) = (each for each in plans if each.get("topic") == "payments" and "cuts" in each)
         cut = plan["cuts"][0]
         assert (cut["kind"], cut["batches"], cut["records"]) == ("truncated", 1, None)
 

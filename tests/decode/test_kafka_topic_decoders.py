@@ -372,7 +372,8 @@ def test_on_a_narrow_terminal_what_a_record_says_stands_below_its_row(columns: i
 
 def test_on_a_wide_terminal_it_stands_beside() -> None:
     lines = plain(in_terminal(200, OFFSETS, "--records", "--offset", "18")).splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 3
+    assert "columns more" in lines[2]
     assert "OffsetCommit group=group-classic topic=orders-zstd partition=0  offset=300 leaderEpoch=0" in lines[1]
 
 

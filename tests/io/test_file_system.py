@@ -20,6 +20,8 @@ ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "s
 OF_THIS_MACHINE = {
     "browse/prompt.py",
     "questions/bundle/command.py",
+    "check/scrub/run.py",
+    "check/scrub/state.py",
     "command_line/completion.py",
     "io/file_system.py",
     "io/page_cache.py",

@@ -289,7 +289,9 @@ class PartitionCheck(Resumable):
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
-                yield from self._hold(part, finding.given({"exactRepair": repaired is not None}))
+                yield from self._hold(
+                    part, finding.given({"exactRepair": None if batch.lacks else repaired is not None})
+                )
         marker = None
         if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):

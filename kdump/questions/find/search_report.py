@@ -14,6 +14,7 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import Object, answer_object
 from kdump.extras import how_to_install
+from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.format.size_text import size_text
 from kdump.io import file_system
@@ -228,7 +229,7 @@ def page(report: Object) -> bytes:
 def _sections(report: Object) -> Iterator[str]:
     coverage: Object = report["coverage"]
     count, gaps = report["matchCount"], coverage["notSearched"]
-    word = f"{count:,} records match" if count != 1 else "1 record matches"
+    word = f"{count_text(count, 'match', 'matches')} in what was searched"
     word = word if count else "Nothing matches" if not gaps else "Nothing matches in what could be searched"
     tone = "bad" if count else "warn" if gaps else "intact"
     question = f"<p><code>{_text(report['question'])}</code></p>"
@@ -252,9 +253,10 @@ def _sections(report: Object) -> Iterator[str]:
 
 def _facts(report: Object, coverage: Object) -> Iterator[tuple[str, Any]]:
     yield "paths", ", ".join(report["paths"])
-    yield "read", f"{size_text(coverage['bytes'])} in {coverage['files']:,} files, {coverage['batches']:,} batches"
-    yield "ruled out by name", f"{size_text(coverage['ruledOutBytes'])} in {coverage['ruledOutFiles']:,} files"
-    yield "hold no records", f"{size_text(coverage['otherBytes'])} in {coverage['otherFiles']:,} files"
+    files, batches = count_text(coverage["files"], "file"), count_text(coverage["batches"], "batch", "batches")
+    yield "read", f"{size_text(coverage['bytes'])} in {files}, {batches}"
+    for name, what in (("ruledOut", "ruled out by name"), ("other", "hold no records")):
+        yield what, f"{size_text(coverage[f'{name}Bytes'])} in {count_text(coverage[f'{name}Files'], 'file')}"
     yield "directories", f"{size_text(coverage['directoryBytes'])}"
     yield "not searched", size_text(coverage["notSearchedBytes"])
     yield "all of it", f"{coverage['totalBytes']:,} bytes"
