@@ -63,7 +63,8 @@ def begin_worker() -> None:
 
 
 def stop_workers(pool: ProcessPoolExecutor) -> None:
-    """Terminate the workers at once: they only read, and their results are no longer needed."""
-    for worker in list((pool._processes or {}).values()):  # (3.14 has terminate_workers)
-        worker.terminate()
+    """Kill the workers: they only read, and their results are no longer needed. One that has just been forked would
+    take SIGTERM as its parent does, and wait for ever for a lock of one that ended."""
+    for worker in list((pool._processes or {}).values()):  # (3.14 has kill_workers)
+        worker.kill()
     pool.shutdown(cancel_futures=True)
