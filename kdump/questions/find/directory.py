@@ -52,6 +52,8 @@ MAX_LABELLED = 20 * CHUNK
 """Matches in a compacted log after which no more are."""
 FEW_KEYS = 8
 """Keys that the core compares faster than a set does."""
+READABLE = frozenset({LIVE, SUPERSEDED})
+"""States of what a consumer may receive."""
 GOES = {
     IN_DELETION: ("a startup deletes the directory", 0),
     DELETED: ("a startup deletes the file", 0),
@@ -102,6 +104,12 @@ class SearchedDirectory:
         if view is None or batch.producerId is None or batch.baseOffset is None:
             return None
         return view.view.aborted(batch.producerId, batch.baseOffset) is not None
+
+    def is_received(self, found: Found) -> bool:
+        """Return True if a consumer with isolation.level=read_committed receives the record now: no marker, and nothing
+        from the first open transaction on."""
+        is_readable = READABLE.issuperset(found.states) and not found.record.is_control
+        return is_readable and not self._is_open(found.target, found.record)
 
     def _is_open(self, file: Target, record: Record) -> bool:
         view = self._view(file)

@@ -37,8 +37,6 @@ from kdump.questions.find.listing import Listing, states_of
 from kdump.questions.find.prefilter import Prefilter, schemas_of
 from kdump.questions.find.remote_offsets import RemoteOffsets
 
-READABLE = frozenset({LIVE, "superseded"})
-"""States of what a consumer receives."""
 MAX_FRAMES = 100
 """Maximum number of LZ4 frames after the one that consumers read."""
 MANY = (1 << 31) - 1
@@ -111,7 +109,7 @@ class _Search:
                 continue
             self.directory = SearchedDirectory([file for file, _ in files], self.options, self.surroundings)
             for found in self.directory.labelled(self._files(files), self.left):
-                if self.live and not READABLE.issuperset(found.states):
+                if self.live and not self.directory.is_received(found):
                     continue
                 yield self.directory.with_end(found) if self.when else found
                 self.coverage.matches += 1
