@@ -22,8 +22,8 @@ API = {
     "connect": "kdump.api.functions",
     "decoded": "kdump.api.decoded_records",
     "producers": "kdump.api.functions",
-    "records": "kdump.tables.records",
-    "Records": "kdump.tables.records",
+    "records": "kdump.api.records",
+    "Records": "kdump.api.records",
     "registry": "kdump.api.functions",
     "retention": "kdump.questions.retention.run",
     "space": "kdump.questions.space.run",
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from kdump.api.functions import transactions as transactions
     from kdump.api.open_log import Log as Log
     from kdump.api.open_log import open as open
+    from kdump.api.records import Records as Records
+    from kdump.api.records import records as records
     from kdump.check.options import Options as Options
     from kdump.incident.doctor.run import DoctorResult as DoctorResult
     from kdump.incident.doctor.run import doctor as doctor
@@ -94,8 +96,6 @@ if TYPE_CHECKING:
     from kdump.questions.space.run import space as space
     from kdump.questions.stats.run import stats as stats
     from kdump.questions.stats.totals import Stats as Stats
-    from kdump.tables.records import Records as Records
-    from kdump.tables.records import records as records
 
 
 def __getattr__(name: str) -> Any:

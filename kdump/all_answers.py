@@ -46,6 +46,7 @@ from kdump.questions.transactions import answer as forensic
 from kdump.spark.scan_answer import FleetSummary
 from kdump.state import metadata_image
 from kdump.state.recorded_change import RecordedChange
+from kdump.state.segment_answer import ListedSegment
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
@@ -62,9 +63,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         CheckSummary,
         Declaration,
     ),
-    **keys_by_type(
-        ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
-    ),
+    **keys_by_type(ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ListedSegment),
     **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
     **keys_by_type(explain.Explanation, explain.ExplanationSummary, explain.FindingExplanation, Message),
     **keys_by_type(BundleSummary),

@@ -134,7 +134,6 @@ ELSEWHERE = {
     "explain": "kdump.incident.explain.command",
     "report": "kdump.incident.report.command",
     "browse": "kdump.browse.command",
-    "export": "kdump.tables.export_command",
     "scan": "kdump.spark.scan_command",
     "query": "kdump.spark.query_command",
     "completion": "kdump.command_line.completion",

@@ -104,7 +104,7 @@ def prompt_parsers(zone: tzinfo) -> Any:
 
 def _filter_params() -> list[click.Parameter]:
     """Return the options of inspect that restrict batches and records."""
-    from kdump.questions.inspect.command import FilterOptions
+    from kdump.command_line.filter_options import FilterOptions
     from kdump.questions.inspect.command import command as inspect
 
     filters = option_types(FilterOptions)
@@ -117,7 +117,7 @@ def _option_names(params: list[click.Parameter]) -> list[str]:
 
 def typed_selection(typed: str, zone: tzinfo) -> Selection:
     """Parse inspect's options, as typed into a prompt, into a selection. Raises ValueError."""
-    from kdump.questions.inspect.command import FilterOptions, selection_of
+    from kdump.command_line.filter_options import FilterOptions, selection_of
 
     params = _filter_params()
     asks = click.Command("filter", params=params, add_help_option=False)

@@ -10,14 +10,15 @@ from datetime import timezone
 
 import click
 
+from kdump.command_line.filter_options import typed_expression
 from kdump.command_line.state_options import MILLISECONDS
 from kdump.command_line.typed_options import CommandOptions, many, option
 from kdump.decode.record_cut import CutPoint, CutRequest
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.parse_time import parse_time
-from kdump.log.expression import Expression, ExpressionError, parse
 
 KEY_BYTES = "base64:"
+ABORTED = "while batches are copied; leave it out"
 FILE = click.Path(exists=True, dir_okay=False)
 
 
@@ -46,7 +47,7 @@ class CutOptions(CommandOptions):
         """What is left out; None if nothing is. Raises click.UsageError."""
         if self == CutOptions():
             return None
-        without = tuple(_expression(text) for text in self.without)
+        without = tuple(typed_expression("--without", typed, ABORTED) for typed in self.without)
         decodes = any(expression.needs.decoded for expression in without)
         return CutRequest(
             _point("--from", self.start),
@@ -55,17 +56,6 @@ class CutOptions(CommandOptions):
             frozenset() if self.without_keys is None else _keys(self.without_keys),
             RecordDecoder(DecodeOptions()) if decodes else None,
         )
-
-
-def _expression(text: str) -> Expression:
-    """Parse an expression. Raises click.UsageError."""
-    try:
-        expression = parse(text)
-    except ExpressionError as error:
-        raise click.UsageError(f"--without: {error.lines}") from None
-    if expression.needs.aborted:
-        raise click.UsageError("--without: isAborted is not known while batches are copied; leave it out")
-    return expression
 
 
 def _point(option_name: str, typed: str | None) -> CutPoint | None:

@@ -19,7 +19,7 @@ from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
 from kdump.log import inspect_answer
-from kdump.questions.ls.answer import ListedSegment
+from kdump.state.segment_answer import ListedSegment
 from kdump.state.unknown_offsets import CheckpointedOffsets
 
 OWN = "_kdump"

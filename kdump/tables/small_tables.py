@@ -17,9 +17,9 @@ from kdump.io.errors import SourceError
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.paths import Target, target
-from kdump.questions.ls.answer import segment_object
 from kdump.render.escape import path_text
 from kdump.state.partition_summary import SegmentSummary, read_segment
+from kdump.state.segment_answer import segment_object
 from kdump.tables.segment_split import opened
 
 Row = dict[str, Any]

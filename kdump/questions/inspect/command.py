@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import tzinfo
 from functools import partial
 
 import click
@@ -12,18 +10,16 @@ from click.core import ParameterSource
 
 from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
+from kdump.command_line.filter_options import FilterOptions, selection_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
-from kdump.command_line.params import TIME_HELP, RangeParam, read_once, time_range
+from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.io import file_system
-from kdump.log.expression.comparison import Comparison
-from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of_keys
 from kdump.log.file_kinds import KINDS
-from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
 from kdump.questions.inspect.record_counts import CountTable, RecordCount
 from kdump.questions.inspect.show import HEX, TEMPLATE, InspectRun, ShowOptions
@@ -54,37 +50,6 @@ Exit status: 0 on success; 1 if no record or batch matches; 2 for a usage error,
 something could not be read (the rest is shown). A search for keys, values or headers without a match also ends with 2
 if damage kept it from comparing all records.
 """
-
-
-@dataclass(frozen=True)
-class FilterOptions(CommandOptions):
-    """Options that select batches and records; the browser's prompt takes them, too."""
-
-    offsets: Range | None = option(
-        "-o", "--offset", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
-    )
-    positions: Range | None = option(
-        "--position", type=RangeParam(), help="Show only batches at these bytes of the file."
-    )
-    times: str | None = option(
-        "--time",
-        metavar="A..B",
-        help=TIME_HELP,
-    )
-    producer_ids: tuple[int, ...] = many(
-        "--producer-id", type=int, help="Show only batches of this producer; repeatable."
-    )
-    keys: tuple[str, ...] = many("--key", help="Show only records with exactly this key; repeatable.")
-    key_regex: str | None = option(
-        "--key-regex",
-        help="Show only records with a match of this regular expression in the key's bytes; . is any byte.",
-    )
-    value_regex: str | None = option("--value-regex", help="The same in the value's bytes, such as '(?i)error'.")
-    headers: tuple[str, ...] = many(
-        "--header", metavar="K[=V]", help="Show only records with this header; repeatable, all must match."
-    )
-    control: bool = flag("--control", help="Show only control batches.")
-    transactional: bool = flag("--transactional", help="Show only transactional batches.")
 
 
 @dataclass(frozen=True)
@@ -231,45 +196,6 @@ def _refuse_idle_decoders(options: InspectOptions) -> None:
     if given and options.template is not None and not shows_decoded(options.template):
         raise click.UsageError(f"{given[0]} has no effect: the format string contains neither %d (key) nor %D (value)")
     options.decoding.refuse_contradictions()
-
-
-def selection_of(filters: FilterOptions, zone: tzinfo) -> Selection:
-    """Return the selection that the options describe. Raises click.UsageError."""
-    times: Range | None = time_range(filters.times, zone) if filters.times is not None else None
-    return Selection(
-        offsets=filters.offsets,
-        positions=filters.positions,
-        times=times,
-        producer_ids=frozenset(filters.producer_ids),
-        expression=_expression(filters),
-        control=filters.control,
-        transactional=filters.transactional,
-    )
-
-
-def _expression(filters: FilterOptions) -> Expression | None:
-    """Return the expression that --key, --key-regex, --value-regex and --header are short forms of."""
-    terms: list[Term] = [one_of_keys(map(_bytes, filters.keys)).term] if filters.keys else []
-    for name, regex in (("key", filters.key_regex), ("value", filters.value_regex)):
-        if regex is not None:
-            terms.append(Content(name, (), _regex(f"--{name}-regex", regex)))
-    for header in filters.headers:
-        key, equals, value = header.partition("=")
-        terms.append(Content("header", (key,), Comparison("==" if equals else "exists", _bytes(value), is_raw=True)))
-    return all_of(terms)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _regex(name: str, text: str) -> Comparison:
-    comparison = Comparison("~", _bytes(text), is_raw=True)
-    try:
-        comparison.bytes_pattern  # noqa: B018  (compiled while the option is known)
-    except re.error as error:
-        raise click.UsageError(f"{name}: {error}") from None
-    return comparison
 
 
 def _show_options(options: InspectOptions) -> ShowOptions:

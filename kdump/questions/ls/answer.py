@@ -1,4 +1,4 @@
-"""Answers of `kdump ls`: log directories, topics, partitions and segments."""
+"""Answers of `kdump ls`: log directories, topics and partitions; those about segments are in state.segment_answer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kdump.answer import (
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
-from kdump.format.codec_table import NAMES
 from kdump.log.header_totals import HeaderTotals
-from kdump.state.partition_summary import PartitionSummary, SegmentSummary, occupied, segment_damage
+from kdump.state.partition_summary import PartitionSummary, occupied
+from kdump.state.segment_answer import ListedBatches, ListedHeaders, batches_answer, headers_answer
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 from kdump.text import path_text
 
@@ -93,50 +93,6 @@ class ListedDirectory(NamedTuple):
     ]
 
 
-class ListedBatches(NamedTuple):
-    """Summary of the batch headers of a segment, or of several."""
-
-    batches: Annotated[
-        int | None,
-        Doc("number of batches, or of messages of magic 0 and 1; null if not all headers were read"),
-        Shown(rank=1, only="logSegment"),
-    ]
-    records: Annotated[
-        int | None,
-        Doc(
-            "number of records, from headers, also of markers, of aborted transactions and below the log start offset: "
-            "stats has what consumers receive; null if not all were read, or for compressed magic 0 and 1"
-        ),
-        Shown(rank=2),
-    ]
-    oldestTimestamp: Annotated[
-        int | None,
-        Doc("smallest first timestamp of a batch; a record in it may be older", EPOCH_MS),
-        Shown("oldest", 3),
-    ]
-    newestTimestamp: Annotated[int | None, Doc("largest maxTimestamp of a batch", EPOCH_MS), Shown("newest", 7)]
-    formats: Annotated[list[int], Doc("magic values of the batches, in ascending order"), Shown("magic", 2)]
-    compressions: Annotated[list[str], Doc(f"compression of the batches: {NAMES}, unknown(N)"), Shown("codecs", 6)]
-    partial: Annotated[
-        bool, Doc("whether not all headers were read, so that there may be more formats and compressions")
-    ]
-    torn: Annotated[int, Doc("length of incomplete batches at the end of a segment", BYTES)]
-    junk: Annotated[int, Doc("bytes that belong to no batch", BYTES)]
-    padding: Annotated[int, Doc("zeros where a batch should start", BYTES)]
-    damage: Annotated[str | None, Doc("first damage visible in the headers; run kdump verify for details")]
-    errors: Annotated[list[PathText], Doc("what could not be read, and why")]
-
-
-class ListedHeaders(NamedTuple):
-    """The same with the offsets, which exist only within a single partition."""
-
-    firstOffset: Annotated[
-        int | None, Doc("first offset of the first batch on this disk", OFFSET), Shown(rank=4, only="logSegment")
-    ]
-    lastOffset: Annotated[int | None, Doc("last offset of the last batch", OFFSET), Shown(rank=8, only="logSegment")]
-    listed_batches: Annotated[ListedBatches, INLINE]
-
-
 class OffsetRange(NamedTuple):
     """Offsets, first and last included."""
 
@@ -183,23 +139,6 @@ class ListedTopic(NamedTuple):
     sizes: Annotated[FileSizes, INLINE]
     offsets: Annotated[int | None, Doc("total of all partitions; null if unknown for one of them"), Shown(rank=7)]
     headers: Annotated[ListedBatches, INLINE]
-
-
-@answer("logSegment")
-class ListedSegment(NamedTuple):
-    """A segment."""
-
-    file: Annotated[PathText, Doc("path of the .log")]
-    topic: Annotated[str | None, Doc("from the name of its directory")]
-    partition: Annotated[int | None, Doc("from the name of its directory")]
-    baseOffset: Annotated[int, Doc("base offset, from the file's name", OFFSET)]
-    size: Annotated[int, Doc("length of the segment", BYTES), Shown()]
-    beside: Annotated[
-        list[str],
-        Doc("files with the same name that exist: index, timeindex, txnindex, snapshot"),
-        Shown(rank=2, after="compressions"),
-    ]
-    headers: Annotated[ListedHeaders, INLINE]
 
 
 def directory_object(facts: LogDirectorySummary) -> Object:
@@ -253,28 +192,6 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     )
 
 
-def _headers(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedHeaders:
-    return ListedHeaders(headers.first, headers.last, _batches(headers, damage, errors))
-
-
-def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedBatches:
-    partial = headers.partial or bool(errors)
-    return ListedBatches(
-        batches=None if partial else headers.batches,
-        records=None if partial else headers.records,
-        oldestTimestamp=headers.oldest,
-        newestTimestamp=headers.newest,
-        formats=sorted(headers.formats),
-        compressions=sorted(headers.codecs),
-        partial=partial,
-        torn=headers.torn,
-        junk=headers.junk,
-        padding=headers.padding,
-        damage=damage or None,
-        errors=errors,
-    )
-
-
 def partition_object(facts: PartitionSummary) -> Object:
     return answer_object(
         ListedPartition(
@@ -291,7 +208,7 @@ def partition_object(facts: PartitionSummary) -> Object:
             checkpointed=CheckpointedOffsets.of(facts.checkpoints),
             logEndOffset=facts.log_end,
             offsets=facts.offsets,
-            headers=_headers(facts.headers, facts.damage, facts.errors),
+            headers=headers_answer(facts.headers, facts.damage, facts.errors),
             unknown=facts.unknown,
         )
     )
@@ -311,23 +228,6 @@ def topic_object(parts: list[PartitionSummary]) -> Object:
             partitions=len(parts),
             sizes=_sizes(parts),
             offsets=None if None in offsets else sum(count for count in offsets if count is not None),
-            headers=_batches(headers, damage, [error for partition in parts for error in partition.errors]),
-        )
-    )
-
-
-def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
-    target = facts.segment.log
-    assert target is not None
-    damage = segment_damage(facts, clean)
-    return answer_object(
-        ListedSegment(
-            file=target.path,
-            topic=target.topic,
-            partition=target.partition,
-            baseOffset=facts.segment.offset,
-            size=facts.size,
-            beside=list(facts.sibling_kinds),
-            headers=_headers(facts.headers, damage, [facts.error] if facts.error else []),
+            headers=batches_answer(headers, damage, [error for partition in parts for error in partition.errors]),
         )
     )

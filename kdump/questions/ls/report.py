@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kdump.answer import Object
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.format.count_text import count_text, first_of
-from kdump.questions.ls.answer import directory_object, partition_object, segment_object, topic_object, whole_size
+from kdump.questions.ls.answer import directory_object, partition_object, topic_object, whole_size
 from kdump.questions.ls.rows import LsRow
 from kdump.questions.ls.table_columns import MORE, ls_columns
 from kdump.render.amounts import size_text
@@ -21,6 +21,7 @@ from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.partition_summary import PartitionSummary
+from kdump.state.segment_answer import segment_object
 
 
 def row_object(row: LsRow) -> Object:

@@ -32,7 +32,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.questions.ls.answer import ListedPartition, ListedSegment, ListedTopic
+from kdump.questions.ls.answer import ListedPartition, ListedTopic
 from kdump.questions.ls.report import DirectoryStart, LsReport, PartitionStart, RowsEnd, ls_objects, ls_row_objects
 from kdump.questions.ls.rows import SORTS, LsRow, LsRows, chosen
 from kdump.render.amounts import size_text
@@ -40,6 +40,7 @@ from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.partition_summary import PartitionSummary
+from kdump.state.segment_answer import ListedSegment
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""

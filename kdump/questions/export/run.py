@@ -32,7 +32,6 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver
 from kdump.questions.read_committed import ReadCommitted
-from kdump.render.escape import path_text
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, arrow_schema
 from kdump.tables.batch_rows import BatchRows
 from kdump.tables.declarations import BATCHES, RECORDS, SparkTable
@@ -45,6 +44,7 @@ from kdump.tables.record_rows import RecordRows
 from kdump.tables.small_tables import row_of
 from kdump.tables.table_plan import parts_of
 from kdump.tables.table_read import TableRead
+from kdump.text import path_text
 
 ANY_SIZE = 1 << 62
 """So that segments are not split."""

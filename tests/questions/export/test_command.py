@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 import kdump
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.tables import arrow, c_data, export_command
+from kdump.questions.export import output_files
+from kdump.tables import arrow, c_data
 from kdump.tables.as_pyarrow import as_pyarrow, as_schema
 from tests.conftest import DISKS, FIXTURES, each_segment, examples, some_segments
 from tests.each_case import each_case
@@ -113,8 +114,8 @@ def test_a_selection_is_that_of_inspect(options: list[str], tmp_path: Path) -> N
 def test_every_way_to_write_has_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings are those of verify, and so is the exit status."""
     pipe = io.BytesIO()
-    monkeypatch.setattr(export_command, "write_all", lambda fd, data: pipe.write(data))
-    monkeypatch.setattr(export_command.os, "isatty", lambda fd: False)
+    monkeypatch.setattr(output_files, "write_all", lambda fd, data: pipe.write(data))
+    monkeypatch.setattr(output_files.os, "isatty", lambda fd: False)
     statuses = set()
     for disk in (FIXTURES / "clean-1", *sorted(FIXTURES.glob("diverged-1/*"))):
         here = tmp_path / disk.name
@@ -135,10 +136,10 @@ def test_every_way_to_write_has_the_same_rows(tmp_path: Path, monkeypatch: pytes
         parts = [pq.read_table(file) for file in files if file.name != "findings.parquet"]
         assert sorted(row for part in parts for row in of_table(part)) == sorted(rows)
         assert all(len({(row["topic"], row["partition"]) for row in part.to_pylist()}) == 1 for part in parts)
-        told = [row for row in objects("verify", disk, "--json", "--info") if row["type"] == "finding"]
+        shown = [row for row in objects("verify", disk, "--json", "--info") if row["type"] == "finding"]
         found = pq.read_table(here / "parts" / "findings.parquet").to_pylist()
         assert [(row["code"], row["file"], row["position"], row["message"]) for row in found] == [
-            (row["code"], row["file"], row["position"], row["message"]) for row in told
+            (row["code"], row["file"], row["position"], row["message"]) for row in shown
         ]
         assert pq.read_table(here / "one.findings.parquet").to_pylist() == found
     assert {mine for mine, _ in statuses} == {verify for _, verify in statuses}
@@ -174,7 +175,7 @@ def test_damage_is_a_table_with_positions(tmp_path: Path) -> None:
 def test_what_is_not_complete_does_not_exist(
     out: str, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = export_command.FileOutput.put, export_command.DirectoryOutput.put
+    put = output_files.FileOutput.put, output_files.DirectoryOutput.put
     calls = 0
 
     def failing(of: Any) -> Any:
@@ -187,8 +188,8 @@ def test_what_is_not_complete_does_not_exist(
 
         return fail
 
-    monkeypatch.setattr(export_command.FileOutput, "put", failing(put[0]))
-    monkeypatch.setattr(export_command.DirectoryOutput, "put", failing(put[1]))
+    monkeypatch.setattr(output_files.FileOutput, "put", failing(put[0]))
+    monkeypatch.setattr(output_files.DirectoryOutput, "put", failing(put[1]))
     (tmp_path / "out").mkdir()
     result = CliRunner().invoke(cli, ["export", str(FIXTURES / "clean-1"), "--out", str(tmp_path / "out" / out)])
     assert result.exit_code
@@ -215,6 +216,16 @@ def test_what_is_refused(tmp_path: Path) -> None:
         kdump.records(here, columns=["nothing"])
     with pytest.raises(kdump.SourceError):
         kdump.records(tmp_path / "none")
+
+
+def test_no_table_is_written_to_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = tmp_path / "answers.jsonl"
+    lines.write_text(run("ls", FIXTURES / "clean-1", "--json").stdout)
+    monkeypatch.setattr(output_files.os, "isatty", lambda fd: True)
+    for options in ([FIXTURES / "clean-1"], ["--answers", lines]):
+        result = run("export", *options, "--out", "-")
+        assert result.exit_code == 2
+        assert "--out -: standard output is a terminal" in result.output
 
 
 def test_without_pyarrow() -> None:
@@ -253,12 +264,12 @@ def test_the_answers_of_other_commands(tmp_path: Path) -> None:
     """Each type of object is a table with the keys that it declares."""
     lines = tmp_path / "answers.jsonl"
     for number, (name, *more) in enumerate((("groups",), ("ls", "--segments"), ("stats",), ("retention",))):
-        told = run(name, FIXTURES / "disk-1", *more, "--json").stdout
-        lines.write_text(told)
+        printed = run(name, FIXTURES / "disk-1", *more, "--json").stdout
+        lines.write_text(printed)
         result = run("export", "--answers", lines, "--out", tmp_path / f"{number}")
         assert result.exit_code == 0, result.output
         by_type: dict[str, list[Row]] = {}
-        for line in told.splitlines():
+        for line in printed.splitlines():
             row = json.loads(line)
             by_type.setdefault(row["type"], []).append(row)
         assert {path.stem for path in (tmp_path / f"{number}").iterdir()} == {*by_type}
@@ -276,6 +287,8 @@ def test_the_answers_of_other_commands(tmp_path: Path) -> None:
     lines.write_text('{"type": "nothing"}\n')
     assert run("export", "--answers", lines, "--out", tmp_path / "one.parquet").exit_code == 2
     assert run("export", "--answers", lines, "--offset", "1", "--out", tmp_path / "one.parquet").exit_code == 2
+    result = run("export", "--answers", tmp_path / "none", "--out", tmp_path / "one.parquet")
+    assert (result.exit_code, result.output) == (2, f"kdump: {tmp_path / 'none'}: No such file or directory\n")
     assert not (tmp_path / "one.parquet").exists()
 
 

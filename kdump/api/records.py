@@ -14,10 +14,10 @@ from kdump.io.errors import SourceError
 from kdump.log.expression import parse
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.selection import Range, Selection
+from kdump.questions.export.run import Export, ExportQuery
 from kdump.tables.arrow import ArrowBatch, ArrowSchema
 from kdump.tables.c_data import schema_capsule, stream_capsule
 from kdump.tables.declarations import TABLES
-from kdump.tables.export import Export, ExportQuery
 from kdump.tables.read_options import ReadOptions
 
 MAX_FINDINGS = 1000
@@ -25,7 +25,7 @@ MAX_FINDINGS = 1000
 
 
 class Records:
-    """Rows of a table of a disk, which each consumer reads anew: any that takes Arrow's PyCapsule interface, such as
+    """Rows of a table of a disk, which each consumer reads again: any that takes Arrow's PyCapsule interface, such as
     duckdb.sql("select … from r"), polars.DataFrame(r), pandas.DataFrame.from_arrow(r) and pyarrow.table(r).
 
     `findings` has what is wrong with what the last consumer has read so far (the first 1,000), `unread` what could not

@@ -1,0 +1,263 @@
+"""`kdump export`: writes records, batches, findings or other tables of a disk as Parquet or Arrow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timezone
+from functools import partial
+
+import click
+from click.core import ParameterSource
+
+from kdump.check.finding import ERROR, Finding
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.filter_options import FilterOptions, selection_of, typed_expression
+from kdump.command_line.help_page import HelpPage
+from kdump.command_line.input_files import print_error
+from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
+from kdump.command_line.params import read_once
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.decode.record_decoder import DecodeOptions
+from kdump.format.count_text import count_text
+from kdump.io.errors import SourceError, reason
+from kdump.log.output_directory import OutputError
+from kdump.questions.export.answer_tables import MAX_LINE, answer_rows
+from kdump.questions.export.output_files import Output, answer_files, output_for
+from kdump.questions.export.run import Export, ExportQuery, finding_row
+from kdump.render.escape import path_text
+from kdump.render.progress import Progress
+from kdump.tables.arrow import ArrowBatch, Rows
+from kdump.tables.declarations import FINDINGS, RECORDS, TABLES
+from kdump.tables.read_options import OptionError, ReadOptions
+from kdump.tables.table_files import NoPyarrow, require_pyarrow
+
+EXAMPLES = """
+\b
+Examples:
+  kdump export /var/lib/kafka/payments-0 --out payments.parquet
+  kdump export /var/lib/kafka --topic 'pay*' --time -2h.. --out payments
+  kdump export /var/lib/kafka --table batches --out - | python3 -c '…'
+  kdump export payments-0 --where 'value.amount > 100' --columns offset,time,value --out large.parquet
+
+\b
+Exit status: that of kdump verify: 0 if there is no error in what was read, 1 if there is one, 2 for a usage error, or
+if something could not be read or written and the status is not 1.
+"""
+OUT_HELP = (
+    "Write to this new file (.parquet, or .arrow for an IPC stream), to standard output (-, an IPC stream), or to a "
+    "new directory with a Parquet file for each partition."
+)
+
+
+@dataclass(frozen=True)
+class ExportOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    out: str = option("--out", metavar="FILE|DIR|-", required=True, help=OUT_HELP, section="Write")
+    table: str = option(
+        "--table",
+        type=click.Choice(list(TABLES)),
+        metavar="NAME",
+        default=RECORDS.name,
+        help=f"Write this table: {', '.join(TABLES)}.  [records]",
+    )
+    answers: bool = flag(
+        "--answers",
+        help="Write what other commands wrote with --json to the paths (-: standard input): a table of each type of "
+        "object, to a directory if there are several.",
+    )
+    columns: str | None = option("--columns", metavar="NAME,…", help="Write these columns, in this order.  [all]")
+    control: bool = flag("--control-records", help="Also write control records, such as transaction markers.")
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Write at most N rows.")
+    quiet: bool = flag("-q", "--quiet", help="Do not print how many rows and findings were written.")
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics", section="Select")
+    partitions: tuple[int, ...] = partition_option("Read only partitions")
+    filters: FilterOptions = group(FilterOptions)
+    where: str | None = option(
+        "--where", metavar="EXPR", help="Write only records that match this expression, as of kdump find."
+    )
+    read_committed: bool = flag("--read-committed", help="Write only what a read_committed consumer receives.")
+    by_markers: bool = flag(
+        "--by-markers", help="With --read-committed, find aborted transactions by their markers instead."
+    )
+    no_decode: bool = flag("--no-decode", help="Omit the columns with decoded keys and values.", section="Decode")
+    decoder: str | None = option("--decoder", metavar="NAME", help="Decode records with this decoder, as inspect does.")
+    key_format: str | None = option("--key-format", metavar="FORMAT", help="Decode keys as this, as inspect does.")
+    value_format: str | None = option("--value-format", metavar="FORMAT", help="The same for values.")
+    schemas: str | None = option(
+        "--schemas",
+        metavar="PATH",
+        help="Decode keys and values with a schema ID by this registry.  [the registry on the same disk]",
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(cls=HelpPage, epilog=EXAMPLES)
+@takes(ExportOptions)
+def command(options: ExportOptions) -> None:
+    """Write the records of files, partition directories, log directories or parent directories as Parquet or Arrow:
+    topic, partition, offset, time, key, value, headers, leader epoch, producer and, if they can be decoded, key and
+    value as JSON; or batches, findings, index entries … Damage is a second table. A file is complete, or does not
+    exist. Nothing is written to the disks."""
+    read_once(options.paths)
+    exit_with(
+        lambda: export_answers(options) if options.answers else ExportCommand(options).run(),
+        *(OutputError, NoPyarrow, OptionError),
+    )
+
+
+class ExportCommand:
+    """One run of the command."""
+
+    def __init__(self, options: ExportOptions) -> None:
+        self.options = options
+        self.of_topic = topic_filter(options.topics)
+        self.query = ExportQuery(
+            self._reading(),
+            selection_of(options.filters, timezone.utc),
+            self.of_topic,
+            PartitionFilter(options.partitions),
+            options.read_committed,
+            options.by_markers,
+        )
+        self.severities: Counter[str] = Counter()
+        self.left = options.limit
+        _refuse(options, self.query)
+
+    def _reading(self) -> ReadOptions:
+        options, table = self.options, TABLES[self.options.table]
+        decode = DecodeOptions(
+            decoder=options.decoder,
+            key_format=options.key_format,
+            value_format=options.value_format,
+            schemas=options.schemas,
+        )
+        where = None
+        if options.where is not None:
+            where = typed_expression("--where", options.where, "here; use --read-committed")
+        names: tuple[str, ...] | None = None
+        if options.columns is not None:
+            names = tuple(name.strip() for name in options.columns.split(",") if name.strip())
+            known = [column.name for column in (*table.columns, *table.on_request)]
+            for name in names:
+                if name not in known:
+                    raise click.UsageError(f"--columns: {name!r} is not a column; use {', '.join(known)}")
+        elif table is RECORDS and not options.no_decode:
+            names = tuple(column.name for column in (*table.columns, *table.on_request))
+        return ReadOptions(
+            table,
+            options.paths,
+            names,
+            limits=options.reading.limits,
+            decode=decode,
+            where=where,
+            control=options.control or options.filters.control or table is not RECORDS,
+        )
+
+    def run(self) -> int:
+        """Run the command and return its exit status. Raises OutputError, NoPyarrow and OptionError."""
+        require_pyarrow()
+        options = self.options
+        with (
+            Progress("export", expected=lambda: segment_bytes(options.paths, self.of_topic)) as progress,
+            output_for(options.out, self.query, print_error) as output,
+        ):
+            self.export = Export(self.query, options.reading.run(**progress.listeners), print_error)
+            self._rows(output)
+            unread = self.export.totals.unread
+            if unread and not output.rows and not self.severities:
+                raise SourceError(unread[0])
+            if not unread:
+                self.of_topic.refuse_unmatched()
+            output.end()
+        for line in unread:
+            print_error(line)
+        if not options.quiet and not any(self.of_topic.unmatched()):
+            print_error(output.summary(self.severities))
+        return 1 if self.severities[ERROR] or self.export.unjudged else 2 if unread else 0
+
+    def _rows(self, output: Output) -> None:
+        export, query = self.export, self.query
+
+        def put(batch: ArrowBatch) -> None:
+            if self.left is not None:
+                batch = replace(batch, length=min(batch.length, self.left))
+                self.left -= batch.length
+            if batch.length:
+                output.put(export.target, batch)
+
+        if query.table is FINDINGS:
+            rows = Rows(FINDINGS, query.schema)
+            for finding in export.checked(put):
+                self.severities[finding.severity] += 1
+                rows.add(finding_row(finding, export.identity))
+                for batch in rows.take() if rows.is_full else ():
+                    put(batch)
+            for batch in rows.take():
+                put(batch)
+            return
+        if query.has_regions and query.reads_all and self.left is None:
+            for finding in export.checked(put):
+                self._finding(output, finding)
+            return
+        for item in export.rows():
+            if isinstance(item, Finding):
+                self._finding(output, item)
+            else:
+                put(item)
+            if self.left == 0:
+                break
+
+    def _finding(self, output: Output, finding: Finding) -> None:
+        self.severities[finding.severity] += 1
+        output.finding(finding_row(finding, self.export.identity))
+
+
+def export_answers(options: ExportOptions) -> int:
+    """Write the answers of other commands. Returns the exit status; raises OutputError, NoPyarrow and SourceError."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if not given <= {"paths", "out", "answers", "quiet"}:
+        raise click.UsageError("--answers takes only --out and --quiet")
+    require_pyarrow()
+    sources = tuple(path for path in options.paths if path != "-")
+    with answer_files(options.out, sources) as files:
+        for path in options.paths:
+            for table, row in answer_rows(_lines(path), path_text(path)):
+                files.add(table, row)
+        files.end()
+        if not files.rows:
+            raise SourceError(f"{path_text(options.paths[0])}: is empty")
+    if not options.quiet:
+        for name, count in files.rows.items():
+            print_error(f"{count_text(count, 'row')} of {name} in {path_text(options.out)}")
+    return 0
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file, or of standard input (-). Raises SourceError."""
+    try:
+        with click.open_file(path, "rb") as file:
+            yield from iter(partial(file.readline, MAX_LINE), b"")
+    except OSError as error:
+        raise SourceError(f"{path}: {reason(error, path)}") from None
+
+
+def _refuse(options: ExportOptions, query: ExportQuery) -> None:
+    """Raise click.UsageError for options that would have no effect."""
+    if not query.has_regions and not (query.selection.is_all and not options.read_committed):
+        raise click.UsageError(f"--table {options.table} takes no options that select records or batches")
+    if query.table is not RECORDS:
+        for name in ("where", "decoder", "key_format", "value_format", "schemas", "no_decode", "control"):
+            if getattr(options, name):
+                typed = "control-records" if name == "control" else name.replace("_", "-")
+                raise click.UsageError(f"--{typed} applies to records, not to --table {options.table}")
+    if options.by_markers and not options.read_committed:
+        raise click.UsageError("--by-markers requires --read-committed")
+    if options.no_decode and (options.decoder or options.key_format or options.value_format or options.schemas):
+        raise click.UsageError("--no-decode cannot be combined with options that decode")

@@ -1,0 +1,113 @@
+"""Answers about segments: what their batch headers add up to."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.format.codec_table import NAMES
+from kdump.log.header_totals import HeaderTotals
+from kdump.state.partition_summary import SegmentSummary, segment_damage
+
+
+class ListedBatches(NamedTuple):
+    """Summary of the batch headers of a segment, or of several."""
+
+    batches: Annotated[
+        int | None,
+        Doc("number of batches, or of messages of magic 0 and 1; null if not all headers were read"),
+        Shown(rank=1, only="logSegment"),
+    ]
+    records: Annotated[
+        int | None,
+        Doc(
+            "number of records, from headers, also of markers, of aborted transactions and below the log start offset: "
+            "stats has what consumers receive; null if not all were read, or for compressed magic 0 and 1"
+        ),
+        Shown(rank=2),
+    ]
+    oldestTimestamp: Annotated[
+        int | None,
+        Doc("smallest first timestamp of a batch; a record in it may be older", EPOCH_MS),
+        Shown("oldest", 3),
+    ]
+    newestTimestamp: Annotated[int | None, Doc("largest maxTimestamp of a batch", EPOCH_MS), Shown("newest", 7)]
+    formats: Annotated[list[int], Doc("magic values of the batches, in ascending order"), Shown("magic", 2)]
+    compressions: Annotated[list[str], Doc(f"compression of the batches: {NAMES}, unknown(N)"), Shown("codecs", 6)]
+    partial: Annotated[
+        bool, Doc("whether not all headers were read, so that there may be more formats and compressions")
+    ]
+    torn: Annotated[int, Doc("length of incomplete batches at the end of a segment", BYTES)]
+    junk: Annotated[int, Doc("bytes that belong to no batch", BYTES)]
+    padding: Annotated[int, Doc("zeros where a batch should start", BYTES)]
+    damage: Annotated[str | None, Doc("first damage visible in the headers; run kdump verify for details")]
+    errors: Annotated[list[PathText], Doc("what could not be read, and why")]
+
+
+class ListedHeaders(NamedTuple):
+    """The same with the offsets, which exist only within a single partition."""
+
+    firstOffset: Annotated[
+        int | None, Doc("first offset of the first batch on this disk", OFFSET), Shown(rank=4, only="logSegment")
+    ]
+    lastOffset: Annotated[int | None, Doc("last offset of the last batch", OFFSET), Shown(rank=8, only="logSegment")]
+    listed_batches: Annotated[ListedBatches, INLINE]
+
+
+@answer("logSegment")
+class ListedSegment(NamedTuple):
+    """A segment."""
+
+    file: Annotated[PathText, Doc("path of the .log")]
+    topic: Annotated[str | None, Doc("from the name of its directory")]
+    partition: Annotated[int | None, Doc("from the name of its directory")]
+    baseOffset: Annotated[int, Doc("base offset, from the file's name", OFFSET)]
+    size: Annotated[int, Doc("length of the segment", BYTES), Shown()]
+    beside: Annotated[
+        list[str],
+        Doc("files with the same name that exist: index, timeindex, txnindex, snapshot"),
+        Shown(rank=2, after="compressions"),
+    ]
+    headers: Annotated[ListedHeaders, INLINE]
+
+
+def headers_answer(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedHeaders:
+    """Return the answer about the batch headers of a segment, or of a partition."""
+    return ListedHeaders(headers.first, headers.last, batches_answer(headers, damage, errors))
+
+
+def batches_answer(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedBatches:
+    """Return the answer about the batch headers without the offsets."""
+    partial = headers.partial or bool(errors)
+    return ListedBatches(
+        batches=None if partial else headers.batches,
+        records=None if partial else headers.records,
+        oldestTimestamp=headers.oldest,
+        newestTimestamp=headers.newest,
+        formats=sorted(headers.formats),
+        compressions=sorted(headers.codecs),
+        partial=partial,
+        torn=headers.torn,
+        junk=headers.junk,
+        padding=headers.padding,
+        damage=damage or None,
+        errors=errors,
+    )
+
+
+def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
+    """Return the object of a segment; `clean`: as in segment_damage."""
+    target = facts.segment.log
+    assert target is not None
+    damage = segment_damage(facts, clean)
+    return answer_object(
+        ListedSegment(
+            file=target.path,
+            topic=target.topic,
+            partition=target.partition,
+            baseOffset=facts.segment.offset,
+            size=facts.size,
+            beside=list(facts.sibling_kinds),
+            headers=headers_answer(facts.headers, damage, [facts.error] if facts.error else []),
+        )
+    )
