@@ -11,7 +11,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.errors import SourceError
-from kdump.log.expression import parse
+from kdump.log.expression.parser import parse
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.selection import Range, Selection
 from kdump.questions.export.run import Export, ExportQuery

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,10 +18,11 @@ from kdump.command_line.input_files import (
 from kdump.command_line.metrics_option import metrics_of_run
 from kdump.command_line.name_options import left_out, unmatched
 from kdump.io.errors import SourceError, is_gone
-from kdump.log.output_directory import OutputError
-from kdump.render.metrics import Metrics
 from kdump.render.progress import Progress
 from kdump.render.stdout import begin_tables, state_left_out
+
+if TYPE_CHECKING:
+    from kdump.render.metrics import Metrics
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
@@ -58,9 +59,12 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
 
 def _written(metrics: Metrics | None, status: int) -> int:
     """Write the metrics of a run with this exit status. Returns the status: 2, after a message, if that fails."""
+    if metrics is None:
+        return status
+    from kdump.log.output_directory import OutputError
+
     try:
-        if metrics is not None:
-            metrics.write(status)
+        metrics.write(status)
     except OutputError as error:
         print_error(str(error))
         return 2

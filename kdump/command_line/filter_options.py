@@ -10,9 +10,8 @@ import click
 
 from kdump.command_line.params import TIME_HELP, RangeParam, time_range
 from kdump.command_line.typed_options import CommandOptions, flag, many, option
-from kdump.log.expression import Expression, ExpressionError, parse
 from kdump.log.expression.comparison import Comparison
-from kdump.log.expression.terms import Content, Term, all_of, one_of_keys
+from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of_keys
 from kdump.log.selection import Range, Selection
 
 
@@ -89,6 +88,8 @@ def _regex(name: str, text: str) -> Comparison:
 def typed_expression(option_name: str, typed: str, is_aborted_advice: str) -> Expression:
     """Parse an expression of kdump find for a command that does not know which records are aborted.
     `is_aborted_advice`: why isAborted is not known, and what to do instead. Raises click.UsageError."""
+    from kdump.log.expression.parser import ExpressionError, parse  # inspect has no such option
+
     try:
         expression = parse(typed)
     except ExpressionError as error:

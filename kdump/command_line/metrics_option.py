@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.command_line.typed_options import PATHS, option
 from kdump.io.errors import SourceError
-from kdump.log.output_directory import OutputError
-from kdump.render.metrics import Metrics, MetricsSink
 from kdump.render.sink import Objects, Sink
+
+if TYPE_CHECKING:
+    from kdump.render.metrics import Metrics
 
 HELP = "Also write the answer as Prometheus metrics to FILE.prom, for node_exporter's textfile collector."
 KEPT = "kdump.command_line.metrics_option"
@@ -30,6 +31,9 @@ def metrics_of_run() -> Metrics | None:
     if path is None:
         return None
     if KEPT not in context.meta:
+        from kdump.log.output_directory import OutputError
+        from kdump.render.metrics import Metrics
+
         sources = [each for name in PATHS for each in context.params.get(name) or ()]
         try:
             context.meta[KEPT] = Metrics(path, context.info_name or "kdump", sources)
@@ -42,4 +46,8 @@ def metrics_of_run() -> Metrics | None:
 def with_metrics(sink: Sink[Any], objects: Objects) -> Sink[Any]:
     """Return the sink, or one that also takes metrics if they were asked for."""
     metrics = metrics_of_run()
-    return sink if metrics is None else MetricsSink(sink, metrics, objects)
+    if metrics is None:
+        return sink
+    from kdump.render.metrics import MetricsSink
+
+    return MetricsSink(sink, metrics, objects)

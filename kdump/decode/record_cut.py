@@ -16,8 +16,7 @@ from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.kafka.memory_records import FilterResult, filter_to
 from kdump.log.batch_records import records
-from kdump.log.expression import MAYBE, NO, YES, Expression
-from kdump.log.expression.terms import RecordFacts
+from kdump.log.expression.terms import MAYBE, NO, YES, Expression, RecordFacts
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch

@@ -9,7 +9,7 @@ from typing import Any
 from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import Limits
 from kdump.io.window import DEFAULT_SIZE
-from kdump.log.expression import Expression
+from kdump.log.expression.terms import Expression
 from kdump.tables.declarations import SparkTable
 
 SPLIT = 64 * 1024 * 1024

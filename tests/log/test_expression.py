@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.batch_records import records
-from kdump.log.expression import MAYBE, NO, YES, ExpressionError, parse
-from kdump.log.expression.parser import DEEPEST
-from kdump.log.expression.terms import RecordFacts
+from kdump.log.expression.parser import DEEPEST, ExpressionError, parse
+from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from tests import craft

@@ -19,7 +19,8 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.io.run import ignore
-from kdump.log.expression import Expression, ExpressionError, parse
+from kdump.log.expression.parser import ExpressionError, parse
+from kdump.log.expression.terms import Expression
 from kdump.log.output_directory import OutputError, OutputFile
 from kdump.questions.find.answer import Answer, Match, SearchCoverage
 from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, RedactedNames, coverage_lines

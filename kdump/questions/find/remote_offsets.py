@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from kdump.cluster.remote_log import uncovered
 from kdump.io.remote_paths import remote_partition
-from kdump.log.expression import NO, Expression
-from kdump.log.expression.terms import FileFacts
+from kdump.log.expression.terms import NO, Expression, FileFacts
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.questions.find.directory import SearchedDirectory

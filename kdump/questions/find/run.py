@@ -19,8 +19,8 @@ from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.bundle_log import RedactedBatch
-from kdump.log.expression import MAYBE, NO, YES, Expression, parse
-from kdump.log.expression.terms import FileFacts, RecordFacts
+from kdump.log.expression.parser import parse
+from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record

@@ -16,8 +16,8 @@ from kdump.decode.known_schemas import KnownSchemas
 from kdump.decode.record_decoder import KeyValueDecoder
 from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
 from kdump.log.batch_records import rows_of
-from kdump.log.expression import NO, parse
-from kdump.log.expression.terms import NO_DECODERS, RecordFacts
+from kdump.log.expression.parser import parse
+from kdump.log.expression.terms import NO, NO_DECODERS, RecordFacts
 from kdump.log.region import DefaultRecordBatch
 from kdump.questions.find.prefilter import Prefilter, _Program
 from kdump.state.schema_registry import SchemaRegistry

@@ -17,7 +17,7 @@ import zstandard
 
 from kdump.decode.record_cut import CutPoint, CutRequest
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.log.expression import parse
+from kdump.log.expression.parser import parse
 from tests import craft
 
 BEGIN = 1_700_000_000_000
