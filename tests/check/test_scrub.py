@@ -30,7 +30,7 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import FaultTolerantSource
 from kdump.io.run import Limits
 from kdump.io.source import Source, open_source
-from tests.conftest import DISKS, FIXTURES, SEED, read_regions
+from tests.conftest import DISKS, FIXTURES, SEED, read_regions, sample
 from tests.craft import flip, one
 
 START = 1_800_000_000_000
@@ -305,6 +305,9 @@ UNUSABLE = {
         "is damaged",
     ),
     "a record is incomplete": (_sql("UPDATE unit SET record = x'00'"), "is damaged"),
+    "a record is missing": (_sql("DELETE FROM unit WHERE key = (SELECT key FROM unit LIMIT 1)"), "is damaged"),
+    "a log directory is missing": (_sql("DELETE FROM about"), "is damaged"),
+    "a run is missing": (_sql("DELETE FROM run"), "is damaged"),
     "without a table": (_sql("DROP TABLE unit"), "is damaged"),
     "not a database": (lambda root, state: (state / FILE).write_bytes(b"x" * 5000), "is damaged"),
     "of another disk": (_other_disk, "of another disk"),
@@ -343,6 +346,36 @@ def test_a_damaged_state_never_makes_anything_count_as_checked(tmp_path: Path) -
         assert keys(findings) == expected[0]
         assert run.coverage.as_dict() == expected[1]
     assert refused > 10
+
+
+def contents(state: Path) -> object:
+    with closing(ScrubState(str(state), ())) as own:
+        return {name: own.get(name) for name in own.unit_keys()}, own.about(), own.runs()
+
+
+@pytest.mark.sampled
+def test_a_state_with_any_byte_wrong_is_refused_or_has_the_same_contents(tmp_path: Path) -> None:
+    _, state = small_state(tmp_path)
+    _sql("PRAGMA page_size = 512", "VACUUM")(state, state)  # fewer bytes that are not used
+    expected, dice, refused = contents(state), random.Random(SEED), 0
+    data = (state / FILE).read_bytes()
+    positions = sample(range(len(data)), 4)
+    for position in positions:
+        (state / FILE).write_bytes(flip(data, 8 * position + dice.randrange(8)))
+        try:
+            assert contents(state) == expected, position
+        except SourceError:
+            refused += 1
+    assert refused > len(positions) // 3  # the others are not used
+
+
+def test_a_log_directory_whose_path_is_not_utf8(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"disk-\xff")
+    shutil.copytree(FIXTURES / "clean-2", root)
+    expected = keys(scrubbed(root, tmp_path / "state")[0])
+    again, run = scrubbed(root, tmp_path / "state", START + 1000)
+    assert keys(again) == expected == keys(verified(root))
+    assert run.bytes_read < 20_000
 
 
 def command(*arguments: object, **more: object) -> subprocess.Popen[bytes]:

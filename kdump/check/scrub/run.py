@@ -60,6 +60,8 @@ class Scrub:
     grow. Of a directory that no earlier run has seen, nothing is known."""
     bytes_read: int = 0
     """Bytes of segments that this run has read."""
+    _keys: dict[str, str] = field(default_factory=dict)
+    """By the name of a partition: its key in the state."""
 
     def run(self, units: list[CheckUnit]) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
         """Read what is to be read, then yield each unit with all that was found in it and is still so. Raises
@@ -79,8 +81,6 @@ class Scrub:
         for number, unit in enumerate(units):
             if unit.partition is not None:
                 record = self._record(unit)
-                if unit.partition.segments and not record.segments and not unit.partition.listing_errors:
-                    raise self.state.damaged(f"it has lost the record of {unit.name}")
                 self._cover(unit, record)
                 others[number] = [finding for _, finding in record.findings if finding.code not in self.ignored]
             yield unit, iter(others.pop(number))
@@ -107,8 +107,13 @@ class Scrub:
             if path not in about:
                 self.state.put_about(path, ids)
 
+    def _key(self, unit: CheckUnit) -> str:
+        if unit.name not in self._keys:
+            self._keys[unit.name] = real_path(unit.name)
+        return self._keys[unit.name]
+
     def _record(self, unit: CheckUnit) -> UnitRecord:
-        return self.state.get(real_path(unit.name)) or UnitRecord()
+        return self.state.get(self._key(unit)) or UnitRecord()
 
     def _log(self, number: int, unit: CheckUnit, *, only_known: bool) -> Iterator[Waiting]:
         """Read the log of a partition from where the last run ended, if anything has changed, and yield what of it is
@@ -127,7 +132,7 @@ class Scrub:
             self._changes(unit, record, stamps)
             if record.tail or not place.segments or not only_known:
                 self._look(unit, record, stamps, print_)
-            self.state.put(real_path(unit.name), record)
+            self.state.put(self._key(unit), record)
         if not record.tail and place.segments:
             left = sum(note.unchecked for note in record.segments.values())
             yield Waiting(0, left, number, None)
@@ -228,7 +233,7 @@ class Scrub:
             record.segments[name] = note
         elif note.checked is not None:
             record.segments[name].checked = note.checked  # the state is the one at the end that it had
-        self.state.put(real_path(unit.name), record)
+        self.state.put(self._key(unit), record)
 
     def _count(self, totals: CheckTotals) -> None:
         self.bytes_read += totals.bytes
@@ -237,7 +242,7 @@ class Scrub:
 
     def _forget(self, units: list[CheckUnit]) -> None:
         """Forget the partitions that are gone; those that cannot be seen are remembered."""
-        here = {real_path(unit.name) for unit in units if unit.partition is not None}
+        here = {self._key(unit) for unit in units if unit.partition is not None}
         for key in self.state.unit_keys():
             if key not in here and not os.path.lexists(key):
                 self.state.remove(key)

@@ -1,5 +1,6 @@
-"""The state of a scrub: one SQLite file in a directory of its own. Each record has a checksum, so that a state that is
-damaged is refused: it never makes anything count as checked that was not."""
+"""The state of a scrub: one SQLite file in a directory of its own. Each row has a checksum, and all rows together have
+one, which is compared when the state is opened: a damaged state is refused. It never makes anything count as checked
+that was not, and never lacks what was found."""
 
 from __future__ import annotations
 
@@ -26,11 +27,16 @@ LAYOUT = 1
 COMMIT_AFTER = 2.0
 """Seconds after which what was read is committed: what a kill at any moment can lose."""
 MAX_RUNS = 400
+ROWS = ("unit", "about", "run")
+"""The tables. A row of each has a key, a value and the checksum of both."""
 TABLES = """
-CREATE TABLE unit (key TEXT PRIMARY KEY, record BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE run (began INTEGER PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE unit (key BLOB PRIMARY KEY, record BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE about (key BLOB PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE run (began INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE whole (sum INTEGER NOT NULL);
 """
+"""`whole` has one row: the checksum of the tables, keys and checksums of all other rows."""
+Key = bytes | int
 
 
 class PastRun(NamedTuple):
@@ -43,8 +49,18 @@ class PastRun(NamedTuple):
     used: Mapping[str, int]
 
 
-def _sum(key: str, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(key.encode("utf-8", "surrogatepass")))
+def _encoded(path: str) -> bytes:
+    """Return the key of a path, which need not be UTF-8."""
+    return path.encode("utf-8", "surrogatepass")
+
+
+def _decoded(key: Key) -> str:
+    assert isinstance(key, bytes)
+    return key.decode("utf-8", "surrogatepass")
+
+
+def _sum(key: Key, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(key if isinstance(key, bytes) else str(key).encode()))
 
 
 class ScrubState:
@@ -64,13 +80,21 @@ class ScrubState:
                 )
             make_directories(os.path.abspath(directory), OWNER)
             self._lock = lock_directory(directory, "another kdump verify uses this state")
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, OWNER))
         except OutputError as error:
             raise SourceError(str(error)) from error
         except OSError as error:
             raise SourceError(f"{directory}: {error.strerror}") from error
         self._changed = time.monotonic()
-        with self._stated():
-            self._open()
+        self._sums: dict[tuple[str, Key], int] = {}
+        """Checksums of all rows, by table and key."""
+        try:
+            with self._stated():
+                self._open()
+        except SourceError:
+            self.close()
+            raise
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -81,7 +105,7 @@ class ScrubState:
             if "malformed" in str(error) or "no such" in str(error):
                 raise self.damaged(str(error)) from error
             raise SourceError(f"{self.path}: the state cannot be read or written: {error}") from error
-        except (sqlite3.Error, RecordError) as error:
+        except (sqlite3.Error, RecordError, UnicodeDecodeError) as error:  # also of a message that is of damaged bytes
             raise self.damaged(str(error)) from error
 
     def damaged(self, reason: str) -> SourceError:
@@ -91,8 +115,6 @@ class ScrubState:
         )
 
     def _open(self) -> None:
-        with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, OWNER))
         self._db = sqlite3.connect(self.path, isolation_level=None)
         application, layout = (
             self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
@@ -100,7 +122,8 @@ class ScrubState:
         tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables and not application:
             self._db.executescript(
-                f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {LAYOUT}; {TABLES} COMMIT;"
+                f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {LAYOUT}; {TABLES}"
+                f"INSERT INTO whole VALUES ({self._whole()}); COMMIT;"
             )
         elif application != APPLICATION:
             raise SourceError(f"{self.path}: is not the state of kdump verify; choose another directory for --state")
@@ -112,77 +135,86 @@ class ScrubState:
         problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":
             raise self.damaged(problem.splitlines()[0])
+        self._sums = {(table, key): _sum(key, data) for table in ROWS for key, data in self._rows(table)}
+        if self._db.execute("SELECT sum FROM whole").fetchall() != [(self._whole(),)]:
+            raise self.damaged("the checksum of all records does not match")
         self._db.execute("BEGIN IMMEDIATE")
+
+    def _whole(self) -> int:
+        return zlib.crc32(repr(sorted(map(repr, self._sums.items()))).encode())
+
+    def _rows(self, table: str, where: str = "", *key: Key) -> Iterator[tuple[Key, bytes]]:
+        """Yield the keys and values of rows. Raises RecordError for one whose checksum does not match."""
+        for key_, data, checksum in self._db.execute(f"SELECT * FROM {table} {where}", key):
+            if not isinstance(key_, (bytes, int)) or not isinstance(data, bytes) or _sum(key_, data) != checksum:
+                raise RecordError("the checksum of a record does not match")
+            yield key_, data
+
+    def _put(self, table: str, key: Key, data: bytes) -> None:
+        checksum = self._sums[table, key] = _sum(key, data)
+        self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (key, data, checksum))
 
     def get(self, key: str) -> UnitRecord | None:
         """Return the record of a unit."""
+        own = _encoded(key)
         with self._stated():
-            row = self._db.execute("SELECT record, sum FROM unit WHERE key = ?", (key,)).fetchone()
-            return None if row is None else unpack_record(self._checked(key, *row))
-
-    def _checked(self, key: str, data: bytes, checksum: int) -> bytes:
-        if not isinstance(data, bytes) or _sum(key, data) != checksum:
-            raise RecordError("the checksum of a record does not match")
-        return data
+            for _, data in self._rows("unit", "WHERE key = ?", own):
+                return unpack_record(data)
+            if ("unit", own) in self._sums:
+                raise RecordError("a record is missing")
+            return None
 
     def put(self, key: str, record: UnitRecord) -> None:
         """Write the record of a unit."""
-        data = record.pack()
         with self._stated():
-            self._db.execute("INSERT OR REPLACE INTO unit VALUES (?, ?, ?)", (key, data, _sum(key, data)))
+            self._put("unit", _encoded(key), record.pack())
             if time.monotonic() - self._changed > COMMIT_AFTER:
                 self.commit()
 
     def remove(self, key: str) -> None:
         with self._stated():
-            self._db.execute("DELETE FROM unit WHERE key = ?", (key,))
+            del self._sums["unit", _encoded(key)]
+            self._db.execute("DELETE FROM unit WHERE key = ?", (_encoded(key),))
 
     def unit_keys(self) -> list[str]:
         """Return the keys of all units."""
-        with self._stated():
-            return [key for (key,) in self._db.execute("SELECT key FROM unit")]
+        return [_decoded(key) for table, key in self._sums if table == "unit"]
 
     def about(self) -> dict[str, Any]:
         """Return what the state is about: for each log directory, what its meta.properties states."""
         with self._stated():
-            rows = self._db.execute("SELECT key, value, sum FROM about").fetchall()
-            return {key: json.loads(self._checked(key, value.encode(), checksum)) for key, value, checksum in rows}
+            return {_decoded(key): json.loads(data) for key, data in self._rows("about")}
 
     def put_about(self, key: str, value: Any) -> None:
-        text = json.dumps(value)
         with self._stated():
-            self._db.execute("INSERT OR REPLACE INTO about VALUES (?, ?, ?)", (key, text, _sum(key, text.encode())))
+            self._put("about", _encoded(key), json.dumps(value).encode())
 
     def runs(self) -> list[PastRun]:
         """Return the earlier runs, the latest last."""
         with self._stated():
-            rows = self._db.execute("SELECT began, value, sum FROM run ORDER BY began").fetchall()
-            return [
-                PastRun(began, **json.loads(self._checked(str(began), value.encode(), checksum)))
-                for began, value, checksum in rows
-            ]
+            return [PastRun(int(began), **json.loads(data)) for began, data in self._rows("run", "ORDER BY began")]
 
     def end_run(self, run: PastRun) -> None:
         """Write that a run has ended."""
-        text = json.dumps({"seconds": run.seconds, "bytes": run.bytes, "used": dict(run.used)})
+        value = {"seconds": run.seconds, "bytes": run.bytes, "used": dict(run.used)}
         with self._stated():
-            self._db.execute(
-                "INSERT OR REPLACE INTO run VALUES (?, ?, ?)", (run.began, text, _sum(str(run.began), text.encode()))
-            )
-            oldest = "SELECT began FROM run ORDER BY began DESC LIMIT -1 OFFSET ?"
-            self._db.execute(f"DELETE FROM run WHERE began IN ({oldest})", (MAX_RUNS,))
+            self._put("run", run.began, json.dumps(value).encode())
+            for began in sorted(int(key) for table, key in self._sums if table == "run")[:-MAX_RUNS]:
+                del self._sums["run", began]
+                self._db.execute("DELETE FROM run WHERE began = ?", (began,))
             self.commit()
 
     def commit(self) -> None:
         """Write what was put so far to the disk."""
         with self._stated():
+            self._db.execute("UPDATE whole SET sum = ?", (self._whole(),))
             self._db.execute("COMMIT")
             self._db.execute("BEGIN IMMEDIATE")
         self._changed = time.monotonic()
 
     def close(self) -> None:
         """Close the state; what was not committed is lost."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, AttributeError):  # it may not have been opened
             self._db.close()
         with suppress(OSError):
             fcntl.flock(self._lock, fcntl.LOCK_UN)
