@@ -63,6 +63,8 @@ def test_the_disk_states_a_release_that_starts(disk: Path) -> None:
     plan = kdump.restart_plan([str(disk)])
     assert plan.verdict == ("clean" if disk.name == "clean" else "recovery")
     assert not any(partition.loses for partition in plan.partitions)
+    assert plan.status == int(bool(plan.course.losses))
+    assert {event.code for event in plan.course.losses} <= {"startup-retention"}, "records of years ago"
     assert plan.release.mode == {"zk": "zookeeper", "kraft": "kraft"}[truth.mode]
     found = disk_release([str(disk)], read_metadata(str(disk)))
     assert found.since <= truth.numbers[:2] <= found.until

@@ -17,9 +17,8 @@ from kdump.questions.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
 from kdump.questions.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
-FOLLOWS = {"kraft-snapshot-missing", "offset-not-monotonic"}
-"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them. A gap of a
-power of two before a segment looks as if one bit of a base offset was flipped."""
+FOLLOWS = {"kraft-snapshot-missing"}
+"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them."""
 
 
 def batches_of(data: bytes) -> Iterator[bytes]:
@@ -98,9 +97,17 @@ class Run:
         result = CliRunner().invoke(cli, ["verify", str(self.out), "--json"])
         found = [json.loads(line) for line in result.stdout.splitlines()]
         wrong = [each for each in found if each["type"] == "finding" and each["severity"] == "error"]
+        wrong = [each for each in wrong if not self.is_known_gap(each)]
         assert {each["code"] for each in wrong} <= said | FOLLOWS, wrong
         names = {path.name for made in self.made for path in (self.out / made.directory).iterdir()}
         assert not any(name.endswith((".snapshot", ".kdump-part")) for name in names)
+
+    def is_known_gap(self, finding: Line) -> bool:
+        """Return True if verify takes an offset gap of the ledger for a flipped bit in the base offset after it."""
+        if finding["code"] != "offset-not-monotonic" or finding["expected"] >= finding["actual"]:
+            return False
+        gap = (finding["expected"], finding["actual"] - 1)
+        return any(first <= gap[0] and (last is None or gap[1] <= last) for first, last in self.holes)
 
     def holds(self, offsets: Iterable[int]) -> None:
         """Check that those of these offsets that are missing lie in the ledger's offset gaps."""
