@@ -233,9 +233,7 @@ class Operator:
 
     def set_node_id(self, action: str) -> str:
         match = self.words(action, r"set node.id=(\d+) in (\S+)")
-        path = Path(match[2])
-        path.write_text(re.sub(r"(?m)^node\.id=.*$", f"node.id={match[1]}", path.read_text()))
-        return f"node.id={match[1]} is set in {path}"
+        return damage.set_property(Path(match[2]), "node.id", match[1])
 
     def copy_checkpoint(self, action: str) -> str:
         """Put the newest metadata snapshot of the controller in place."""
@@ -296,17 +294,14 @@ class Operator:
     def other_directory_id(self, action: str) -> str:
         """Set another directory.id in the second directory, which has partitions of its own."""
         match = self.words(". ".join(self.actions), r"set another directory.id in (\S+): the broker registers it")
-        path = Path(match[1])
-        path.write_text(re.sub(r"directory.id=.*", "directory.id=SECONDpABlNgsHloSKd7mg", path.read_text()))
-        return f"directory.id=SECONDpABlNgsHloSKd7mg is set in {path}"
+        return damage.set_property(Path(match[1]), "directory.id", "SECONDpABlNgsHloSKd7mg")
 
     def compare_meta(self, action: str) -> str:
         """Write the directory.id that the metadata has."""
         match = self.words(action, r"kdump (cluster \S+ --show=brokers) shows the registered ones")
         directory = self.words(kdump(*match[1].split()), r"(?m)^ +1 .* (\S+)$")[1]
-        path = self.nodes[1] / META
-        path.write_text(re.sub(r"directory.id=.*", f"directory.id={directory}", path.read_text()))
-        return f"kdump {match[1]}, and directory.id={directory} is set in {path}"
+        done = damage.set_property(self.nodes[1] / META, "directory.id", directory)
+        return f"kdump {match[1]}, and {done}"
 
     def mount(self, action: str) -> str:
         """Mount the file system again."""
@@ -358,9 +353,7 @@ class Operator:
     def correct_cluster_id(self, action: str) -> str:
         """Correct the cluster ID of a broker."""
         match = self.words(action, r"set cluster.id=(\S+), which its controller has, in (\S+)")
-        path = Path(match[2])
-        path.write_text(re.sub(r"(?m)^cluster\.id=.*$", f"cluster.id={match[1]}", path.read_text()))
-        return f"cluster.id={match[1]} is set in {path}"
+        return damage.set_property(Path(match[2]), "cluster.id", match[1])
 
     def rescue(self, action: str) -> str:
         """Rebuild the metadata, and put it in place as the report of rescue shows."""
@@ -438,7 +431,7 @@ def diverged_replicas(disk: Disk) -> None:
 def other_cluster_id(disk: Disk) -> None:
     """The meta.properties of the broker has another cluster.id than that of its controller and its topics."""
     path = disk.file(META)
-    path.write_text(path.read_text().replace(CLUSTER, "q0eGNDWzT3mZ8kZ6sXn1Lw"))
+    path.write_text(path.read_text().replace(CLUSTER, damage.OTHER_CLUSTER))
 
 
 def lost_controller(disk: Disk) -> None:

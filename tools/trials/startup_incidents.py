@@ -16,6 +16,26 @@ from tools.metadata_trials import Entry, value_of
 from tools.trials.node import Node
 
 GARBAGE = b"\xff\xfe garbage\n"
+OTHER_CLUSTER = "q0eGNDWzT3mZ8kZ6sXn1Lw"
+
+
+def with_property(text: str, name: str, value: str) -> str:
+    """Return the text of a properties file with another value of a property."""
+    return re.sub(rf"(?m)^{re.escape(name)}=.*$", f"{name}={value}", text)
+
+
+def set_property(path: Path, name: str, value: str) -> str:
+    """Set a property in a file; return what was done."""
+    path.write_text(with_property(path.read_text(), name, value))
+    return f"{name}={value} is set in {path}"
+
+
+def on_small_file_system(disk: Disk) -> None:
+    """Move the log directory to a file system of its own, of 64 MiB."""
+    before = disk.root.rename(disk.root.with_name(f"{disk.root.name}-before"))
+    disk.root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk.root], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{before}/.", disk.root], check=True)
 
 
 def file_name(disk: Disk) -> None:
@@ -152,8 +172,7 @@ def meta_escape(disk: Disk) -> None:
 
 def meta_reserved(disk: Disk) -> None:
     """The directory.id in meta.properties is a reserved one."""
-    path = disk.file(META)
-    path.write_text(re.sub("directory.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAQ", path.read_text()))
+    set_property(disk.file(META), "directory.id", "AAAAAAAAAAAAAAAAAAAAAQ")
 
 
 def partition_twice(disk: Disk) -> Node:
@@ -218,10 +237,7 @@ def state_is_deleted(disk: Disk) -> None:
 
 def disk_full(disk: Disk) -> None:
     """The file system of the log directory is full; a -delete directory has a third of it."""
-    before = disk.root.rename(disk.root.with_name(f"{disk.root.name}-before"))
-    disk.root.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk.root], check=True)
-    subprocess.run(["cp", "-a", "--sparse=always", f"{before}/.", disk.root], check=True)
+    on_small_file_system(disk)
     shutil.copytree(disk.file("large-0"), disk.file("large-0.0123456789abcdef0123456789abcdef-delete"))
     used = os.statvfs(disk.root)
     size = (used.f_blocks - used.f_bfree) * used.f_frsize
@@ -229,19 +245,18 @@ def disk_full(disk: Disk) -> None:
 
 
 def second_directory(disk: Disk, meta: str = "") -> Node:
-    """Return the broker with a second log directory, which is new but for its meta.properties."""
+    """Return the broker with a second log directory, which is new except for its meta.properties. `meta`: its contents,
+    by default those of the first; the directory.id is another one."""
     second = disk.root.with_name(f"{disk.root.name}-second")
     second.mkdir()
-    own = disk.file(META).read_text()
-    (second / META).write_text(meta or re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", own))
+    (second / META).write_text(with_property(meta or disk.file(META).read_text(), "directory.id", SECOND_DIRECTORY))
     (second / ".kafka_cleanshutdown").touch()
     return Node((disk.root, second))
 
 
 def node_id_of_two(disk: Disk) -> Node:
     """log.dirs has a log directory of another node of the cluster."""
-    meta = disk.file(META).read_text().replace("node.id=1", "node.id=2")
-    return second_directory(disk, re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", meta))
+    return second_directory(disk, disk.file(META).read_text().replace("node.id=1", "node.id=2"))
 
 
 def metadata_log_twice(disk: Disk) -> Node:
@@ -273,17 +288,13 @@ def data_in_transaction(disk: Disk) -> None:
 
 def read_only(disk: Disk) -> None:
     """The file system of the log directory is mounted read-only."""
-    before = disk.root.rename(disk.root.with_name(f"{disk.root.name}-before"))
-    disk.root.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk.root], check=True)
-    subprocess.run(["cp", "-a", "--sparse=always", f"{before}/.", disk.root], check=True)
+    on_small_file_system(disk)
     subprocess.run(["mount", "-o", "remount,ro", disk.root], check=True)
 
 
 def cluster_id_of_two(disk: Disk) -> Node:
     """log.dirs has a log directory of another cluster."""
-    meta = re.sub("directory.id=.*", f"directory.id={SECOND_DIRECTORY}", disk.file(META).read_text())
-    return second_directory(disk, meta.replace(CLUSTER, "q0eGNDWzT3mZ8kZ6sXn1Lw"))
+    return second_directory(disk, disk.file(META).read_text().replace(CLUSTER, OTHER_CLUSTER))
 
 
 def directory_is_file(disk: Disk) -> Node:
