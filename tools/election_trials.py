@@ -155,13 +155,17 @@ class Lab:
         best = max(epochs, key=epochs.__getitem__)
         return best if epochs[best] else None
 
+    def config_command(self, key: str) -> list[str]:
+        """Return the command that sets a config of all brokers, on the leader."""
+        where = ("--bootstrap-controller", self.controllers._at(self.leader), "--alter", "--entity-type", "brokers")
+        what = ("--entity-default", "--add-config", f"{key}=4")
+        return self.controllers.java(config_command(self.controllers.jars), *where, *what, heap="100m")
+
     def config(self, count: int) -> None:
         """Set so many configs."""
         for _ in range(count):
             self.number += 1
-            where = ("--bootstrap-controller", self.controllers._at(self.leader), "--alter", "--entity-type", "brokers")
-            what = ("--entity-default", "--add-config", f"{KEYS[self.number]}=4")
-            command = self.controllers.java(config_command(self.controllers.jars), *where, *what, heap="100m")
+            command = self.config_command(KEYS[self.number])
             done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
             if done.returncode or "Completed" not in done.stdout:
                 raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
@@ -180,10 +184,9 @@ class Lab:
             for node in self.controllers.nodes:
                 if node != self.leader:
                     self.controllers.processes[f"controller-{node}"].kill()
-            where = ("--bootstrap-controller", self.controllers._at(self.leader), "--alter", "--entity-type", "brokers")
-            what = ("--entity-default", "--add-config", f"{KEYS[0]}=4")
-            command = self.controllers.java(config_command(self.controllers.jars), *where, *what, heap="100m")
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tool:
+            with subprocess.Popen(
+                self.config_command(KEYS[0]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as tool:
                 time.sleep(8)
                 tool.kill()
             self.controllers.kill()
@@ -226,9 +229,7 @@ def started(lab: Lab, order: tuple[tuple[int, ...], ...], ground: Path, plan: Cl
     time.sleep(10)
     leader = lab.leads(running)
     ended = [node for node in running if controllers.ended(f"controller-{node}")]
-    for node in running:
-        controllers.processes[f"controller-{node}"].kill()
-        controllers.processes[f"controller-{node}"].wait()
+    controllers.kill()
     every = set().union(*(configs(ground / f"disk-{node}") for node in running))
     left = configs(controllers.path(leader, "disk")) if leader else every
     facts: Result = {"order": [list(group) for group in order], "leader": leader, "ended": ended}

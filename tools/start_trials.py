@@ -2,18 +2,16 @@
 
 Starts a real node on copies of a broker's disk, as its own only controller, waits for its first checks, and compares
 what it does to each partition with the course that restart-plan predicts: which offsets retention deletes, which
-directories become stray, and where logs end. JARS has those listed in tools/kafka-jars.xml. log.initial.task.delay.ms
-is 3 s, except in one case.
+directories become stray, and where logs end. log.initial.task.delay.ms is 3 s, except in one case.
+
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and four minutes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,14 +22,14 @@ import kdump
 from kdump.check.options import Options
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import META
 from tools.corpus import unpack
-from tools.trials.cluster import LOGGING, free_port
+from tools.trials.cluster import Cluster
+from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
-ROOT = Path(__file__).parent.parent
 DISK = unpack() / "disks" / "kafka-4.3" / "clean-1"
 DELAY = 3_000
 """log.initial.task.delay.ms of most cases."""
-STARTED = "Kafka Server started"
 DELETED = re.compile(r"partition=(\S+?), .*Incremented log start offset to (\d+) due to segment deletion")
 
 
@@ -68,19 +66,25 @@ COURSES = (
 )
 
 
-def configured(course: Course, disk: Path) -> dict[str, str]:
-    """Return the server.properties of the node."""
-    broker, controller = free_port(), free_port()
-    return {
-        "node.id": re.findall(r"node\.id=(\d+)", (disk / "meta.properties").read_text())[0],
-        "process.roles": "broker,controller",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(disk),
-        "log.initial.task.delay.ms": str(course.delay),
-        **dict(course.configs),
-    }
+class CourseNode(Cluster):
+    """The node of a course, with no configs but its own. Use it inside a `with` block, after the prediction."""
+
+    def __init__(self, jars: Path, work: Path, course: Course, disk: Path) -> None:
+        super().__init__(jars, work, work / "unused", [disk], combined=True)
+        broker, controller = self.ports["broker"], self.ports["controller"]
+        self.values = {
+            "node.id": re.findall(r"node\.id=(\d+)", (disk / META).read_text())[0],
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(disk),
+            "log.initial.task.delay.ms": str(course.delay),
+            **dict(course.configs),
+        }
+
+    def _properties(self, node: int, role: str) -> str:
+        return "".join(f"{name}={value}\n" for name, value in self.values.items())
 
 
 def predicted(disk: Path, values: dict[str, str]) -> dict[str, Any]:
@@ -97,60 +101,48 @@ def predicted(disk: Path, values: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def happened(jars: Path, disk: Path, values: dict[str, str], place: Path, delay: int) -> dict[str, Any]:
+def happened(node: CourseNode, disk: Path, delay: int) -> dict[str, Any]:
     """Start the node, stop it after its first checks, and return the same of what it did."""
-    (place / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
-    log = place / "server.log"
-    with open(log, "w") as out:
-        command = ("java", "-Xmx512m", *LOGGING, "-cp", f"{jars}/*", "kafka.Kafka", str(place / "server.properties"))
-        node = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + 120
-        while STARTED not in log.read_text() and time.monotonic() < deadline and node.poll() is None:
-            time.sleep(0.5)
+    with node:
+        is_started = node.started()
         time.sleep(delay / 1000 + 5)
-    finally:
-        node.terminate()
-        node.wait(60)
-    text = log.read_text()
+        node.processes["broker"].terminate()
+        node.processes["broker"].wait(60)
     points = (disk / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
     ends = {f"{topic}-{number}": int(end) for topic, number, end in map(str.split, points)}
     return {
-        "started": STARTED in text,
-        "deleted": {name: int(offset) for name, offset in DELETED.findall(text)},
+        "started": is_started,
+        "deleted": {name: int(offset) for name, offset in DELETED.findall("\n".join(node.log("broker")))},
         "stray": sorted(each.name.rpartition(".")[0] for each in disk.glob("*-stray")),
         "ends": {name: end for name, end in ends.items() if not name.startswith("__")},
     }
 
 
-def differences(said: dict[str, Any], did: dict[str, Any]) -> list[str]:
+def differences(expected: dict[str, Any], did: dict[str, Any]) -> list[str]:
     """Return what differs. The marker of a transaction that the coordinator may abort by then is predicted, too."""
-    ends = {name: {end, end + 1} if name in said["aborted"] else {end} for name, end in said["ends"].items()}
+    ends = {name: {end, end + 1} if name in expected["aborted"] else {end} for name, end in expected["ends"].items()}
     is_same = ends.keys() == did["ends"].keys() and all(end in ends[name] for name, end in did["ends"].items())
-    return [*(key for key in ("deleted", "stray") if said[key] != did[key]), *([] if is_same else ["ends"])]
+    return [*(key for key in ("deleted", "stray") if expected[key] != did[key]), *([] if is_same else ["ends"])]
+
+
+def trial(jars: Path, course: Course) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        disk = copied(DISK, work / "disk")
+        course.does(disk)
+        node = CourseNode(jars, work, course, disk)
+        expected = predicted(disk, node.values)
+        did = happened(node, disk, course.delay)
+        differs = differences(expected, did)
+        print(course.name, f"DIFFERS: {differs} {expected} {did}" if differs else "as predicted", flush=True)
+        return {"name": course.name, "predicted": expected, "happened": did, "differences": differs}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "start-trials.json")
-    options = parser.parse_args()
-    rows = []
-    for course in COURSES:
-        if options.only and course.name not in options.only.split(","):
-            continue
-        with tempfile.TemporaryDirectory() as made:
-            place = Path(made)
-            disk = copied(DISK, place / "disk")
-            course.does(disk)
-            values = configured(course, disk)
-            said = predicted(disk, values)
-            did = happened(options.jars, disk, values, place, course.delay)
-            differs = differences(said, did)
-            rows.append({"name": course.name, "predicted": said, "happened": did, "differences": differs})
-            print(course.name, "as predicted" if not differs else f"DIFFERS: {differs} {said} {did}", flush=True)
-    options.out.write_text("[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows) + "\n]\n")
+    options = trial_options(__doc__, "docs/start-trials.json").parse_args()
+    record = RecordedResults(options.out, COURSES)
+    for course in chosen(COURSES, options.only):
+        record.keep(course.name, [trial(options.jars.resolve(), course)])
 
 
 if __name__ == "__main__":
