@@ -98,7 +98,7 @@ def records(
     if table not in TABLES:
         raise ValueError(f"unknown table {table!r}; known are {', '.join(TABLES)}")
     of = TABLES[table]
-    known = [column.name for column in of.columns] + [column.name for column in of.on_request if decode]
+    known = [column.name for column in (of.every_column if decode else of.columns)]
     names = known if columns is None else [*columns]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"unknown column {unknown[0]!r}; known are {', '.join(known)}")

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.kafka.memory_records import FilterResult, filter_to
 from kdump.log.batch_records import records
-from kdump.log.expression.terms import MAYBE, NO, YES, Expression, RecordFacts
+from kdump.log.expression.terms import MAYBE, NO, NO_DECODERS, YES, Decoders, Expression, RecordFacts
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -70,19 +69,6 @@ class CutBatch(NamedTuple):
     excluded: tuple[ExcludedRun, ...] = ()
 
 
-class _Decoders:
-    """What expressions know of records."""
-
-    def __init__(self, decoder: RecordDecoder | None) -> None:
-        self._decoder = decoder
-
-    def read(self, target: Target, record: Record) -> DecodedRecord | None:
-        return None if self._decoder is None else self._decoder.read(target, record)
-
-    def is_aborted(self, target: Target, batch: Batch) -> bool | None:
-        return None
-
-
 class RecordCut:
     """The cut of one partition; apply it to the valid batches in order of offsets. `begins`: the first offset that is
     kept, `ends`: the first that is not; None while unknown, because no record with that time has been read."""
@@ -94,7 +80,7 @@ class RecordCut:
         self.begins: int | None = 0 if start is None else start.offset
         self.ends: int | None = end.offset + 1 if end is not None and end.offset is not None else None
         self._request = request
-        self._decoders = _Decoders(request.decoder)
+        self._decoders: Decoders = request.decoder or NO_DECODERS
         self.excluded: Counter[str] = Counter()
         """Records that `kept` has left out, by cause."""
         self.undecided = 0

@@ -29,6 +29,7 @@ from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.internal_topics import SCHEMAS_TOPIC, system_topic
 from kdump.log.paths import Target
 from kdump.log.record import Record
+from kdump.log.region import Batch
 
 if TYPE_CHECKING:
     from kdump.decode.confluent import Payload
@@ -158,6 +159,10 @@ class RecordDecoder:
         self._reading = None if record.is_control else decoder.read(target, record)
         self._record = record
         return self._reading
+
+    def is_aborted(self, target: Target, batch: Batch) -> None:
+        """Return None, for expressions: decoders do not know which transactions were aborted."""
+        return None
 
     def _choose(self, target: Target) -> Decoder | None:
         name = self.options.decoder

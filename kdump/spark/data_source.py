@@ -84,7 +84,7 @@ def _check(options: ReadOptions, schema: StructType) -> None:
         try:
             column = options.table.column(field.name)
         except KeyError:
-            names = ", ".join(column.name for column in (*options.table.columns, *options.table.on_request))
+            names = ", ".join(column.name for column in options.table.every_column)
             raise OptionError(
                 f"table {options.table.name} has no column {field.name!r}; its columns are {names}"
             ) from None

@@ -45,7 +45,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
     columns = None
     if "columns" in named:
         columns = tuple(part.strip() for part in named["columns"].split(",") if part.strip())
-        known = [column.name for column in (*table.columns, *table.on_request)]
+        known = [column.name for column in table.every_column]
         for column in columns:
             if column not in known:
                 raise OptionError(f"table {name} has no column {column!r}; its columns are {', '.join(known)}")

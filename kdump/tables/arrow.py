@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -94,6 +94,18 @@ class ArrowBatch:
         return sum(map(_size, self.arrays))
 
 
+def batch_of(
+    schema: ArrowSchema,
+    columns: Sequence[SparkColumn],
+    length: int,
+    array_of: Callable[[str, ArrowType, bool], ArrowArray],
+) -> ArrowBatch:
+    """Return a record batch of arrays that `array_of` returns for the name of the values, the type, and whether they
+    are epoch ms for a timestamp."""
+    arrays = (array_of(column.of or column.name, field.type, bool(column.of)) for column, field in zip(columns, schema))
+    return ArrowBatch(schema, length, tuple(arrays))
+
+
 def _size(values: ArrowArray) -> int:
     own = sum(memoryview(buffer).nbytes for buffer in values.buffers if buffer is not None)
     return own + sum(map(_size, values.children))
@@ -115,12 +127,18 @@ def with_validity(
     return ArrowArray(kind, len(there), nulls, (bits(there) if nulls else None, *buffers), tuple(children))
 
 
+def _all_but(nulls: Iterable[int], count: int) -> bytearray:
+    """Return `count` bytes that are 1, and 0 at the rows `nulls`."""
+    there = bytearray(b"\1" * count)
+    for row in nulls:
+        there[row] = 0
+    return there
+
+
 def numbers(values: array[int], nulls: Iterable[int], kind: ArrowType) -> ArrowArray:
     """Return 64-bit numbers as an array of type `kind`, null at the rows `nulls`; if they are too large for it, their
     lower half."""
-    there = bytearray(b"\1" * len(values))
-    for row in nulls:
-        there[row] = 0
+    there = _all_but(nulls, len(values))
     if kind == INT32:
         halves = array("i")
         halves.frombytes(memoryview(values).cast("B"))
@@ -130,9 +148,7 @@ def numbers(values: array[int], nulls: Iterable[int], kind: ArrowType) -> ArrowA
 
 def times(values: array[int], nulls: Iterable[int], kind: ArrowType) -> ArrowArray:
     """Convert epoch ms to timestamps; null at `nulls`, and for values that a timestamp cannot represent."""
-    there = bytearray(b"\1" * len(values))
-    for row in nulls:
-        there[row] = 0
+    there = _all_but(nulls, len(values))
     return with_validity(kind, there, scaled_within(values, there, FIRST, LAST, _per_ms(kind)))
 
 
@@ -230,10 +246,7 @@ def taken(values: Sequence[Any], rows: array[int], kind: ArrowType) -> ArrowArra
     missing = array("q", [value is None for value in values])
     gone = _where(taken_numbers(missing, rows)) if any(missing) else []
     if kind == BOOLEAN:
-        there = bytearray(b"\1" * len(rows))
-        for row in gone:
-            there[row] = 0
-        return flags(low_bytes(taken_numbers(_longs(values), rows)), there)
+        return flags(low_bytes(taken_numbers(_longs(values), rows)), _all_but(gone, len(rows)))
     return numbers(taken_numbers(_longs(values), rows), gone, kind)
 
 
@@ -269,8 +282,9 @@ class Rows:
         """Yield the collected rows as one record batch, if there are any."""
         if self.rows:
             rows, self.rows = self.rows, []
-            arrays = [
-                plain([row.get(column.of or column.name) for row in rows], field.type)
-                for column, field in zip(self.columns, self.schema)
-            ]
-            yield ArrowBatch(self.schema, len(rows), tuple(arrays))
+            yield batch_of(
+                self.schema,
+                self.columns,
+                len(rows),
+                lambda name, kind, is_time: plain([row.get(name) for row in rows], kind),
+            )

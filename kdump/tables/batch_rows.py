@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
@@ -35,19 +34,16 @@ from kdump.format.batch_header import (
 from kdump.format.codec_table import ALL_NAMES
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
-from kdump.io.window import Window
 from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region, batches_of
 from kdump.log.region_reader import Depth
 from kdump.log.selection import Selection
-from kdump.log.walk import RegionObserver, walk
 from kdump.tables import arrow
 from kdump.tables.arrow import STRING, ArrowArray, ArrowBatch, ArrowSchema, ArrowType
 from kdump.tables.declarations import BATCHES
 from kdump.tables.read_options import ReadOptions
-from kdump.tables.segment_split import SegmentSplit, own_regions
+from kdump.tables.slice_rows import SliceRows
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -156,11 +152,7 @@ class BatchColumns:
     def take(self) -> Iterator[ArrowBatch]:
         """Yield the collected rows as one record batch, if there are any."""
         if self.count:
-            arrays = [
-                self._array(column.of or column.name, field.type, bool(column.of))
-                for column, field in zip(self.columns, self.schema)
-            ]
-            batch = ArrowBatch(self.schema, self.count, tuple(arrays))
+            batch = arrow.batch_of(self.schema, self.columns, self.count, self._array)
             self._begin()
             yield batch
 
@@ -200,25 +192,13 @@ class BatchColumns:
         return arrow.taken(TIMESTAMP_TYPES, kinds, STRING)
 
 
-class BatchRows(RegionObserver):
+class BatchRows(SliceRows):
     """Reads slices of segments for the table batches."""
 
     def __init__(self, options: ReadOptions, selection: Selection, schema: ArrowSchema) -> None:
-        self.limits, self.selection = options.limits, selection
+        super().__init__(options, selection)
         self.columns = BatchColumns(schema)
-        self.common: dict[str, Any] = {}
         self.depth = Depth.CHECKSUMS if self.columns.checks else Depth.PAYLOADS
-
-    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[ArrowBatch]:
-        """Yield the rows of a slice. Raises SourceError."""
-        self.begin(part.target, common)
-        offsets = self.selection.offsets
-        source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
-        yield from walk(source, [self])
-
-    def begin(self, target: Target, common: dict[str, Any]) -> None:
-        """The regions that follow are of this segment; `common` has the other columns of its rows."""
-        self.common = common
 
     def region(self, region: Region) -> Iterator[ArrowBatch]:
         selection, common = self.selection, self.common

@@ -1,4 +1,4 @@
-"""Record batches by Arrow's C data and C stream interfaces, in PyCapsules as Arrow's PyCapsule interface wants them, so
+"""Record batches by Arrow's C data and C stream interfaces, in PyCapsules as Arrow's PyCapsule interface requires, so
 that DuckDB, Polars, pandas and pyarrow read them without a copy.
 
 What a consumer has not released yet is kept alive here, by the number in `private_data`: consumers may move the
@@ -127,7 +127,7 @@ def _fill_schema(made: CSchema, name: str, kind: ArrowType) -> None:
 
 
 def _fill_array(made: CArray, values: ArrowArray, length: int) -> None:
-    """`length`: of the array, of which the consumer sees so much."""
+    """Fill in an array, of which the consumer sees `length` values."""
     ctypes.memset(ctypes.addressof(made), 0, ctypes.sizeof(made))
     inner = length if values.type.format == "+s" else None
     children = [CArray() for _ in values.children]
@@ -147,7 +147,7 @@ def _fill_array(made: CArray, values: ArrowArray, length: int) -> None:
 
 
 def _holder(buffer: Buffer) -> Any:
-    """Return what keeps a buffer in its place."""
+    """Return an object that holds the address of a buffer, and keeps it from being resized."""
     return ctypes.c_char.from_buffer(buffer) if len(buffer) else _NOTHING
 
 
@@ -208,7 +208,7 @@ _capsules: list[tuple[object, CSchema | CArray | CStream]] = []
 
 
 def _capsule(made: CSchema | CArray | CStream) -> object:
-    """Return a structure as a PyCapsule, and free those whose capsules nobody has any more."""
+    """Return a structure as a PyCapsule, and free those whose capsules are no longer referenced."""
     for number in reversed(range(len(_capsules))):
         if sys.getrefcount(_capsules[number][0]) <= ONLY_OURS:
             _, old = _capsules.pop(number)

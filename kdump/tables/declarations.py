@@ -174,9 +174,14 @@ class SparkTable(NamedTuple):
     derived: bool = False
     on_request: tuple[SparkColumn, ...] = ()
 
+    @property
+    def every_column(self) -> tuple[SparkColumn, ...]:
+        """The columns, including those on request."""
+        return (*self.columns, *self.on_request)
+
     def column(self, name: str) -> SparkColumn:
         """Return the column of that name. Raises KeyError."""
-        for column in (*self.columns, *self.on_request):
+        for column in self.every_column:
             if column.name == name:
                 return column
         raise KeyError(name)

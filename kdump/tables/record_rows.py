@@ -11,7 +11,6 @@ import json
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from kdump import jsonl
@@ -55,7 +54,6 @@ from kdump.format.batch_header import TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
 from kdump.format.numbers import int64
 from kdump.io.errors import SourceError
-from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
 from kdump.log.expression.terms import NO, NO_DECODERS
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
@@ -65,7 +63,6 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
 from kdump.log.selection import Selection
-from kdump.log.walk import RegionObserver, walk
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
 from kdump.render.line_parts import may_decode, schemas_of
@@ -75,7 +72,7 @@ from kdump.tables.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType
 from kdump.tables.declarations import FROM_BATCH, RECORDS
 from kdump.tables.fleet import expanded
 from kdump.tables.read_options import OptionError, ReadOptions
-from kdump.tables.segment_split import SegmentSplit, own_regions
+from kdump.tables.slice_rows import SliceRows
 
 MAX_BATCH_ROWS, MAX_BATCH_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -113,11 +110,11 @@ OF_HEADS: dict[str, Callable[[HeaderColumns, int, int], list[Any]]] = {
 """Values of OF_BATCH of the batches first..stop-1, which are uncompressed and have no control records."""
 
 
-class RecordRows(RegionObserver):
+class RecordRows(SliceRows):
     """Reads slices of segments for the table records."""
 
     def __init__(self, options: ReadOptions, selection: Selection, schema: ArrowSchema) -> None:
-        self.limits, self.selection = options.limits, selection
+        super().__init__(options, selection)
         self.schema = schema
         self.columns = [options.table.column(field.name) for field in schema]
         self.requested = {column.of or column.name for column in self.columns}
@@ -129,7 +126,6 @@ class RecordRows(RegionObserver):
         self.on_finding: Callable[[Finding], None] | None = None
         """Called with the findings about batches that are added, which reading their records shows."""
         self.target = Target("", None, None, None)
-        self.common: dict[str, Any] = {}
         self.decoder: Decoder | None = None
         """That of the segment; None if nothing of it is to be decoded."""
         self._begin()
@@ -153,16 +149,9 @@ class RecordRows(RegionObserver):
         self.common_of = array("q")
         self.commons: list[dict[str, Any]] = []
 
-    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[ArrowBatch]:
-        """Yield the rows of a slice. Raises SourceError."""
-        self.begin(part.target, common)
-        offsets = self.selection.offsets
-        source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
-        yield from walk(source, [self])
-
     def begin(self, target: Target, common: dict[str, Any]) -> None:
-        """The regions that follow are of this segment; `common` has the other columns of its rows."""
-        self.target, self.common = target, common
+        super().begin(target, common)
+        self.target = target
         self.decoder = None if self.decoding is None else self.decoding.decoder(target)
 
     def region(self, region: Region) -> Iterator[ArrowBatch]:
@@ -190,7 +179,7 @@ class RecordRows(RegionObserver):
 
     def _records(self, batch: Batch) -> Iterator[Record]:
         """Yield the matching records of a batch."""
-        decoders = NO_DECODERS if self.decoding is None else _Decoders(self.decoding)
+        decoders = self.decoding or NO_DECODERS
         for record in self.selection.records(batch):
             if self.where is None or self.where.matches(self.target, record, decoders):
                 yield record
@@ -351,11 +340,7 @@ class RecordRows(RegionObserver):
         """Yield the rows that have been read but not yielded yet."""
         if not self.count:
             return
-        arrays = [
-            self._array(column.of or column.name, field.type, bool(column.of))
-            for column, field in zip(self.columns, self.schema)
-        ]
-        batch = ArrowBatch(self.schema, self.count, tuple(arrays))
+        batch = arrow.batch_of(self.schema, self.columns, self.count, self._array)
         self._begin()
         yield batch
 
@@ -395,16 +380,6 @@ def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str
     fields: dict[str, Any] = {}
     add_decoded(fields, decoder.read(target, record))
     return fields
-
-
-class _Decoders:
-    """What expressions may ask of records besides their bytes."""
-
-    def __init__(self, decoding: RecordDecoder) -> None:
-        self.read = decoding.read
-
-    def is_aborted(self, target: Target, batch: Batch) -> None:
-        return None
 
 
 def _decoding(options: ReadOptions) -> RecordDecoder:

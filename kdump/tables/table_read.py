@@ -26,6 +26,7 @@ from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
+from kdump.state.partition_summary import SegmentSummary
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, Rows
 from kdump.tables.batch_rows import BatchRows
 from kdump.tables.bundles import mount_for_task, same_place
@@ -154,12 +155,15 @@ READERS: dict[str, Callable[[ReadOptions, Selection, ArrowSchema], BatchRows | R
 
 
 class TableRead:
-    """A read of a table. `filters` restricts what is read."""
+    """A read of a table. `filters` restricts what is read; `check`: how it is read and checked, by default as in the
+    options."""
 
-    def __init__(self, options: ReadOptions, filters: PushedFilters | None = None) -> None:
+    def __init__(
+        self, options: ReadOptions, filters: PushedFilters | None = None, check: Options | None = None
+    ) -> None:
         self.options = options
         self.filters = filters or PushedFilters()
-        self.check = Options(
+        self.check = check or Options(
             limits=options.limits,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
@@ -233,12 +237,7 @@ class TableRead:
     def common(self, piece: TaskItem, target: Target | None = None) -> dict[str, Any]:
         """Return the columns that all rows of a piece share."""
         if target is None:
-            values = (
-                piece.input[0]
-                if isinstance(piece.input, tuple) and not isinstance(piece.input, Target)
-                else piece.input
-            )
-            target = values if isinstance(values, Target) else getattr(getattr(values, "segment", None), "log", None)
+            target = file_of(piece.input)
         columns: dict[str, Any] = dict(vars(piece.identity))
         columns["state"] = piece.state
         if target is not None:
@@ -257,6 +256,16 @@ class TableRead:
 
             for protocol in {path.partition("://")[0] for path in self.options.paths if "://" in path}:
                 fsspec.config.conf.setdefault(protocol, {}).update(self.options.storage)
+
+
+def file_of(what: Any) -> Target | None:
+    """Return the file that the input of a piece (TaskItem.input) is; None if it is a unit, or could not be read."""
+    if isinstance(what, Target):
+        return what
+    if isinstance(what, SegmentSplit):
+        return what.target
+    facts = what[0] if isinstance(what, tuple) else None
+    return facts.segment.log if isinstance(facts, SegmentSummary) else None
 
 
 def path_of(what: Any) -> str:

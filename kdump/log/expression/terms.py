@@ -49,7 +49,7 @@ class Decoded(Protocol):
 
 
 class Decoders(Protocol):
-    """What is known of a record besides its bytes. RecordDecoder is one, without `is_aborted`."""
+    """What is known of a record besides its bytes. RecordDecoder is one that does not know what was aborted."""
 
     def read(self, target: Target, record: Record) -> Decoded | None: ...
     def is_aborted(self, target: Target, batch: Batch) -> bool | None:

@@ -141,14 +141,14 @@ class ExportCommand:
         if options.where is not None:
             where = typed_expression("--where", options.where, "here; use --read-committed")
         names: tuple[str, ...] | None = None
+        known = tuple(column.name for column in table.every_column)
         if options.columns is not None:
             names = tuple(name.strip() for name in options.columns.split(",") if name.strip())
-            known = [column.name for column in (*table.columns, *table.on_request)]
             for name in names:
                 if name not in known:
                     raise click.UsageError(f"--columns: {name!r} is not a column; use {', '.join(known)}")
         elif table is RECORDS and not options.no_decode:
-            names = tuple(column.name for column in (*table.columns, *table.on_request))
+            names = known
         return ReadOptions(
             table,
             options.paths,

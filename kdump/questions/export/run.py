@@ -43,7 +43,7 @@ from kdump.tables.read_task import TaskItem
 from kdump.tables.record_rows import RecordRows
 from kdump.tables.small_tables import row_of
 from kdump.tables.table_plan import parts_of
-from kdump.tables.table_read import TableRead
+from kdump.tables.table_read import TableRead, file_of
 from kdump.text import path_text
 
 ANY_SIZE = 1 << 62
@@ -93,8 +93,7 @@ class Export:
         self.query, self.note = query, note
         self.totals = CheckTotals()
         self.check = replace(check, unreadable=self.totals.add_unreadable)
-        self.read = TableRead(query.reading)
-        self.read.check = self.check
+        self.read = TableRead(query.reading, check=self.check)
         self.target: Target | None = None
         """Segment of the current rows."""
         self.unjudged = 0
@@ -162,12 +161,9 @@ class Export:
         return is_live and self.query.is_selected(place)
 
     def _wants(self, piece: TaskItem) -> bool:
-        values = piece.input
-        if isinstance(values, CheckUnit):
-            place = values.partition or values.target
-            return place is None or self.query.is_selected(place)
-        target = values if isinstance(values, Target) else getattr(getattr(values[0], "segment", None), "log", None)
-        return target is None or self.query.is_selected(target)
+        unit = piece.input
+        place = unit.partition or unit.target if isinstance(unit, CheckUnit) else file_of(unit)
+        return place is None or self.query.is_selected(place)
 
     def _selected(self) -> Iterator[ArrowBatch | Finding]:
         query, findings = self.query, list[Finding]()

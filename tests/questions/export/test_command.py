@@ -250,6 +250,15 @@ def test_other_tables_and_expressions(tmp_path: Path) -> None:
         rows = pq.read_table(out).to_pylist()
         assert {row["topic"] for row in rows} == ({"payments"} if options else {row["topic"] for row in rows})
         assert rows
+    out = tmp_path / "offsets.parquet"
+    table = ("--table", "group_offsets", "--out", out)
+    assert run("export", FIXTURES / "disk-1", *table, "--topic", "__consumer_offsets").exit_code == 0
+    assert pq.read_table(out).num_rows
+    out.unlink()
+    assert (
+        "--partition 3: no match; there is 0" in run("export", FIXTURES / "disk-1", *table, "--partition", "3").output
+    )
+    assert not pq.read_table(out).num_rows
     every = of_table(pa.table(kdump.records(FIXTURES / "clean-1" / "payments-0")))
     some = pa.table(kdump.records(FIXTURES / "clean-1" / "payments-0", where="offset >= 4 and offset < 9"))
     assert of_table(some) == [row for row in every if 4 <= row[1] < 9]
