@@ -142,9 +142,7 @@ class Surroundings:
         storage; None for any other."""
         if place.state or not place.segments or not place.segments[0].offset:
             return None
-        known, first = self.of_partition(place), place.segments[0].offset
-        start = known.log_start_offset(first)
-        return (start, first) if known.tiered and start is not None and start < first else None
+        return self.of_partition(place).only_remote(place.segments[0].offset)
 
     def of_file(self, target: Target) -> PartitionContext:
         """Return what is known about a file, including from the partition directory that it is in, if any."""

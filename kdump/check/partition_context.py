@@ -129,3 +129,9 @@ class PartitionContext:
     def log_start_offset(self, first: int | None) -> int | None:
         """Return the log start offset; `first`: base offset of the first segment, None without segments."""
         return log_start_offset(self.remote_start if self.log_start is None else self.log_start, first, self.tiered)
+
+    def only_remote(self, first: int) -> tuple[int, int] | None:
+        """Return the log start offset and `first`, the first offset of the segments here, if the log of a tiered
+        partition starts in remote storage; None for any other."""
+        start = self.log_start_offset(first)
+        return (start, first) if self.tiered and start is not None and start < first else None

@@ -84,19 +84,28 @@ class _Collect(Observer):
         entries.unmatched.clear()
 
 
+def surroundings_of_gates(limits: Limits) -> Surroundings:
+    """Return what several ReadCommitted may share, so that each directory around the files is read once. Coordinators
+    are not needed."""
+    return Surroundings(Options.of(Run(limits), only=frozenset({"indexes"})))
+
+
 class ReadCommitted:
     """The gate of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches are shown.
     `say` is called with lines on what was taken into account and what was left out. `by_markers`: aborted transactions
-    are those of the markers, not those of the .txnindex files, from which alone brokers tell consumers."""
+    are those of the markers, not those of the .txnindex files, from which alone brokers tell consumers.
+    `surroundings`: see surroundings_of_gates; by default its own."""
 
-    def __init__(self, limits: Limits, say: Say, *, by_markers: bool = False) -> None:
+    def __init__(
+        self, limits: Limits, say: Say, *, by_markers: bool = False, surroundings: Surroundings | None = None
+    ) -> None:
         self.limits = limits
         self.say = say
         self.by_markers = by_markers
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
-        self._surroundings: Surroundings | None = None
+        self._surroundings = surroundings
         self._run = PLAIN_RUN
         self._lock = threading.Lock()  # batches are shown by several threads
 

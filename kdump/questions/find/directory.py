@@ -41,7 +41,7 @@ from kdump.questions.find.answer import (
     Found,
 )
 from kdump.questions.find.listing import states_of
-from kdump.questions.read_committed import ReadCommitted
+from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 
 if TYPE_CHECKING:  # only --when needs it
     from kdump.questions.retention.answer import SegmentRetention
@@ -64,18 +64,23 @@ GOES = {
 """What removes what is not live, and when."""
 
 
-def quiet_surroundings(options: Options) -> Surroundings:
-    """Return what is known from the log directories around the files, each read once in a search."""
-    return Surroundings(replace(options, **(LISTENERS | {"unreadable": ignore})))
+class SearchSurroundings:
+    """What is known from the log directories around all files of a search. Each is read once, and what cannot be read
+    of them is not reported."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = replace(options, **(LISTENERS | {"unreadable": ignore}))
+        self.partitions = Surroundings(self.options)
+        self.gates = surroundings_of_gates(options.limits)
 
 
 class SearchedDirectory:
     """A directory whose `files` are searched."""
 
-    def __init__(self, files: list[Target], options: Options, surroundings: Surroundings) -> None:
+    def __init__(self, files: list[Target], around: SearchSurroundings) -> None:
         self.files = files
-        self.options = replace(options, **(LISTENERS | {"unreadable": ignore}))
-        self.surroundings = surroundings
+        self.options = around.options
+        self.around = around
         self._views: dict[bool, ReadCommitted] = {}
         self._turned: dict[bool, str] = {}
 
@@ -90,7 +95,8 @@ class SearchedDirectory:
 
     @cached_property
     def known(self) -> PartitionContext:
-        return PartitionContext() if self.place is None else self.surroundings.of_partition(self.place)
+        """What is known of the partition from its directory and its log directory."""
+        return PartitionContext() if self.place is None else self.around.partitions.of_partition(self.place)
 
     @cached_property
     def log_start(self) -> int:
@@ -120,8 +126,9 @@ class SearchedDirectory:
         """Return what consumers receive of a file; of one that no broker serves, what the markers say."""
         is_live = states_of(file) == (LIVE,)
         if is_live not in self._views:
-            limits = self.options.limits
-            self._views[is_live] = ReadCommitted(limits, ignore, by_markers=not is_live)
+            self._views[is_live] = ReadCommitted(
+                self.options.limits, ignore, by_markers=not is_live, surroundings=self.around.gates
+            )
         if self._turned.get(is_live) != file.path:
             try:
                 window = self.options.open(file)

@@ -37,7 +37,7 @@ class RemoteOffsets:
     def directory(self, directory: SearchedDirectory, expression: Expression) -> None:
         """Take a partition directory: the offsets below its first segment that its log still has."""
         place = directory.place
-        only_remote = None if place is None else directory.surroundings.only_remote(place)
+        only_remote = None if place is None else directory.around.partitions.only_remote(place)
         if place is not None and only_remote is not None:
             file = Target(place.path, None, place.topic, place.partition)
             if expression.term.truth(FileFacts(file)) != NO:

@@ -32,7 +32,7 @@ from kdump.questions.carve.search import Search
 from kdump.questions.find.answer import DAMAGED, HIDDEN, LIVE, OUTSIDE, Answer, Found
 from kdump.questions.find.answer import TORN as INCOMPLETE
 from kdump.questions.find.coverage import Coverage
-from kdump.questions.find.directory import SearchedDirectory, quiet_surroundings
+from kdump.questions.find.directory import SearchedDirectory, SearchSurroundings
 from kdump.questions.find.listing import Listing, states_of
 from kdump.questions.find.prefilter import Prefilter, schemas_of
 from kdump.questions.find.remote_offsets import RemoteOffsets
@@ -87,8 +87,8 @@ class _Search:
         self.decoding = decoding
         self.live, self.when, self.left = live, when, limit
         self.coverage = Coverage()
-        self.surroundings = quiet_surroundings(options)
-        self.directory = SearchedDirectory([], options, self.surroundings)
+        self.around = SearchSurroundings(options)
+        self.directory = SearchedDirectory([], self.around)
         self._of_file: Target | None = None
         self._prefilters: dict[object, Prefilter] = {}
         self.remote = RemoteOffsets()
@@ -107,7 +107,7 @@ class _Search:
             if self.left == 0:
                 self.coverage.stopped(files)
                 continue
-            self.directory = SearchedDirectory([file for file, _ in files], self.options, self.surroundings)
+            self.directory = SearchedDirectory([file for file, _ in files], self.around)
             for found in self.directory.labelled(self._files(files), self.left):
                 if self.live and not self.directory.is_received(found):
                     continue

@@ -118,11 +118,12 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
     """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
     known, first, end = copy.copy.known, made.logStartOffset, made.logEndOffset or 0
     start = known.log_start
-    below = known.log_start_offset(first) if known.tiered and not made.excluded else None
-    if below is not None and first is not None and below < first:
-        made.onlyRemote = [below, first - 1]
+    only_remote = None if first is None or made.excluded else known.only_remote(first)
+    if only_remote is not None:
+        below, last = only_remote[0], only_remote[1] - 1
+        made.onlyRemote = [below, last]
         made.notes.append(
-            f"offsets {below}..{first - 1} are in remote storage: --replica also takes the partition's directory there"
+            f"offsets {below}..{last} are in remote storage: --replica also takes the partition's directory there"
         )
     checkpoint = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:

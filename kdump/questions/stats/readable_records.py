@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
+from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
 from kdump.io.errors import SourceError
 from kdump.log.batch_records import records
@@ -28,10 +29,12 @@ class ReadableRecords(NamedTuple):
 UNKNOWN = ReadableRecords(None, None)
 
 
-def readable_records(segments: list[Target], start: int | None, stats: Stats, options: Options) -> ReadableRecords:
+def readable_records(
+    segments: list[Target], start: int | None, stats: Stats, options: Options, surroundings: Surroundings
+) -> ReadableRecords:
     """Return how many of the data records that `stats` has counted in the segments of a log consumers receive. `start`:
-    the log start offset. Reads again only what is below it, and logs with transactions. What cannot be read is unknown,
-    and noted."""
+    the log start offset; `surroundings`: see surroundings_of_gates. Reads again only what is below the log start
+    offset, and logs with transactions. What cannot be read is unknown, and noted."""
     if stats.unknown or start is None:
         return UNKNOWN
     try:
@@ -43,7 +46,7 @@ def readable_records(segments: list[Target], start: int | None, stats: Stats, op
                 readable -= batch.possible_records - _from(batch, start)
         if not stats.transactionalBatches:
             return ReadableRecords(readable, readable)
-        gate = ReadCommitted(options.limits, lambda line: None)
+        gate = ReadCommitted(options.limits, lambda line: None, surroundings=surroundings)
         hidden = sum(_from(batch, start) for batch in _data(segments, options, gate) if not gate.sees(batch))
     except SourceError as error:
         stats.note(f"{error}; how many records consumers receive is unknown")

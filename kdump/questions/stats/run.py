@@ -55,6 +55,7 @@ from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.questions.find_copies import of_places, reject_others
+from kdump.questions.read_committed import surroundings_of_gates
 from kdump.questions.stats.readable_records import readable_records
 from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
@@ -70,11 +71,13 @@ def stats(
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
     selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
     path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
+    options = Options.given(options)
     states: LogDirectoryStates = {}
-    for made, segments, place in read_each(paths, Options.given(options), is_selected):
+    surroundings = surroundings_of_gates(options.limits)
+    for made, segments, place in read_each(paths, options, is_selected):
         if place is not None:
             start = single_partition_summary(place, states).log_start
-            made.readable, made.committed = readable_records(segments, start, made, Options.given(options))
+            made.readable, made.committed = readable_records(segments, start, made, options, surroundings)
         yield made
 
 
