@@ -125,6 +125,15 @@ def test_objects_of_aivens_plugin(tmp_path: Path) -> None:
     assert "the manifest of offsets 0..9" in row["message"]
 
 
+def test_only_some_partitions(tmp_path: Path) -> None:
+    root, bucket = tiered(tmp_path / "disk", *COPIED), whole(tmp_path / "bucket")
+    for partition in (0, 1):
+        write(bucket, 7, 70, "log", SIZE, PLUGIN.replace("t-0", f"t-{partition}"))
+    for options, expected in (((), {0, 1}), (("--partition", "0"), {0})):
+        rows = found(root, str(bucket), *options)
+        assert {row["partition"] for row in rows if row["code"] == "remote-orphan"} == expected
+
+
 def test_a_url_is_a_bucket(tmp_path: Path) -> None:
     root, bucket = tiered(tmp_path / "disk", *COPIED), whole(tmp_path / "bucket")
     store = fsspec.filesystem("memory")

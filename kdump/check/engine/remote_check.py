@@ -1,4 +1,4 @@
-"""Holds the segments that __remote_log_metadata states against the objects of a bucket, and reads these like local
+"""Compares the segments that __remote_log_metadata states with the objects of a bucket, and reads these like local
 segments."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit
@@ -27,9 +27,6 @@ from kdump.log.paths import target as as_target
 from kdump.log.remote_objects import INDEXES, MANIFEST, MAX_NAMED, Place, RemoteObject, RemoteStorage, list_objects
 from kdump.problems.catalogue import declaration
 
-if TYPE_CHECKING:
-    pass
-
 OF_SEGMENTS = frozenset({"bytes", "records", "indexes"})
 """Families of findings that a segment alone can have: what comes before it may be in another."""
 
@@ -47,8 +44,8 @@ class LocalLog(NamedTuple):
 
 
 class RemoteCheck:
-    """The check of all partitions in remote storage. The metadata is read before and
-    after the objects are listed, so that what a broker copies or deletes meanwhile is no finding."""
+    """The check of all partitions in remote storage. The metadata is read before and after the objects are listed, so
+    that what a broker copies or deletes meanwhile is not a finding."""
 
     def __init__(self, disks: Disks, options: Options, storage: RemoteStorage, units: list[CheckUnit]) -> None:
         """List the objects. `units`: of the check of the disks."""

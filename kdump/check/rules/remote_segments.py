@@ -42,8 +42,8 @@ def copied(
 ) -> Iterator[Finding]:
     """Yield the findings about a segment whose copy has finished. `objects`: those with its ID; `place`: where they
     are; `local_start`: the first offset in the local log, None if it is not here; `end`: the offset after what can be
-    read of the segment, None if it was not read; `plain`: the plugin writes each file
-    as it is, with its indexes."""
+    read of the segment, None if it was not read; `plain`: the plugin writes each file as it is, with
+    its indexes."""
     kinds = {each.kind: each for each in objects}
     here = kinds.get(file_kinds.SEGMENT.name)
     offsets = f"offsets {segment.first}..{segment.last}"

@@ -103,7 +103,6 @@ class TargetCluster:
         self.transactional_id = config.get("transactional.id", TRANSACTIONAL_ID)
         self._secrets = [value for name, value in config.items() if any(part in name for part in SECRETS) and value]
         self._problem = ""
-        self.logger: Any = None
         admin = importlib.import_module("confluent_kafka.admin")
         self.kinds = admin
         self.admin = self._made(admin.AdminClient, self._others())

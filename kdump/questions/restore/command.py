@@ -110,7 +110,6 @@ class RestoreCommand:
             lambda: RestoreReport(
                 output,
                 full=options.output.full,
-                rate=None,
                 writes=options.yes,
                 checks=options.checks,
             ),
@@ -177,11 +176,8 @@ class RestoreCommand:
 
     def _limit(self, cluster: TargetCluster, names: set[str]) -> None:
         """Skip the records that are too large for the topics of the target."""
-        for source in self.sources:
-            if source.target_topic in names:
-                self.query.limits[source.target_topic] = int(
-                    cluster.topic(source.target_topic).configs.get("max.message.bytes", "1048588")
-                )
+        for topic in {source.target_topic for source in self.sources} & names:
+            self.query.limits[topic] = int(cluster.topic(topic).configs.get("max.message.bytes", "1048588"))
 
     def _look(self, cluster: TargetCluster, names: set[str]) -> None:
         """Read what the cluster has: the topics, and the positions of earlier runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from kdump.format.count_text import count_text
@@ -132,9 +132,8 @@ class Refusals:
             yield from self._not_empty(topic, state, left)
 
     def _times(
-        self, configs: dict[str, str], left: list[RestorePartition], set_to: object
+        self, configs: dict[str, str], left: list[RestorePartition], set_to: Callable[[str], str]
     ) -> Iterator[tuple[str, str]]:
-        assert callable(set_to)
         oldest = min((plan.oldest for plan in left if plan.oldest is not None), default=None)
         newest = max((plan.newest for plan in left if plan.newest is not None), default=None)
         if oldest is None or newest is None:

@@ -19,15 +19,14 @@ from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
 
 USUAL_RATE = 20 << 20
-"""Bytes per second for which the plan states a time, unless --max-rate is given."""
+"""Bytes per second for which the plan states a time."""
 
 
 class RestoreReport(Sink[Any]):
-    """Writes the partitions as a table, then what follows. `rate`: bytes per second; `writes`: with --yes."""
+    """Writes the partitions as a table, then what follows. `writes`: with --yes; `checks`: with --check."""
 
-    def __init__(self, output: Output, *, full: bool, rate: int | None, writes: bool, checks: bool) -> None:
+    def __init__(self, output: Output, *, full: bool, writes: bool, checks: bool) -> None:
         self.output, self.full, self.writes, self.checks = output, full, writes, checks
-        self.rate = rate
         self._plans: list[RestorePartition] = []
         self._refusals: list[RestoreRefusal] = []
         self._groups: list[RestoreGroup] = []
@@ -59,9 +58,7 @@ class RestoreReport(Sink[Any]):
             Column("records", "records", lambda plan: f"{plan.records:,}", True),
             Column("in target", "in target", lambda plan: f"{plan.restored:,}", True),
             Column("size", "size", lambda plan: size_text(plan.bytes), True),
-            Column(
-                "offsets", "offsets", lambda plan: "" if plan.records == 0 else f"{plan.firstOffset}..{plan.lastOffset}"
-            ),
+            Column("offsets", "offsets", _offsets),
             Column("left out", "left out", _left_out, False, 4, 8),
             Column("hash", "hash", lambda plan: plan.hash or "-", False, 2, 8),
         ]
@@ -109,9 +106,8 @@ class RestoreReport(Sink[Any]):
             self.output.text(f"NOT COMPLETE: {what}; this run produced {summary.produced:,}", style="bad")
         else:
             left = sum(plan.bytes for plan in self._plans if plan.restored < plan.records)
-            rate = self.rate or USUAL_RATE
-            seconds = max(1, round(left / rate))
-            self.output.text(f"plan: {what}; about {seconds} s at {size_text(rate)} per second")
+            seconds = max(1, round(left / USUAL_RATE))
+            self.output.text(f"plan: {what}; about {seconds} s at {size_text(USUAL_RATE)} per second")
 
     def _group_table(self) -> None:
         columns: list[Column] = [
@@ -134,7 +130,7 @@ def _target(plan: RestorePartition) -> str:
 
 
 def _offsets(plan: RestorePartition) -> str:
-    return "-" if plan.firstOffset is None else f"{plan.firstOffset}..{plan.lastOffset}"
+    return "" if plan.firstOffset is None else f"{plan.firstOffset}..{plan.lastOffset}"
 
 
 def _left_out(plan: RestorePartition) -> str:

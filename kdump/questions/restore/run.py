@@ -318,7 +318,8 @@ def _check_repartitioned(
             )
         else:
             for source in sources:
-                source.plan.restored = source.plan.records if source.target_topic == topic else source.plan.restored
+                if source.target_topic == topic:
+                    source.plan.restored = source.plan.records
 
 
 # -- groups

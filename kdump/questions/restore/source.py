@@ -57,7 +57,7 @@ class RestoreQuery:
 
 
 def digest(before: bytes, record: SourceRecord) -> bytes:
-    """Return the hash of records that end with this one. `before`: the hash of those in front of it."""
+    """Return the hash of records that end with this one. `before`: the hash of those before it."""
     hashing = hashlib.blake2b(before, digest_size=16)
     hashing.update(b"%d" % (-1 if record.timestamp is None else record.timestamp))
     for part in (record.key, record.value):
@@ -122,8 +122,8 @@ class RestoreSource:
         limit = query.limits.get(self.target_topic)
         gate = None if query.all else ReadCommitted(self.place.options.limits, lambda line: None, by_markers=True)
         log_start = 0 if query.all else max(self.place.known.log_start or 0, 0)
-        last = -1
-        for segment in self.place.partition.segments:
+        last, segments = -1, self.place.partition.segments
+        for segment, following in zip(segments, [*segments[1:], None]):
             target = segment.log
             if target is None:
                 continue
@@ -131,6 +131,8 @@ class RestoreSource:
             with closing(window.source):
                 if gate is not None:
                     gate.turn_to(target, window)
+                if query.cut is None and following is not None and following.offset <= first:
+                    continue  # all its records are below `first`
                 found = regions(window, name_offset=target.name_offset, limits=self.place.options.limits)
                 for batch in self._batches(found, counts):
                     if isinstance(batch, LegacyRecordBatch):

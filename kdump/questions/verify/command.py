@@ -301,7 +301,7 @@ class VerifyCommand:
 
     def _in_remote_storage(self, remote: RemoteCheck) -> None:
         for place, topic in remote.places():
-            if self.of_topic(topic):
+            if self.of_topic(topic) and self.of_partition(place[1]):
                 self.totals.partitions += 1
                 self.sink.part(f"{topic}-{place[1]} in {remote.listing.url}")
                 self._findings(remote.findings(place, topic, self.totals))

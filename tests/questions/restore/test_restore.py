@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,10 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kdump.check.options import Options
 from kdump.cli import cli
+from kdump.io.run import Limits
+from kdump.io.window import Window
+from kdump.log.region import Region
+from kdump.log.region_reader import regions
 from kdump.questions.restore import run as restore_run
 from kdump.questions.restore.cluster import LEDGER
-from kdump.questions.restore.source import SourceRecord
+from kdump.questions.restore.source import RestoreQuery, SourceRecord, find_sources
 from tests import craft
 from tests.each_case import each_case
 from tests.questions.restore.fake_cluster import FakeCluster, Killed, World, random_kill
@@ -101,6 +107,28 @@ def test_each_record_is_there_once_after_kills(tmp_path: Path, kdump: Kdump, wor
     assert len(in_target(world, LEDGER, 0)) > 1
     del world.topics["orders"]  # and its positions do not hold for another topic with its name
     assert kdump(tmp_path, "--create", "--yes")[-1]["produced"] == sum(len(committed(log)) for log in logs)
+
+
+def test_a_run_that_continues_reads_no_earlier_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[int] = []
+
+    def counted(window: Window, **more: Any) -> Iterator[Region]:
+        walked.append(more["name_offset"])
+        return regions(window, **more)
+
+    monkeypatch.setattr("kdump.questions.restore.source.regions", counted)
+    for number in range(8):
+        log = Log(Random(f"continued {number}")).fill()
+        path = log.write(tmp_path / f"orders-{number}")
+        (own,) = find_sources([str(path)], Options(limits=Limits()), RestoreQuery(), lambda topic: True)
+        records = list(own.records())
+        bases = walked.copy()
+        for first in [row.offset for made in log.batches for row in made.rows] + [log.end]:
+            walked.clear()
+            assert list(own.records(first)) == [record for record in records if record.offset >= first]
+            assert walked == bases[bisect(bases, first) - 1 :] or not first
+        walked.clear()
+    assert len(bases) > 1
 
 
 def source(path: Path, *, key: bytes | None = b"k", age: int = DAY, count: int = 5) -> Path:
