@@ -7,6 +7,8 @@ JARS ?= build/kafka-jars
 DISKS ?= build/corpus/disks
 # Those of releases from 2.8 on, each in a directory of its own, and the small disks of their brokers.
 RELEASE_JARS ?= build/release-jars
+# Those of Kafka's unit tests, which have a remote storage.
+TEST_JARS ?= build/test-jars/4.3.1
 RELEASE_DISKS ?= build/corpus/releases
 # Those of which there are disks, and the newest one that kdump knows.
 RELEASES := $(sort $(shell sed -nE 's/^    "([0-9.]+)-(zk|kraft)",/\1/p' kdump/state/releases.py))
@@ -125,6 +127,9 @@ at-work: $(VENV)/.ready $(VENV)/.test $(JARS)
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
 
+$(TEST_JARS):
+	mvn -q -B -f tools/kafka-test-jars.xml -Dkafka.version=$(notdir $@) dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
+
 $(RELEASE_JARS)/%:
 	mvn -q -B -f tools/kafka-jars.xml -Dkafka.version=$* dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
 
@@ -163,7 +168,7 @@ site: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m tools.site build/site
 
 # Starts real brokers on damaged disks; docs/findings.md quotes the results. See tools/broker_trials.py.
-trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
+trials: $(VENV)/.ready $(VENV)/.test $(JARS) $(TEST_JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.incident_trials $(JARS) $(DISKS)
@@ -177,6 +182,9 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.quorum_trials $(JARS)
 	$(BIN)/python -m tools.start_trials $(JARS)
 	$(BIN)/python -m tools.election_trials $(JARS)
+	$(BIN)/python -m tools.remote_trials $(TEST_JARS) $(DISKS)
+	$(call install,confluent-kafka kafka-python)
+	$(BIN)/python -m tools.find_trial $(JARS)
 	$(BIN)/python -m tools.metadata_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.metadata_starts $(RELEASE_JARS)
 	$(BIN)/python -m tools.unit_test_trials $(RELEASE_JARS)
