@@ -25,7 +25,7 @@ from kdump.io.run import ignore
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
-from kdump.log.log_directory import META
+from kdump.log.log_directory import META, LogDirectory
 from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
@@ -53,6 +53,7 @@ from kdump.questions.restart_plan.plan_text import (
     time_text,
     unknown_text,
 )
+from kdump.questions.restart_plan.replicas.quorum_replicas import Quorum
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, joined
@@ -117,9 +118,8 @@ class StartupExamination:
         for broker in self.disks.brokers:
             done += self._broker(broker)
         self._mixed_clusters()
-        self._wrong_cluster_ids()
-        self._empty_controllers()
         self._start_order()
+        self._wrong_cluster_ids()
         question.isComplete = done == len(self.disks.brokers) and not question.unread
 
     def _mixed_clusters(self) -> None:
@@ -142,7 +142,8 @@ class StartupExamination:
                 )
 
     def _start_order(self) -> None:
-        """Report which broker of a cluster has to start first, if replicas lose records otherwise."""
+        """Report whether the voters of a cluster elect a controller that has its metadata, and which broker has to
+        start first, if replicas lose records otherwise."""
         for directories in self.disks.clusters.values():
             paths = [directory.path for directory in directories]
             own = [plan for plan in self.plans if plan.directories and plan.directories[0].path in paths]
@@ -157,16 +158,17 @@ class StartupExamination:
                     "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
                 )
                 return
-            self._changed(made)
             summary = made.summary
-            if summary is not None:
-                self._quorum(summary, paths)
+            if summary is not None and made.voting is not None:
+                self._quorum(summary, made.voting, directories)
+            self._changed(made)
             if summary is not None and summary.worst is not None:
                 self._replica_losses(summary, summary.worst, made.replicas, paths)
         self.on.question.answer = "; ".join(self._texts)
 
     def _changed(self, cluster: ClusterPlan) -> None:
-        """Report what only the disks of the others show of a node: directories that become stray, and that it exits."""
+        """Report what only the disks of the others show of a node: directories that become stray, and that it exits.
+        State in its line what is left to the plan of the nodes together."""
         by_path = {broker.directories[0].path: broker for broker in self.disks.brokers}
         for node, plan in cluster.plans.items():
             broker = next((by_path[each.path] for each in plan.directories if each.path in by_path), None)
@@ -178,23 +180,24 @@ class StartupExamination:
             for problem in plan.directories[0].problems:
                 if problem.code in FROM_OTHERS:
                     self._warning(problem, plan.directories[0].path, broker)
-            if changed:
-                self._texts[self._place_of[id(plan)]] = self._label(broker) + answer(plan)
+            self._texts[self._place_of[id(plan)]] = self._label(broker) + answer(plan)
 
-    def _quorum(self, summary: ClusterSummary, paths: list[str]) -> None:
+    def _quorum(self, summary: ClusterSummary, voting: Quorum, directories: list[LogDirectory]) -> None:
         """Report that no controller is elected, or that one can be that lacks what may have been committed."""
+        paths = [directory.path for directory in directories]
         run = (command("restart-plan", *paths, *self._of_release),)
         values: dict[str, object] = {"directories": " ".join(map(shlex.quote, paths)), "count": len(summary.voters)}
         if summary.hasQuorum is False and not summary.halting:
-            replaced = [node for node in summary.voters if node in summary.nodes and node not in summary.ableVoters]
-            values |= {"left": len(summary.ableVoters), "majority": len(summary.voters) // 2 + 1}
-            values |= {"replaced": " and ".join(map(str, replaced))}
+            values |= {"left": len(summary.ableVoters), "majority": summary.majority}
+            values |= {"replaced": " and ".join(map(str, voting.replaced))}
             self._without_quorum = True
             self._texts.append("NO CONTROLLER IS ELECTED: kdump restart-plan")
             self.on.report(
-                Problem("startup-quorum-lost", values, {"replacedVoters": bool(replaced)}), paths[0], commands=run
+                Problem("startup-quorum-lost", values, {"replacedVoters": bool(voting.replaced)}),
+                paths[0],
+                commands=run,
             )
-        elif summary.quorumLoses and not self.losing["controller"]:
+        elif summary.quorumLoses and not self._empty_controllers(voting, directories):
             self.losing["quorum"] += 1
             first = summary.firstVoters
             strays = f", and {count_text(summary.strays, 'directory becomes', 'directories become')} stray"
@@ -242,32 +245,27 @@ class StartupExamination:
             commands=(command("restart-plan", *paths, *self._of_release),),
         )
 
-    def _empty_controllers(self) -> None:
-        """Report controllers without a metadata log that are a majority of the voters, if another disk shows topics:
-        they elect one of themselves, with an empty log (controller.quorum.voters, KafkaRaftClient)."""
-        for directories in self.disks.clusters.values():
-            paths = [directory.path for directory in directories]
-            plans = [plan for plan in self.plans if plan.directories and plan.directories[0].path in paths]
-            voters = {each.voterId for plan in plans if plan.quorum is not None for each in plan.quorum.voters}
-            source, metadata = self.disks.metadata(directories)
-            if metadata is None or metadata.kraft_version:
-                continue
-            of_voters = (plan for plan in plans if plan.nodeId in voters and not plan.withoutMetadata)
-            empty = [plan for plan in of_voters if all(each.topic != METADATA_TOPIC for each in plan.partitions)]
-            if len(empty) <= len(voters) // 2:
-                continue
-            self.losing["controller"] += 1
-            values = {
-                "nodes": " and ".join(str(plan.nodeId) for plan in empty),
-                "topics": count_text(len(metadata.topics), "topic"),
-                "directories": " ".join(shlex.quote(path) for path in paths),
-            }
-            self.on.report(
-                Problem("startup-controller-empty", values, case="several" if len(voters) > 1 else ""),
-                empty[0].directories[0].path,
-                evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
-                commands=(command("rescue", *paths, "--dry-run"),),
-            )
+    def _empty_controllers(self, voting: Quorum, directories: list[LogDirectory]) -> bool:
+        """Report a majority of voters without a metadata log, if another disk shows topics: they elect one of
+        themselves, with an empty log (controller.quorum.voters, KafkaRaftClient). Returns False if there is none."""
+        empty = [log for log in voting.members.values() if log.plan.missing]
+        source, metadata = self.disks.metadata(directories)
+        if len(empty) < voting.majority or metadata is None or metadata.kraft_version:
+            return False
+        self.losing["controller"] += 1
+        paths = [directory.path for directory in directories]
+        values = {
+            "nodes": " and ".join(str(log.broker) for log in empty),
+            "topics": count_text(len(metadata.topics), "topic"),
+            "directories": " ".join(map(shlex.quote, paths)),
+        }
+        self.on.report(
+            Problem("startup-controller-empty", values, case="several" if len(voting.voters) > 1 else ""),
+            empty[0].plan.source,
+            evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
+            commands=(command("rescue", *paths, "--dry-run"),),
+        )
+        return True
 
     def _wrong_cluster_ids(self) -> None:
         """Report brokers of different clusters that have partitions of the same topics, by their IDs: no two clusters

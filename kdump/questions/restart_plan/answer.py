@@ -18,7 +18,7 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.advice import NO_FACTS, NO_VALUES
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.course import Course, StartupEvent, UnansweredStep
+from kdump.questions.restart_plan.course import Course, Part, StartupEvent, UnansweredStep
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
 
@@ -596,6 +596,8 @@ class RestartPlan:
     ] = False
     course: Course = field(default_factory=Course)
     """What happens at the startup and in the hour after it."""
+    later: tuple[Part, ...] = ()
+    """The parts of the course that other files than the logs show: committed offsets that expire, unanswered checks."""
     withoutTopics: bool = False
     """Whether there is a metadata log, but it has no topics."""
     seconds: Annotated[float, Doc("elapsed time", "s", after="unread")] = 0.0

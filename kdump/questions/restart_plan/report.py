@@ -46,6 +46,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary,
 from kdump.questions.restart_plan.replicas.replicas_report import (
     MAX_PARTITIONS,
     order_lines,
+    own_text,
     partition_lines,
     replicas_verdict,
 )
@@ -114,6 +115,7 @@ class RestartReport(Sink[PlanAnswer]):
         head, details = replicas_verdict(summary)
         names = ", ".join(map(str, summary.nodes))
         style = "bad" if summary.loses else "torn" if summary.metadataOffset is None else "name"
+        details += own_text(plan for plan, _ in self.plans)
         self.output.text(f"nodes {names} together: {head}{details}", head, style)
         self._texts(order_lines(summary, everything=self.full), "  ")
         ordered = sorted(self.replicas, key=lambda lost: lost.worst.cost if lost.worst else (0, 0, 0), reverse=True)
@@ -137,7 +139,7 @@ class RestartReport(Sink[PlanAnswer]):
         head, details = verdict(plan)
         if self.of_topics:
             details += "; other topics were not examined"
-        style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
+        style = "bad" if plan.loses or plan.course.losses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self.output.text(f"{names}: {head}{details}", head, style)
         self._texts(release_texts(plan))
         self._texts(quorum_lines(plan))

@@ -37,7 +37,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.course import Part, course_of
+from kdump.questions.restart_plan.course import Course, Part, course_of
 from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.first_minutes import committed_offsets, leaders, transactions
 from kdump.questions.restart_plan.loading_events import before, loading
@@ -218,21 +218,22 @@ def predict_startup(
     if is_broker and plan.logs:
         defaults = f", and {DEFAULTS}" if checks.assumes_defaults else ""
         plan.assumptions.append(f"no client writes in the hour after the start{defaults}")
-    plan.course = course_of(_parts(plan, disks, checks, options.limits))
+    plan.later = (*_committed_offsets(plan, disks, checks, options.limits), checks.part())
+    plan.course = plan_course(plan)
     return plan
 
 
-def _parts(plan: RestartPlan, disks: Disks, checks: FirstChecks, limits: Limits) -> Iterator[Part]:
-    """Yield what each step of the startup does, in order."""
-    yield before(plan)
-    yield loading(plan)
-    yield leaders(plan)
-    yield transactions(plan.partitions, plan.nodeId)
+def plan_course(plan: RestartPlan) -> Course:
+    """Return what each step of the startup does, by the plan as it is now: the disks of other nodes may change it."""
+    parts = (before(plan), loading(plan), leaders(plan), transactions(plan.partitions, plan.nodeId))
+    return course_of((*parts, *plan.later))
+
+
+def _committed_offsets(plan: RestartPlan, disks: Disks, checks: FirstChecks, limits: Limits) -> Iterator[Part]:
     if checks.metadata is not None and checks.metadata.end_time is not None:
         stopped = checks.metadata.end_time
         places = [place for directory in plan.directories for place in disks.below(directory.path)]
         yield committed_offsets(places, disks.server, plan.nodeId, checks.now, stopped, limits)
-    yield checks.part()
 
 
 def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:

@@ -12,13 +12,18 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.incident.doctor.run import DoctorResult
 from kdump.questions.restart_plan.answer import STOPPED
+from kdump.questions.restart_plan.course import BEFORE
+from kdump.questions.restart_plan.replicas import replicas_report
 from tests import command
+from tests.clock.sitecustomize import EVENING
 from tests.conftest import DISKS
-from tests.craft import patch, split
+from tests.craft import patch, split, with_metadata_record
 
 METADATA = "__cluster_metadata-0"
 VOTERS = (0, 3, 4)
+REMOVES_UNKNOWN_TOPIC = b"\x01\x09\x00" + b"?" * 16 + b"\x00"
 run = partial(command.run, "restart-plan")
 
 
@@ -52,9 +57,14 @@ def brokers(root: Path) -> list[Path]:
     return paths
 
 
+def doctor(*paths: Path) -> DoctorResult:
+    """Return what doctor finds right after the disks were made."""
+    return kdump.doctor(list(map(str, paths)), kafka_version="4.3", now=EVENING * 1000)
+
+
 def codes(*paths: Path) -> list[str]:
     """Return what doctor reports of the quorum and of brokers' directories."""
-    found = kdump.doctor(list(map(str, paths)), kafka_version="4.3").items
+    found = doctor(*paths).items
     of_quorum = [each.code for each in found if each.topic == "__cluster_metadata" and each.code == "replicas-diverge"]
     return of_quorum + [each.code for each in found if each.code.startswith("startup-")]
 
@@ -80,7 +90,9 @@ def test_brokers_with_newer_metadata_than_any_voter_make_directories_stray(tmp_p
     assert (made.summary.electable, made.summary.quorumLosesLeast > 0) == ([4], True)
     assert [log.name for log in made.plans[2].partitions if log.stray] == ["ledger-0"]
     assert made.plans[2].loses
-    assert {event.code for event in made.plans[2].course.events} >= {"startup-stray"}
+    of_ledger = [event.code for event in made.plans[2].course.events if event.topic == "ledger"]
+    assert of_ledger == ["startup-stray"]  # and nothing of what would happen if it were live
+    assert replicas_report.own_text([made.plans[2]]) == "; node 2 MAY LOSE DATA by itself"
     assert "startup-stray" in codes(*paths)
 
 
@@ -116,7 +128,25 @@ def test_without_a_majority_the_first_line_says_so(tmp_path: Path) -> None:
         (path / METADATA / "leader-epoch-checkpoint").write_text("0\n1\nzero 0\n")
     found = run(*paths, "--kafka-version", "4.3")
     assert "NO CONTROLLER IS ELECTED: 1 of 3 voters can take part, and 2 are needed" in found.stdout.splitlines()[0]
-    assert "startup-quorum-lost" in codes(*paths)
+    (lost,) = [each for each in doctor(*paths).items if each.code == "startup-quorum-lost"]
+    assert [action.split(" ", 1)[0] for action in lost.actions] == ["Correct"]  # no disk was formatted
+
+
+def test_a_node_halts_at_no_record_that_the_leaders_log_replaces(tmp_path: Path) -> None:
+    """What was predicted of it alone is no event of its startup either."""
+    paths = [voter(tmp_path, node, 0.95, later=0.9, epoch=2) for node in (0, 3)] + [voter(tmp_path, 4, 1.0, leader=4)]
+    log = paths[2] / METADATA / f"{0:020}.log"
+    log.write_bytes(with_metadata_record(log.read_bytes(), REMOVES_UNKNOWN_TOPIC))
+    assert [stop.code for stop in kdump.restart_plan([str(paths[2])]).stops] == ["startup-record-refused"]
+    made = kdump.restart_cluster(list(map(str, paths)), kafka_version="4.3").plans[4]
+    assert (made.allStops, made.verdict != STOPPED) == ([], True)
+    assert not [event for event in made.course.events if event.phase == BEFORE]
+
+
+def test_the_line_of_a_node_does_not_state_that_disks_are_missing_that_were_given() -> None:
+    texts = doctor(*(DISKS / f"kafka-4.3/clean-{node}" for node in (0, 1, 2))).questions[0].byBroker
+    assert [text for text in texts if "what follows is in the plan of the nodes together" in text]
+    assert not [text for text in texts if "were not given" in text]
 
 
 def test_what_the_only_voters_truncated_log_lacks_becomes_stray(tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import changes_between
 from kdump.io.errors import SourceError
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, Step
-from kdump.questions.restart_plan.course import Part
-from kdump.questions.restart_plan.loading_events import log_events
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.quorum import metadata_after
-from kdump.questions.restart_plan.replicas.quorum_replicas import exits_for_leader, quorum_of
+from kdump.questions.restart_plan.replicas.quorum_replicas import Quorum, exits_for_leader
 from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas, StrayReplica
 from kdump.state.metadata_image import MetadataImage
 
@@ -44,52 +43,53 @@ class ControllerImages:
 
 
 def play_through(
-    plans: dict[int, RestartPlan], quorum: PartitionReplicas, images: ControllerImages, newest: MetadataImage | None
+    plans: dict[int, RestartPlan],
+    voting: Quorum,
+    quorum: PartitionReplicas,
+    images: ControllerImages,
+    newest: MetadataImage | None,
 ) -> list[tuple[int, PartitionPlan]]:
     """Add to each outcome which directories become stray, and to the plan of each node what is certain of that, and
     that it exits. Returns the partitions that become stray whoever is elected, each with its node."""
-    voting = quorum_of(plans)
-    for node, plan in plans.items() if voting is not None else ():
-        known = {problem.code for problem in plan.directories[0].problems}
-        exits = list(exits_for_leader(plans, voting, quorum.outcomes, node)) if voting is not None else []
-        if "startup-voter-without-state" not in known:
-            plan.directories[0].problems += exits
+    for node, plan in plans.items():
+        problems = plan.directories[0].problems
+        if all(problem.code != "startup-voter-without-state" for problem in problems):
+            problems += exits_for_leader(plans, voting, quorum.outcomes, node)
     if newest is None:
         return []
-    certain: dict[tuple[int, str], tuple[PartitionPlan, StrayPartitions]] | None = None
+    by_leader: list[Strays] = []
     for number, outcome in enumerate(quorum.outcomes):
-        strays: dict[tuple[int, str], tuple[PartitionPlan, StrayPartitions]] = {}
-        if outcome.possiblyAcknowledged:
-            _, image = images.of(plans[outcome.leader])
-            strays = {} if image is None else _strays(plans, StrayPartitions(image))
-            names = sorted((node, log.topic, log.partition) for (node, _), (log, _) in strays.items())
-            quorum.outcomes[number] = outcome._replace(strays=tuple(StrayReplica(*each) for each in names))
-        certain = strays if certain is None else {key: certain[key] for key in certain if key in strays}
+        _, image = images.of(plans[outcome.leader]) if outcome.possiblyAcknowledged else ("", None)
+        strays = {} if image is None else _strays(plans, StrayPartitions(image))
+        names = sorted((node, log.topic, log.partition) for (node, _), (log, _) in strays.items())
+        quorum.outcomes[number] = outcome._replace(strays=tuple(StrayReplica(*each) for each in names))
+        by_leader.append(strays)
     changed = []
-    for (node, _), (log, rules) in (certain or {}).items():
-        _make_stray(plans[node], log, rules, node)
-        changed.append((node, log))
+    for key, (log, problem) in by_leader[0].items() if by_leader else ():
+        if all(key in strays for strays in by_leader):
+            _make_stray(log, problem)
+            changed.append((key[0], log))
     return changed
 
 
-def _strays(
-    plans: dict[int, RestartPlan], rules: StrayPartitions
-) -> dict[tuple[int, str], tuple[PartitionPlan, StrayPartitions]]:
-    """Return the live partitions that become stray, by node and path."""
+Strays = dict[tuple[int, str], tuple[PartitionPlan, Problem]]
+"""Partitions that become stray, and why, by node and path."""
+
+
+def _strays(plans: dict[int, RestartPlan], rules: StrayPartitions) -> Strays:
+    """Return the live partitions that become stray."""
     return {
-        (node, log.path): (log, rules)
+        (node, log.path): (log, problem)
         for node, plan in plans.items()
         for log in plan.logs
-        if not (log.state or log.stray) and rules.problem(log.topic, log.partition, log.topicId, node) is not None
+        if not (log.state or log.stray)
+        and (problem := rules.problem(log.topic, log.partition, log.topicId, node)) is not None
     }
 
 
-def _make_stray(plan: RestartPlan, log: PartitionPlan, rules: StrayPartitions, node: int) -> None:
-    problem = rules.problem(log.topic, log.partition, log.topicId, node)
-    if problem is None:
-        return
+def _make_stray(log: PartitionPlan, problem: Problem) -> None:
     log.problem = problem._replace(values={**problem.values, "path": log.path, "directory": log.source})
+    log.later = ()
     new = f"{log.topic}-{log.partition}.<32 digits>-stray"
     reason = f"to {new}: the directory is stray by the metadata of whoever is elected"
     log.steps.append(Step("rename", log.path, None, None, 0, reason))
-    plan.course.add(Part(tuple(log_events(plan, log))))

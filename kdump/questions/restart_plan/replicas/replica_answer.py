@@ -240,6 +240,11 @@ class ClusterSummary(NamedTuple):
     assumptions: Annotated[list[PathText], Doc("what the plan assumes because no disk states it")]
 
     @property
+    def majority(self) -> int:
+        """Number of voters that elect a controller."""
+        return len(self.voters) // 2 + 1
+
+    @property
     def order_decides(self) -> bool:
         """Whether the replicas lose less in the best order than in the worst."""
         return (self.worstLost, self.worstAcknowledged) != (self.lost, self.acknowledged)

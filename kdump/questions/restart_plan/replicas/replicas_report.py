@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.questions.restart_plan.answer import STOPPED, UNKNOWN, RestartPlan
+from kdump.questions.restart_plan.course import CERTAIN, MAY
 from kdump.questions.restart_plan.replicas.leader_candidates import CURRENT, ELR, ISR, LAST_KNOWN, UNCLEAN
 from kdump.questions.restart_plan.replicas.quorum_replicas import QUORUM
 from kdump.questions.restart_plan.replicas.replica_answer import (
@@ -36,10 +38,9 @@ def replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     """Return the verdict on the replicas of several brokers, and the rest of its sentence."""
     head, rest = _replicas_verdict(summary)
     if summary.hasQuorum is False and not summary.halting:
-        majority = len(summary.voters) // 2 + 1
         left = f"{len(summary.ableVoters)} of {count_text(len(summary.voters), 'voter')} can take part"
         then = f"; once one is: {head}{rest}" if summary.partitions else ""
-        return "NO CONTROLLER IS ELECTED", f": {left}, and {majority} are needed{then}"
+        return "NO CONTROLLER IS ELECTED", f": {left}, and {summary.majority} are needed{then}"
     if summary.hasQuorum is False:
         return "NO CONTROLLER STAYS UP", f"; once one does: {head}{rest}"
     if summary.halting:
@@ -82,6 +83,30 @@ def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     if summary.order_decides:
         rest += f", in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
     return "LOSES RECORDS", rest
+
+
+OWN = {
+    STOPPED: ("DOES NOT START", "DO NOT START"),
+    UNKNOWN: ("MAY NOT START", "MAY NOT START"),
+    CERTAIN: ("LOSES DATA by itself", "LOSE DATA by themselves"),
+    MAY: ("MAY LOSE DATA by itself", "MAY LOSE DATA by themselves"),
+}
+"""What nodes do whatever the others do, of one and of several."""
+
+
+def own_text(plans: Iterable[RestartPlan]) -> str:
+    """Return which nodes do not start, and which lose something by themselves, for the end of a verdict."""
+    nodes: dict[str, list[str]] = {does: [] for does in OWN}
+    for plan in plans:
+        loses = next((event.loss.certainty for event in plan.course.losses if event.loss is not None), "")
+        does = plan.verdict if plan.verdict in OWN else loses
+        if does:
+            nodes[does].append(str(plan.nodeId))
+    texts = ((OWN[does], named) for does, named in nodes.items() if named)
+    return "".join(
+        f"; nodes {' and '.join(named)} {several}" if len(named) > 1 else f"; node {named[0]} {one}"
+        for (one, several), named in texts
+    )
 
 
 def worst_text(worst: WorstLoss) -> str:

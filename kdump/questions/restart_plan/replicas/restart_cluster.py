@@ -30,6 +30,7 @@ from kdump.questions.restart_plan.answer import STOPPED, PartitionPlan, RestartP
 from kdump.questions.restart_plan.replicas.controller_images import ControllerImages, play_through
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.quorum_replicas import (
+    Quorum,
     first_voters,
     quorum_of,
     quorum_replicas,
@@ -48,7 +49,7 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
     partition_replicas,
     replica_of,
 )
-from kdump.questions.restart_plan.run import predict_startup
+from kdump.questions.restart_plan.run import plan_course, predict_startup
 from kdump.state.metadata_image import MetadataImage
 
 ELECTION = "these brokers are down, and all others run"
@@ -62,6 +63,8 @@ class ClusterPlan:
     plans: dict[int, RestartPlan] = field(default_factory=dict)
     replicas: list[PartitionReplicas] = field(default_factory=list)
     summary: ClusterSummary | None = None
+    voting: Quorum | None = None
+    """The logs of the voters; None if they are unknown."""
     changed: list[tuple[int, PartitionPlan]] = field(default_factory=list)
     """Partitions, each with its node, that become stray because no voter that may be elected has their topic."""
 
@@ -128,17 +131,19 @@ def joined(
     made = ClusterPlan(plans)
     counter = RecordCounter(options)
     images = ControllerImages(disks, options)
+    made.voting = quorum_of(plans)
     quorum = quorum_replicas(plans, counter.count, images.changes)
     source, metadata = disks.newest_metadata(*paths) if len(plans) > 1 else ("", None)
-    if quorum is not None:
+    if made.voting is not None and quorum is not None:
         take_back_stops(plans, quorum)
-        made.changed = play_through(plans, quorum, images, metadata)
+        made.changed = play_through(plans, made.voting, quorum, images, metadata)
+        for plan in plans.values():
+            plan.course = plan_course(plan)
     for plan in plans.values():
-        for log in plan.partitions if len(plans) > 1 else ():
-            if is_selected(log.topic):
-                options.found(log)
-
         if len(plans) > 1:
+            for log in plan.partitions:
+                if is_selected(log.topic):
+                    options.found(log)
             plan.course.answered_together()
         options.found(plan)
     if len(plans) > 1:
@@ -191,12 +196,10 @@ def _join(
             options.found(differing)
     costs = [outcome.acknowledged + outcome.possiblyAcknowledged for outcome in quorum.outcomes] if quorum else []
     committed, least = max(costs, default=0), min(costs, default=0)
-    voting = None if quorum is None else quorum_of(made.plans)
-    strays = 0
-    if quorum is not None:
-        strays = max((len(outcome.strays) for outcome in quorum.outcomes), default=0)
-        if committed or quorum.notes or strays:
-            options.found(quorum)
+    strays = max((len(outcome.strays) for outcome in quorum.outcomes), default=0) if quorum else 0
+    if quorum is not None and (committed or quorum.notes or strays):
+        options.found(quorum)
+    voting = made.voting
     with_logs = [node for node, plan in made.plans.items() if node in brokers or plan.logs or plan.missing]
     able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
     orders = start_orders(able or with_logs, made.replicas)
