@@ -118,41 +118,30 @@ def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t) 
 
 
 def numbers_from(
-    out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, bases: array[int], batch_of: array[int]
-) -> None:
-    """Append the numbers in `column`, one per record, plus the base of its batch; the sums wrap at 64 bits, as in Java.
-    `batch_of`: the batch of each record, of which those in the columns are the last."""
+    out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, bases: array[int], batch_of: array[int],
+    are_sequences: cython.bint = False,
+) -> None:  # fmt: skip
+    """Append the numbers in `column`, one per record, plus the base of its batch; the sums wrap at 64 bits, as in Java,
+    or as format.batch_header.sequence computes sequence numbers. `batch_of`: the batch of each record, of which those
+    in the columns are the last."""
     rows: cython.longlong[::1] = columns.block
     base: cython.longlong[::1] = bases
     number: cython.int[::1] = batch_of
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
     first: cython.Py_ssize_t = len(batch_of) - columns.count
+    delta: cython.longlong
     row: cython.Py_ssize_t
     if count == 0:
         return
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        made[at + row] = plus(base[number[first + row]], rows[row * RECORD_WIDTH + column])
-
-
-def sequences(out: array[int], columns: RecordColumns, bases: array[int], batch_of: array[int]) -> None:
-    """Append the sequence number of each record, as format.batch_header.sequence computes it; arguments as in
-    numbers_from."""
-    rows: cython.longlong[::1] = columns.block
-    base: cython.longlong[::1] = bases
-    number: cython.int[::1] = batch_of
-    count: cython.Py_ssize_t = columns.count
-    at: cython.Py_ssize_t = len(out)
-    first: cython.Py_ssize_t = len(batch_of) - columns.count
-    row: cython.Py_ssize_t
-    if count == 0:
-        return
-    out.frombytes(bytes(8 * count))
-    made: cython.longlong[::1] = out
-    for row in range(count):
-        made[at + row] = sequence_at(base[number[first + row]], rows[row * RECORD_WIDTH + OFFSET_DELTA])
+        delta = rows[row * RECORD_WIDTH + column]
+        if are_sequences:
+            made[at + row] = sequence_at(base[number[first + row]], delta)
+        else:
+            made[at + row] = plus(base[number[first + row]], delta)
 
 
 def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.tables.declarations import TABLES
 from kdump.tables.read_options import SPLIT, OptionError, ReadOptions
@@ -65,7 +66,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         _number(named, "transactionTimeout", 900_000) or 0,
         _number(named, "maxMessageBytes", None),
         _number(named, "now", None),
-        schemas=named.get("schemas"),
+        decode=DecodeOptions(schemas=named.get("schemas")),
     )
 
 

@@ -21,9 +21,8 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What to read, and how. Sizes in bytes, times in ms. In records: `decode` sets how keys and values are decoded
-    (without it, by topic, and by the schemas at `schemas`), `where` the condition that they meet, and `control` whether
-    control records are among them."""
+    """What to read, and how. Sizes in bytes, times in ms. In records: `decode` sets how keys and values are decoded,
+    `where` the condition that they meet, and `control` whether control records are among them."""
 
     table: SparkTable
     paths: tuple[str, ...]
@@ -38,7 +37,6 @@ class ReadOptions:
     max_message_bytes: int | None = None
     now: int | None = None
     window: int = DEFAULT_SIZE
-    schemas: str | None = None
-    decode: DecodeOptions | None = None
+    decode: DecodeOptions = field(default_factory=DecodeOptions)
     where: Expression | None = None
     control: bool = True

@@ -24,7 +24,6 @@ from kdump.core.arrow_buffers import (
     numbers,
     numbers_from,
     pieces,
-    sequences,
     taken_numbers,
 )
 from kdump.core.column_numbers import (
@@ -238,11 +237,9 @@ class RecordRows(SliceRows):
                 values.frombytes(bytes(values.itemsize * count))
             elif name == "timestamp" and is_append_time:
                 values.extend(taken_numbers(self.bases[name], self.batch_of[-count:]))
-            elif name == "sequence":
-                sequences(values, columns, self.bases[name], self.batch_of)
             elif name in BASES:
-                column = OFFSET_DELTA if name == "offset" else TIMESTAMP_DELTA
-                numbers_from(values, columns, column, self.bases[name], self.batch_of)
+                column = TIMESTAMP_DELTA if name == "timestamp" else OFFSET_DELTA
+                numbers_from(values, columns, column, self.bases[name], self.batch_of, name == "sequence")
             else:
                 numbers(values, columns, STORED[name])
         for name, strings in self.texts.items():
@@ -383,15 +380,16 @@ def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str
 
 
 def _decoding(options: ReadOptions) -> RecordDecoder:
-    """Return the decoders of a read. Raises OptionError if there are no schemas at the path in the options."""
-    schemas = options.schemas if options.decode is None else options.decode.schemas
-    if schemas is not None:
-        mount_bundles([schemas])
+    """Return the decoders of a read. Raises OptionError, such as for a path without schemas."""
+    decode = options.decode
+    if decode.schemas is not None:
+        mount_bundles([decode.schemas])
     paths = [path for given in options.paths for path in expanded(given)]
     try:
-        return RecordDecoder(replace(options.decode or DecodeOptions(schemas=schemas), paths=tuple(paths)))
+        return RecordDecoder(replace(decode, paths=tuple(paths)))
     except (DecoderError, SourceError) as error:
-        raise OptionError(f"option schemas: {error}") from None
+        is_about_schemas = decode == DecodeOptions(schemas=decode.schemas)
+        raise OptionError(f"option schemas: {error}" if is_about_schemas else str(error)) from None
 
 
 def _control(record: Record) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, numbers_from, pieces, sequences
+from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, numbers_from, pieces
 from kdump.core.column_numbers import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
@@ -40,7 +40,7 @@ def test_every_record(path: Path, window: int) -> None:
             batch_of = array("i", bytes(4 * len(columns)))
             numbers_from(offsets, columns, OFFSET_DELTA, bases[0], batch_of)
             numbers_from(timestamps, columns, TIMESTAMP_DELTA, bases[1], batch_of)
-            sequences(sequence, columns, bases[2], batch_of)
+            numbers_from(sequence, columns, OFFSET_DELTA, bases[2], batch_of, True)
             pieces(keys, columns, KEY_START)
             pieces(values, columns, VALUE_START)
             header_lists(lists, columns)
@@ -72,8 +72,8 @@ def test_sums_wrap_as_javas() -> None:
     batch_of = array("i", [0])
     numbers_from(out, columns, TIMESTAMP_DELTA, array("q", [(1 << 63) - 1]), batch_of)
     assert list(out) == [-(1 << 63)] == [int64(1 << 63)]
-    sequences(rows, columns, array("q", [2]), batch_of)
-    sequences(rows, columns, array("q", [-1]), batch_of)
+    numbers_from(rows, columns, OFFSET_DELTA, array("q", [2]), batch_of, True)
+    numbers_from(rows, columns, OFFSET_DELTA, array("q", [-1]), batch_of, True)
     assert list(rows) == [1, -1]
 
 

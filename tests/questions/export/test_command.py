@@ -209,8 +209,12 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ["--out", tmp_path / "x", "--table", "segments", "--offset", "1"],
         ["--out", tmp_path / "x", "--table", "batches", "--where", "offset > 1"],
         ["--out", tmp_path / "x", "--by-markers"],
+        ["--out", tmp_path / "x", "--decoder", "nothing"],
+        ["--out", tmp_path / "x", "--schemas", tmp_path / "none"],
     ):
-        assert run("export", here, *options).exit_code == 2, options
+        result = run("export", here, *options)
+        assert result.exit_code == 2, options
+        assert ("option schemas" in result.output) == ("--schemas" in options)
     assert [path.name for path in tmp_path.iterdir()] == ["full.parquet"]
     with pytest.raises(ValueError, match="unknown column 'nothing'"):
         kdump.records(here, columns=["nothing"])
