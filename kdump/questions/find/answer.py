@@ -115,12 +115,4 @@ class SearchCoverage(NamedTuple):
     notSearched: Annotated[list[NotSearched], Doc("what was not, or only in part: each {…}")]
 
 
-class ListedFile(NamedTuple):
-    """A file of the paths. `state`: of its name and its directory's; None if it is not searched."""
-
-    path: str
-    size: int
-    states: tuple[str, ...] | None
-
-
 Answer = Found | SearchCoverage

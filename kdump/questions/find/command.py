@@ -25,7 +25,7 @@ from kdump.log.output_directory import OutputError, OutputFile
 from kdump.questions.find.answer import Answer, Match, SearchCoverage
 from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, RedactedNames, coverage_lines
 from kdump.questions.find.run import find
-from kdump.questions.find.search_report import Collected, SignatureError, json_text, page, sign, verify
+from kdump.questions.find.search_report import Collected, Names, SignatureError, json_text, page, sign, verify
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError
 from kdump.render.redaction import Redaction
@@ -161,7 +161,8 @@ def _run(options: FindOptions, expression: Expression) -> int:
     output.flush()
     assert coverage is not None
     if collected is not None:
-        report = collected.report(coverage, options.paths, RedactedNames(redaction), live=options.live)
+        names = Names() if redaction is None else RedactedNames(redaction)
+        report = collected.report(coverage, options.paths, names, live=options.live)
         if options.sign is not None:
             sign(report, options.sign)
         for file, content in zip(written, (json_text(report), page(report))):

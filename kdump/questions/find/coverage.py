@@ -25,12 +25,13 @@ class Coverage:
     ruled_out_bytes: int = 0
     gaps: dict[tuple[str, str], tuple[int | None, int, int]] = field(default_factory=dict)
 
-    def begin(self, file: Target, size: int) -> None:
-        """Count a file that is read."""
+    def begin(self, size: int) -> None:
+        """Count a file of this size that is read."""
         self.files += 1
         self.read_bytes += size
 
     def rule_out(self, size: int) -> None:
+        """Count a file of this size that is not read, because its name does not match."""
         self.ruled_out_files += 1
         self.ruled_out_bytes += size
 
@@ -52,6 +53,7 @@ class Coverage:
             self.add(file.path, f"compared as bytes only: {part} {reason}", None, 0, 1)
 
     def answer(self, expression: str, listing: Listing) -> SearchCoverage:
+        """Return the counts of the search, with those of the files that were listed for it."""
         gaps = [NotSearched(file, reason, *numbers) for (file, reason), numbers in self.gaps.items()]
         missed = sum(gap.bytes for gap in gaps)
         in_paths = self.read_bytes - listing.linked_bytes

@@ -35,6 +35,7 @@ from kdump.decode.decoder_interface import Decoder
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.decode.record_decoder import KeyValueDecoder
 from kdump.decode.registry_decoder import SchemaSource
+from kdump.format.varint import varint
 from kdump.log.expression.comparison import Comparison, number_of, plain_number
 from kdump.log.expression.terms import Content, Expression, Several, Term
 
@@ -144,20 +145,11 @@ def avro_needles(program: _Program, test: Comparison, *, anywhere: bool) -> list
         return found
     value = number_of(number)
     if leaves & {"int", "long"} and isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-        found.append(_varint(value))
+        found.append(varint(value))
     for code, kind in (("<f", "float"), ("<d", "double")):
         if kind in leaves:
             found.append(struct.pack(code, float(number)))
     return found
-
-
-def _varint(number: int) -> bytes:
-    number = number << 1 if number >= 0 else ~(number << 1)
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
 
 
 def schemas_of(decoder: Decoder | None) -> SchemaSource | None:

@@ -62,20 +62,19 @@ def match_object(found: Found, redaction: Redaction | None = None) -> Object:
 
 
 class RedactedNames(Names):
-    """What stands for names in a search report, if they are replaced."""
+    """The names in a search report, replaced."""
 
-    def __init__(self, redaction: Redaction | None) -> None:
+    def __init__(self, redaction: Redaction) -> None:
         self.redaction = redaction
 
     def path(self, path: str) -> str:
-        return path_text(path) if self.redaction is None else self.redaction.path(path)
+        return self.redaction.path(path)
 
     def topic(self, name: str) -> str:
-        return name if self.redaction is None else self.redaction.topic(name)
+        return self.redaction.topic(name)
 
     def question(self, expression: str) -> str:
-        hidden = expression if self.redaction is None else self.redaction.payload(expression.encode())
-        return hidden or ""
+        return self.redaction.payload(expression.encode()) or ""
 
     def reason(self, gap: NotSearched) -> str:
         return path_text(gap.reason).replace(path_text(gap.file), self.path(gap.file))

@@ -31,7 +31,7 @@ from kdump.log.walk import PartitionReader
 from kdump.questions.carve.search import Search
 from kdump.questions.find.answer import DAMAGED, HIDDEN, LIVE, OUTSIDE, Answer, Found
 from kdump.questions.find.answer import TORN as INCOMPLETE
-from kdump.questions.find.coverage import Coverage
+from kdump.questions.find.coverage import LIMIT, Coverage
 from kdump.questions.find.directory import SearchedDirectory, SearchSurroundings
 from kdump.questions.find.listing import Listing, states_of
 from kdump.questions.find.prefilter import Prefilter, schemas_of
@@ -145,7 +145,7 @@ class _Search:
     def _file(self, file: Target, size: int, states: tuple[str, ...]) -> Iterator[Found]:
         """Yield the matches in a file."""
         coverage = self.coverage
-        coverage.begin(file, size)
+        coverage.begin(size)
         self.options.begin(file)
         errors: list[SourceError] = []
         reader = PartitionReader(self.options.open, replace(self.options, unreadable=errors.append))
@@ -156,7 +156,7 @@ class _Search:
                 yield from self._region(file, region, reader, states)
                 reached = region.end
         except GeneratorExit:
-            coverage.add(file.path, "the limit was reached", reached, max(0, size - reached))
+            coverage.add(file.path, LIMIT, reached, max(0, size - reached))
             raise
         source = reader.window.source if reader.window is not None else None
         unreadable = source.unreadable if isinstance(source, FaultTolerantSource) else []

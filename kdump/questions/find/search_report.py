@@ -45,7 +45,7 @@ class SignatureError(Exception):
 
 
 class Names:
-    """What stands for names in a report: themselves."""
+    """The names in a report, as they are."""
 
     def path(self, path: str) -> str:
         return path_text(path)
@@ -101,7 +101,7 @@ class Collected:
             )
 
     def report(self, coverage: SearchCoverage, paths: tuple[str, ...], names: Names, *, live: bool) -> Object:
-        """Return the report as a JSON object. `names`: what stands for paths, topics and the question in it."""
+        """Return the report as a JSON object. `names`: how paths, topics and the question are shown."""
         gaps = [gap._replace(file=names.path(gap.file), reason=names.reason(gap)) for gap in coverage.notSearched]
         question = names.question(coverage.expression)
         return {
