@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.log.remote_objects import RemoteStorage
 
 
+CRC_FAMILIES = frozenset({"bytes", "offsets"})
+"""The families for which headers and checksums are enough."""
 ASKED = "kdump"
 """In a field's metadata: the option that sets it."""
 
@@ -36,9 +38,8 @@ def asked(default: Any, flag: str, kind: str = "", **more: Any) -> Any:
 @dataclass(frozen=True)
 class Options(Run):
     """Options of a check, which is a run. `only`: names of families, empty for all; family bytes is always checked.
-    `headers_only`: checksums and headers, with nothing decompressed. `jobs`: how many processes read the segments of a
-    partition.
-    Times in ms, sizes in bytes; `open_source` opens a path."""
+    `headers_only`: checksums, headers and offsets, with nothing decompressed. `jobs`: how many processes read the
+    segments of a partition. Times in ms, sizes in bytes; `open_source` opens a path."""
 
     only: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
@@ -96,7 +97,7 @@ class Options(Run):
     @cached_property
     def chosen(self) -> frozenset[str]:
         """The families to check."""
-        names = {"bytes"} if self.headers_only else (self.only or {*FAMILIES})
+        names = self.only or (CRC_FAMILIES if self.headers_only else {*FAMILIES})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
     def wants(self, code: Declaration) -> bool:

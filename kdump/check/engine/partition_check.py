@@ -322,10 +322,6 @@ class PartitionCheck(Resumable):
             if answers:
                 yield from answers
 
-    def _batch_run(self, batch_run: BatchRun) -> None:
-        run = batch_run.run
-        self._count(run.batches, run.records, run.first_offset, run.last_offset)
-
     def _count_accepted(self, heads: HeaderColumns, rows: range) -> None:
         records = total(heads, RECORD_COUNT, rows.start, rows.stop)
         self._count(len(rows), records, heads.of(rows.start, BASE_OFFSET), heads.of(rows.stop - 1, LAST_OFFSET))
@@ -403,10 +399,7 @@ class _SegmentCheck(RegionObserver):
         check, part, source, damage = self.check, self.part, self.source, self.damage
         if isinstance(region, BatchRun):
             self.damage = None
-            if check._observers or not check.options.headers_only:
-                yield from self._examined(region, damage)
-            else:  # nothing examines valid batches
-                check._batch_run(region)
+            yield from self._examined(region, damage)
         elif isinstance(region, Batch):
             yield from check._batch(part, region, damage)
             if is_valid(region):

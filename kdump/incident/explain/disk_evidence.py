@@ -418,7 +418,7 @@ class DiskEvidence:
             else:
                 line += f", {count_text(totals.batches, 'batch', 'batches')}"
                 if self._summary(place).size > LARGEST:
-                    line += " (headers and checksums only)"
+                    line += " (headers, checksums and offsets only)"
             if totals.not_in_bundle:
                 line += "; the records are not in the bundle and were not checked"
             yield Evidence(FINDING, path, None, None, line)

@@ -16,6 +16,7 @@ from kdump.check.engine.remote_check import RemoteCheck, remote_check
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
+from kdump.check.options import CRC_FAMILIES
 from kdump.check.rule import DAY
 from kdump.check.totals import CheckTotals
 from kdump.command_line.completion import listed
@@ -89,7 +90,7 @@ class VerifyOptions(CommandOptions):
     """The options of the command. `transaction_timeout` is in milliseconds."""
 
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
-    headers_only: bool = flag("--crc", help="Check only headers and checksums; nothing is decompressed.")
+    headers_only: bool = flag("--crc", help="Check only headers, checksums and offsets; nothing is decompressed.")
     only: frozenset[str] = option(
         "--only",
         metavar="FAMILY,…",
@@ -160,8 +161,8 @@ def command(options: VerifyOptions) -> None:
         return
     if not options.paths:
         raise click.UsageError("Missing argument 'PATH…'")
-    if options.headers_only and options.only - {"bytes"}:
-        raise click.UsageError("--crc checks only the family bytes; choose one of --crc and --only")
+    if options.headers_only and options.only - CRC_FAMILIES:
+        raise click.UsageError("--crc checks only the families bytes and offsets; choose one of --crc and --only")
     _refuse_combinations(options)
     read_once(options.paths)
     verify = VerifyCommand(options, output)
@@ -327,8 +328,8 @@ class VerifyCommand:
         self.sink.add(finding)
 
     def _families(self) -> str:
-        if self.options.headers_only:
-            return "headers and checksums"
+        if self.options.headers_only and not self.options.only:
+            return "headers, checksums and offsets"
         return ", ".join(sorted(self.options.only | {"bytes"})) if self.options.only else "everything"
 
 

@@ -351,6 +351,15 @@ def test_crc_finds_what_holds_no_batch(tmp_path: Path) -> None:
     assert {row["code"] for row in findings} >= {"crc-mismatch", "batch-truncated"}
 
 
+def test_crc_finds_the_flipped_bit_of_a_base_offset_that_no_checksum_covers(tmp_path: Path) -> None:
+    data = bytearray(TRIMMED.read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 4] ^= 0x20
+    code, findings, _ = rows("--crc", craft.write_file(tmp_path / TRIMMED.name, bytes(data)))
+    assert (code, [(row["code"], row["position"]) for row in findings]) == (1, [("offset-not-monotonic", second)])
+    assert rows("--crc", "--only", "bytes", tmp_path / TRIMMED.name)[:2] == (0, [])
+
+
 def test_bad_usage(tmp_path: Path) -> None:
     for arguments in (
         ["--crc", "--only", "records", str(TRIMMED)],
