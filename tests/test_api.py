@@ -135,18 +135,6 @@ def test_refusals(tmp_path: Path) -> None:
         list(kdump.stats([str(tmp_path / "none")]))
 
 
-def test_the_headings_name_the_parameters() -> None:
-    """All of them, or some and "…"; and none that there is not."""
-    headings = re.findall(r"^## kdump\.(\w+)\((.*)\)(?: ->.*)?$", PAGE.read_text(), re.MULTILINE)
-    functions = [(name, shown) for name, shown in headings if "kdump." not in shown]
-    assert len(functions) > 10
-    for name, shown in functions:
-        named = [each.split("=")[0].strip() for each in shown.split(",") if each.strip() not in ("*", "…")]
-        known = list(inspect.signature(getattr(kdump, name)).parameters)
-        assert set(named) <= set(known), name
-        assert "…" in shown or set(named) == set(known), name
-
-
 ANSWERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "registry": ((), {}),
     "one subject and ID": (("--subject", "orders-value", "--id", "3"), {"subjects": "orders-value", "ids": [3]}),

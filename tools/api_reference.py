@@ -18,11 +18,15 @@ from kdump.answer import ANSWERS, answer_type
 
 HEAD = """# The API, name by name
 
-Signatures, fields and docstrings of everything that `import kdump` offers, and after that of the classes that it
-returns; generated from the source (`make docs`). [The Python API](api.md) shows how to use it. Unless stated otherwise,
-sizes and positions are in bytes, times are in epoch ms, and offsets are absolute. None means that there is no value.
+Signatures of everything that `import kdump` offers, and members of the classes that it returns. [The Python
+API](api.md) shows how to use it. Unless stated otherwise, sizes and positions are in bytes, times are in epoch ms, and
+offsets are absolute. None means that there is no value. Members with the names of JSON keys are described there.
 """
 PACKAGE = Path(kdump.__file__).parent
+DEPTH = 2
+"""Classes are described that functions return, and those of their members; what these consist of is in the source."""
+INNER = ("format", "io", "kafka")
+"""Packages whose classes are not described: what a program does with them goes through the classes above them."""
 WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -202,26 +206,44 @@ def _field(module: str, name: str, node: ast.AnnAssign, following: ast.stmt | No
         yield Member(name, annotation(module, node.annotation), said)
 
 
-def table(found: Found) -> str:
-    rows, same = {}, {}
+def json_keys(found: Found) -> tuple[str, list[str]]:
+    """Return the type of the JSON object of a class, and its keys; none if it has no JSON object."""
     assert isinstance(found.node, ast.ClassDef)
     name = found.node.name
     meant = getattr(importlib.import_module(found.module), name)
     kind = answer_type(meant) if meant in ANSWERS.values() else name[0].lower() + name[1:]
-    keys = {key.name for key in TYPES.get(kind, ())}
-    for member in members(found):
-        text = f"{' '.join(member.name.split())}: {member.type}"
-        if member.said or not keys:
-            said = markdown(member.said.replace("\n", " "))
-            rows[member.name] = f"- `{text}`" + (f": {said}" if said else "") + "\n"
-        elif member.name in keys:
-            same[member.name] = f"`{text}`"
-        else:
-            rows[member.name] = f"- `{text}`\n"
-    listed = ", ".join(each for member, each in same.items() if member not in rows)
-    return "".join(rows.values()) + (
-        f"- as the [JSON object](json.md#{kind.lower()}) has them: {listed}\n" if listed else ""
-    )
+    return kind, [key.name for key in TYPES.get(kind, ())]
+
+
+def listed(found: Found) -> list[Member]:
+    """Return the members that are not keys of the JSON object, without the methods that only change it."""
+    _, keys = json_keys(found)
+    last = {member.name: member for member in members(found)}
+    return [
+        each
+        for each in last.values()
+        if each.name not in keys and not (each.name.endswith(")") and each.type == "None")
+    ]
+
+
+def table(found: Found) -> str:
+    """Return the members of a class: those with a docstring on a line of their own, then the others, then where the
+    JSON object describes more of them."""
+    rows = listed(found)
+    texts = {each.name: f"`{' '.join(each.name.split())}: {each.type}`" for each in rows}
+    lines = [f"- {texts[each.name]}: {markdown(' '.join(each.said.split()))}\n" for each in rows if each.said]
+    plain = [texts[each.name] for each in rows if not each.said]
+    if plain:
+        lines.append(f"- {', '.join(plain)}\n")
+    kind, keys = json_keys(found)
+    names = {each.name for each in members(found)}
+    shared, absent = [key for key in keys if key in names], [key for key in keys if key not in names]
+    link = f"[`{kind}`](json.md#{kind.lower()})"
+    if shared and len(absent) < len(shared):
+        lines.append(f"- the keys of {link}" + (f", without {', '.join(absent)}" if absent else "") + "\n")
+    elif shared:
+        lines.append(f"- of the keys of {link}: {', '.join(shared)}\n")
+    return "".join(lines)
 
 
 def section(title: str, found: Found) -> str:
@@ -234,13 +256,15 @@ def section(title: str, found: Found) -> str:
 
 
 def returned(found: Found) -> Iterator[Found]:
-    """Yield the classes of kdump in the return type of a function, or in the field types of a class."""
+    """Yield the classes of kdump in the return type of a function, or in the types of the members of a class that the
+    page lists."""
     if isinstance(found.node, ast.FunctionDef):
         yield from classes(found.module, found.node.returns)
-    elif isinstance(found.node, ast.ClassDef):
-        for node in ast.walk(found.node):
-            if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).rpartition(".")[2].startswith("_"):
-                yield from classes(found.module, node.annotation)
+        return
+    names = {each.name for each in listed(found)}
+    for node in ast.walk(found.node):
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target).rpartition(".")[2] in names:
+            yield from classes(found.module, node.annotation)
 
 
 def classes(module: str, node: ast.expr | None) -> Iterator[Found]:
@@ -266,15 +290,17 @@ def page() -> str:
     functions = {name: found for name, found in offered.items() if isinstance(found.node, ast.FunctionDef)}
     kinds = {name: found for name, found in offered.items() if name not in functions}
     others: dict[str, Found] = {}
-    todo = list(offered.values())
-    while todo:
-        for found in returned(todo.pop(0)):
-            if found not in offered.values() and found not in others.values():
-                others[f"{found.module}.{getattr(found.node, 'name', '')}"] = found
-                todo.append(found)
+    for depth in range(DEPTH):
+        for above in [*offered.values(), *others.values()] if depth else functions.values():
+            for found in returned(above):
+                if found not in offered.values() and found.module.split(".")[1] not in INNER:
+                    others.setdefault(f"{found.module}.{getattr(found.node, 'name', '')}", found)
     parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
     parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
-    parts += ["## Classes of fields and results\n", *(section(name, found) for name, found in sorted(others.items()))]
+    parts += [
+        "## Classes of fields and results\n",
+        *(section(name, found) for name, found in sorted(others.items())),
+    ]
     return "\n".join(parts)
 
 
