@@ -133,7 +133,8 @@ def predict_startup(
             plan.assumptions.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
         stop = read_only_stop(directory) or full_stop(directory, rights, release)
         if stop is None:
-            directory.problems += filter(None, [full_warning(directory, rights)])
+            logs = sum(not log.state for here in disks.below(directory.path) for log in here.partitions)
+            directory.problems += filter(None, [full_warning(directory, rights, logs)])
         else:
             directory.stops.append(stop)
     if metadata is not None and META_ENSEMBLE.applies(release):

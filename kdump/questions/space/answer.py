@@ -72,8 +72,8 @@ class SpaceDirectory(NamedTuple):
     neededToStart: Annotated[
         int | None,
         Doc(
-            "bytes that must be free for a stopped broker to start and to stay up until retention runs; null in a copy "
-            "of partitions",
+            "free bytes with which a stopped broker starts for certain, and stays up until retention runs; with less, "
+            "it may; null in a copy of partitions",
             BYTES,
         ),
     ]
@@ -183,12 +183,12 @@ class SpaceSummary(NamedTuple):
     goal: Annotated[
         int | None, Doc("bytes to free: --need on each file system, or what it takes to have 15 % free", BYTES)
     ]
-    neededToStart: Annotated[int | None, Doc("bytes that must be free for the broker to start", BYTES)]
+    neededToStart: Annotated[int | None, Doc("free bytes with which the broker starts for certain", BYTES)]
     missingToStart: Annotated[
         int | None,
         Doc(
-            "bytes that a stopped broker still lacks to start, after the steps that work before it starts; null if it "
-            "is not stopped",
+            "bytes that a stopped broker still lacks to start for certain, after the steps that work before it starts; "
+            "null if it is not stopped",
             BYTES,
         ),
     ]

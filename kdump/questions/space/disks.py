@@ -1,13 +1,6 @@
 """A file system with log directories of the broker: what is free there, what it takes to start, and the table of steps.
 
 What is freed on one file system is no help to another, so that each has a table of its own.
-
-A broker of 4.3.1 writes from the first second on: it appends to __cluster_metadata-0, writes into the pages of indexes
-that are sparse (a full disk is then a SIGBUS, which the JVM reports as an InternalError), replaces each checkpoint by a
-new file next to it, and after an unclean shutdown writes a producer snapshot, two indexes and a leader-epoch-checkpoint
-for each log that it recovers. Each of these failures ends the startup, or takes the log directory offline. Retention
-runs 30 s later (log.initial.task.delay.ms), and its files go 1 min after that (file.delete.delay.ms). The figures are
-twice to ten times what brokers needed in trials (docs/space.md), because clients write, too.
 """
 
 from __future__ import annotations
@@ -21,10 +14,6 @@ from kdump.questions.space.usage import DirectoryUsage, total
 
 GOAL = 0.15
 """Share of the file system that is free once the goal is reached, unless --need states another."""
-BASE = 1 << 20
-"""For the metadata log, the checkpoints, and what is written until retention runs, in bytes."""
-PER_LOG, PER_RECOVERED_LOG = 4096, 16384
-"""For each log after a clean shutdown, and after an unclean one, in bytes: one block, and four."""
 LEAST = 1 << 20
 """Free bytes below which a running broker is about to fail."""
 SHARE = 0.05
@@ -34,12 +23,6 @@ SHARE = 0.05
 def needed_inodes(logs: int) -> int:
     """Return the number of inodes that must be free, for new checkpoints and a producer snapshot for each log."""
     return 64 + logs
-
-
-def needed_to_start(logs: int, *, is_clean: bool, cleaned: int = 0) -> int:
-    """Return the number of bytes that must be free. `logs`: number of live partitions; `cleaned`: what the log cleaner
-    writes before it deletes anything, in bytes."""
-    return BASE + logs * (PER_LOG if is_clean else PER_RECOVERED_LOG) + cleaned
 
 
 @dataclass

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from kdump.format.count_text import count_text, first_of
+from kdump.kafka.startup_space import SMALLEST_FILE
 from kdump.problems.problem import title_of
 from kdump.questions.space import answer as answers
 from kdump.questions.space.answer import SpaceDirectory, SpaceKept, SpaceStep, SpaceSummary, SpaceTopic
@@ -109,7 +110,10 @@ class SpaceReport(Sink[Any]):
         if summary.goal or summary.isEnough is False:
             is_enough = "enough" if summary.isEnough else "NOT ENOUGH: see below what else takes space"
             if summary.missingToStart:
-                is_enough = f"NOT ENOUGH TO START: {size_text(summary.missingToStart)} more must be free first"
+                size = size_text(summary.missingToStart)
+                is_enough = f"MAY NOT BE ENOUGH TO START: {size} more is, for certain"
+                if any(_is_without_space(directory) for directory in sizes.values()):
+                    is_enough = f"NOT ENOUGH TO START: {size} more must be free first"
             steps = count_text(summary.steps, "step")
             text = f"{size_text(summary.goal or 0)} to free; {steps} below: {size_text(summary.frees)}, {is_enough}"
             self.output.text(text, style="" if summary.isEnough else "bad")
@@ -126,7 +130,8 @@ class SpaceReport(Sink[Any]):
             return f", until it has to write there{consequence}"
         if summary.free is not None and summary.free >= (summary.neededToStart or 0) and len(sizes) < 2:
             return consequence
-        consequence = f", and needs {size_text(summary.neededToStart or 0)} free to start{consequence}"
+        needs = "needs" if any(_is_without_space(directory) for directory in sizes.values()) else "may need up to"
+        consequence = f", and {needs} {size_text(summary.neededToStart or 0)} free to start{consequence}"
         return consequence if len(sizes) < 2 else f"{consequence}; a log directory that is full goes offline"
 
     def _fills(self) -> None:
@@ -238,6 +243,11 @@ class SpaceReport(Sink[Any]):
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
         start = f"{directories[0].path.rstrip('/')}/" if len(directories) == 1 else ""
         return path[len(start) :] if start and path.startswith(start) else path
+
+
+def _is_without_space(directory: SpaceDirectory) -> bool:
+    """Return whether a stopped broker does not start: restart-plan has the same answer."""
+    return directory.free is not None and directory.free < SMALLEST_FILE
 
 
 def _lacks_inodes(directory: SpaceDirectory) -> bool:

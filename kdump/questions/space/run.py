@@ -11,6 +11,7 @@ from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import PLAIN_RUN, Run
+from kdump.kafka.startup_space import needed_to_start
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.mounted_bundles import mount_bundles, takes_bundles
 from kdump.questions.retention.configs import ConfigOverrides
@@ -23,7 +24,7 @@ from kdump.questions.space.answer import (
     SpaceSummary,
     SpaceTopic,
 )
-from kdump.questions.space.disks import Disk, disks_of, needed_to_start
+from kdump.questions.space.disks import Disk, disks_of
 from kdump.questions.space.file_systems import not_the_disk, state_of
 from kdump.questions.space.kept_files import kept_files
 from kdump.questions.space.replica_copies import ReplicaCopies

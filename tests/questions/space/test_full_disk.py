@@ -12,6 +12,9 @@ import pytest
 import kdump
 from kdump.questions.restart_plan.answer import CLEAN, STOPPED
 from kdump.questions.restart_plan.node import access_rights
+from kdump.questions.space import disks
+from kdump.questions.space.file_systems import FileSystem
+from tests import command
 from tests.conftest import FIXTURES
 
 
@@ -78,6 +81,24 @@ def test_no_inodes(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> N
 def test_some_space(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     fill(monkeypatch, two[0].parent, free=1 << 20)
     assert plan(*two) == (CLEAN, [], [])
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_space_and_the_plan_have_one_answer(is_clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker of 4.3.1 started with 107 KiB: with little space, it may."""
+    disk = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    if not is_clean:
+        (disk / ".kafka_cleanshutdown").unlink()
+    for free in (0, 4095, 4096, 107 << 10, 1 << 20, 2 << 20):
+        of_space = FileSystem(1, "/disk", "ext4", "/dev/sdb1", 10 << 20, (10 << 20) - free, free, 0)
+        monkeypatch.setattr(disks, "file_system_of", lambda directory, of_space=of_space: of_space)
+        fill(monkeypatch, disk, free=free)
+        space = command.run("space", disk).stdout
+        found = kdump.restart_plan([str(disk)])
+        warned = [problem.code for problem in found.directories[0].problems if "disk" in problem.code]
+        assert ("NOT ENOUGH TO START" in space) == (found.verdict == STOPPED) == (free < 4096), free
+        assert ("MAY NOT BE ENOUGH TO START" in space) == (warned == ["startup-disk-nearly-full"]), free
+        assert bool(warned) == (4096 <= free <= 1 << 20)
 
 
 def test_since_4_0_a_recovery_without_space_loses_records(

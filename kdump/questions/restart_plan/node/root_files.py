@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator
 
 from kdump.format.kafka_release import KafkaRelease
+from kdump.format.size_text import size_text
 from kdump.io import file_system
+from kdump.kafka.startup_space import SMALLEST_FILE, needed_to_start
 from kdump.log.file_kinds import LOCK
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK
@@ -31,8 +33,6 @@ from kdump.state.releases import IO_ERROR_EMPTIES
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
 CLEANER = "cleaner-offset-checkpoint"
-SMALLEST_FILE = 4096
-"""Bytes that a new small file takes: a block of the usual file systems."""
 
 
 def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
@@ -123,10 +123,18 @@ def full_stop(directory: DirectoryPlan, rights: Rights, release: KafkaRelease) -
     return failure(EXIT, "startup-disk-full", path, exception, facts=facts, values=values)
 
 
-def full_warning(directory: DirectoryPlan, rights: Rights) -> Problem | None:
-    """Return the warning for a log directory without free space, whose broker starts; None if there is none."""
+def full_warning(directory: DirectoryPlan, rights: Rights, logs: int) -> Problem | None:
+    """Return the warning for a log directory with `logs` live partitions whose broker starts although there is no free
+    space, or may not start because there is little; None if there is none."""
     what = _lacks(directory, rights)
-    return Problem("startup-disk-full-later", {"directory": directory.path, "lacking": what}) if what else None
+    if what:
+        return Problem("startup-disk-full-later", {"directory": directory.path, "lacking": what})
+    free = free_space(directory.path, as_root=rights.is_root)
+    needed = needed_to_start(logs, is_clean=bool(directory.clean))
+    if free is None or free[0] >= needed:
+        return None
+    values = {"directory": directory.path, "free": size_text(free[0]), "needed": size_text(needed)}
+    return Problem("startup-disk-nearly-full", values)
 
 
 def _lacks(directory: DirectoryPlan, rights: Rights) -> str:
