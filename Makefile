@@ -149,7 +149,7 @@ docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python -m tools.facts_reference > docs/facts.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
-	$(BIN)/python tools/problems_reference.py > docs/problems.md
+	$(BIN)/python -m tools.problems_reference > docs/problems.md
 	$(BIN)/python -m tools.first_screens > docs/first-screens.md
 	$(BIN)/python -m tools.cli_reference > docs/cli.md
 	$(BIN)/python -m tools.api_reference > docs/api-reference.md

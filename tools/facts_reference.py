@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +13,15 @@ KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*|(?<=number of )\w+")
 """A type with a key or several, or the name of a type."""
 HEAD = """# The facts that commands share
 
-What several commands state about a disk means the same in all of them, and has the same value. This page lists these
-facts, with the keys of [the JSON objects](json.md) in which each command states them. A test runs the commands on disks
-of every release, with random damage to every kind of file, and compares their values (`tests/facts/`); this page is
-generated from the same declarations (`make docs`).
+What several commands state about a disk has the same value in all of them (a test compares them on damaged disks of
+every release). Each line below is such a fact, with the keys of [the JSON objects](json.md) that state it.
 
-- *only if*: the key states the fact only under this condition; otherwise its value may differ from that of the others.
+- *if*: the key states the fact only under this condition; otherwise its value may differ from that of the others.
 - A value of null means unknown, and contradicts nothing; if the object has the key `unknown`, that says why.
 - The facts of the Python function [`kdump.report()`](api.md) are in `facts.partitions` of its answer.
 - *No batch is damaged* if `verify` reports no finding of family `bytes` with a severity above info.
+
+## Facts
 """
 
 
@@ -39,16 +38,13 @@ def _facts() -> Iterator[str]:
 
 def _fact(fact: Fact) -> Iterator[str]:
     unit = f" ({fact.unit})" if fact.unit else ""
-    yield f"## {fact.name}\n"
-    meaning = fact.meaning[0].upper() + fact.meaning[1:]
-    source = f" In Kafka: {fact.kafka}." if fact.kafka else ""
-    text = f"{meaning}{unit}.{source} Computed by `kdump.{fact.function}`."
-    yield textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
-    yield "| command | states it in | only if |\n| --- | --- | --- |"
-    for states in fact.states:
-        command = states.command if states.command == REPORT else f"kdump {states.command}"
-        yield f"| `{command}` | {_keys(states.shown)} | {states.only_if} |"
-    yield ""
+    keys = "; ".join(
+        (each.command if each.command == REPORT else f"`{each.command}`")
+        + f" {_keys(each.shown)}"
+        + (f", if {each.only_if}" if each.only_if else "")
+        for each in fact.states
+    )
+    yield f"- **{fact.name}**: {fact.meaning}{unit}. {keys}"
 
 
 def _keys(shown: str) -> str:
@@ -57,7 +53,7 @@ def _keys(shown: str) -> str:
 
 
 def _directories() -> Iterator[str]:
-    yield "## Directories\n"
+    yield "\n## Directories\n"
     yield "Which of the partition directories below a log directory a command is about:\n"
     yield "| command | directories |\n| --- | --- |\n| `kdump ls`, `kdump verify` | all |"
     for fact in ABOUT:

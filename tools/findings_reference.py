@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +20,34 @@ FAILS = "preallocated-killed"
 
 HEAD = """# The findings
 
-This page lists the {count} codes of `kdump verify`. It is generated from the catalogue in the code (`make docs`), and a
-test compares the two; `kdump verify --list` prints a short form, and `--list --json` all of it.
+The {count} codes of `kdump verify`. `verify` and `doctor` print only the actions that apply, with the paths filled in;
+`kdump explain CODE` prints an entry of this page.
 
-Severities: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human decision; an
-**info** is legal but worth knowing. A finding of the severity of `--fail-on` or higher sets the exit status to 1.
+An **error** is damage, or would stop a broker or a consumer; a **warning** needs a human decision; an **info** is legal
+but worth knowing. A finding of the severity of `--fail-on` or higher sets the exit status to 1.
 
-The quotations are from a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after a clean
-shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean startup reads
-little of a log: if a broker starts normally, it has not found the damage, and a consumer encounters it later.
+Before any repair: stop the broker, back the partition's directory up, and compare it with another replica.
 
-Before any repair: stop the broker, back the partition's directory up, and compare it with another replica. The actions
-below, and some that would do harm, were tried with a real broker, too: [remedy-trials.json](remedy-trials.json).
-"Actions tried" names the trials in which an action that repairs the problem was done on a real broker's disk; they are
-in that file, in [incident-trials.json](incident-trials.json), [salvage-trials.json](salvage-trials.json),
-[rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) or
-[coordinator-trials.json](coordinator-trials.json). Where it is missing, the actions are **untried**.
+"Tried" is what a broker and a consumer of 4.3.1 did with such damage, after a clean shutdown or a crash
+([broker-trials.json](broker-trials.json)). A clean startup reads little of a log: a broker that starts normally has not
+found the damage, and a consumer encounters it later. "Actions tried" are trials in which an action was done on a real
+broker's disk, in [remedy-trials.json](remedy-trials.json), [incident-trials.json](incident-trials.json),
+[salvage-trials.json](salvage-trials.json), [rescue-trials.json](rescue-trials.json),
+[space-trials.json](space-trials.json) or [coordinator-trials.json](coordinator-trials.json). Without it, the actions
+are **untried**.
+
+## Shared actions
+
+Actions of several findings, which refer to them by number.
+
+{shared}
 """
+SHARED = 3
+"""An action of so many findings is described once."""
+CAUSE = re.compile(
+    r"(?!.*(?:terminating consumer process|Received exception when fetching)).*(?:Exception|Error|ERROR)"
+)
+"""A line of a log from which the cause is known."""
 TITLES = {
     "bytes": "Bytes",
     "records": "Batches and records",
@@ -55,44 +70,51 @@ def consumer(trial: dict[str, Any]) -> str:
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
 
 
-def section(code: Declaration, trials: list[dict[str, Any]]) -> str:
+def shared_actions(problems: Iterable[Declaration]) -> dict[str, int]:
+    """Return the actions that several problems have, with their numbers on the page."""
+    counts = Counter(action.conditional for problem in problems for action in problem.actions)
+    return {text: number for number, text in enumerate((text for text, n in counts.items() if n >= SHARED), 1)}
+
+
+def action_lines(problem: Declaration, shared: dict[str, int]) -> Iterator[str]:
+    """Yield the actions of a problem, those that are shared by their numbers."""
+    for is_shared, group in groupby((each.conditional for each in problem.actions), shared.__contains__):
+        if is_shared:
+            yield f"    - [Shared actions](#shared-actions): {', '.join(str(shared[text]) for text in group)}."
+        else:
+            yield from (f"    - {text}." for text in group)
+
+
+def numbered(shared: dict[str, int]) -> str:
+    return "\n".join(f"{number}. {text}." for text, number in shared.items())
+
+
+def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, int]) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
     unless = f" ({code.unless})" if code.unless else ""
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
-    lines += ["- Actions:", *(f"    - {action.conditional}." for action in code.actions)]
+    lines += ["- Actions:", *action_lines(code, shared)]
     lines += [*([code.tried] if code.trials or code.untried else []), f"- Kafka: {code.source}"]
-    for number, trial in enumerate(trials):
-        lines += [
-            "",
-            f"Tried with Kafka {trial['kafka']}: {trial['what']}. Broker: {trial['broker']}. "
-            f"Consumer: {consumer(trial)}.",
-        ]
-        said = [*trial.get("brokerLog", [])[:2], *trial.get("consumerLog", [])[:2]]
-        if said and not number:
-            lines += ["", "```text", *(line[:300] for line in said), "```"]
+    told = [f"{trial['what']}. Broker: {trial['broker']}. Consumer: {consumer(trial)}." for trial in trials]
+    lines += [f"- Tried: {text}" for text in told]
+    said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]
+    cause = next(filter(CAUSE.match, said), None)
+    if cause is not None:
+        lines += ["", "```text", cause[:240], "```"]
     return "\n".join(lines) + "\n"
 
 
 def failover(case: dict[str, Any]) -> str:
-    """Return what the next coordinator logged, and what clients got from it."""
+    """Return what clients got from the next coordinator."""
     asked = next(step for step in case["steps"] if step["step"] == "ask")
-    clients, lines = asked["clients"], asked["log"][f"broker-{asked['clients']['leader of __consumer_offsets']}"]
+    clients = asked["clients"]
     what = case["what"].split("; later")[0]
-    return "\n".join(
-        [
-            "",
-            f"Tried with three brokers of Kafka {case['kafka']} and three replicas: {what}. A consumer of the group "
-            f"then reads {clients['member of the group']}, and the query for its committed offset ends with "
-            f"{clients['committed offset'].split(':')[0]}. Transactions are loaded: the open one is still "
-            f"{clients['transaction open']}. All steps, and what helped, are in "
-            f"[{COORDINATORS.name}]({COORDINATORS.name}).",
-            "",
-            "```text",
-            *(line[:300] for line in lines if not line.startswith("INFO")),
-            "```",
-            "",
-        ]
+    return (
+        f"\nTried with three brokers of Kafka {case['kafka']} and three replicas: {what}. A consumer of the group "
+        f"then reads {clients['member of the group']}, and the query for its committed offset ends with "
+        f"{clients['committed offset'].split(':')[0]}. Transactions are loaded: the open one is still "
+        f"{clients['transaction open']}. What helped is in [{COORDINATORS.name}]({COORDINATORS.name}).\n"
     )
 
 
@@ -101,12 +123,13 @@ def page() -> str:
     if TRIALS.is_file():
         for trial in json.loads(TRIALS.read_text()):
             trials.setdefault(trial["code"], []).append(trial)
-    parts = [HEAD.format(count=len(catalogue.findings()))]
+    shared = shared_actions(catalogue.findings().values())
+    parts = [HEAD.format(count=len(catalogue.findings()), shared=numbered(shared))]
     for family, inner in FAMILIES.items():
         parts.append(f"## {TITLES[family]}\n")
         for code in catalogue.findings().values():
             if code.family in (family, *inner):
-                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2]))
+                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2], shared))
                 if code.code == "zero-padding" and COORDINATORS.is_file():
                     cases = {case["name"]: case for case in json.loads(COORDINATORS.read_text())}
                     parts[-1] += failover(cases[FAILS])

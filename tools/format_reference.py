@@ -21,15 +21,13 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)
 HEAD = """# Kafka's messages
 
-The records of Kafka's internal topics, the values of control records and the file quorum-state contain messages of
-Kafka's protocol. These messages are versioned, and from some version on *flexible* (KIP-482): they have compact lengths
-and tagged fields. This page lists every message that is stored on disk, according to the schemas of Kafka NEWEST. It is
-generated from the schemas that kdump reads with (`make docs`); `kdump schema NAME --version N` shows the fields of one
-version in the order of their bytes. [The format](format.md) describes the prefixes of the messages, and
-[decoders](decoders.md) shows how kdump prints them.
+Every message of Kafka's protocol that is stored on disk, by the schemas of Kafka NEWEST: records of internal topics,
+values of control records, and quorum-state. `kdump schema NAME --version N` shows the fields of one version in the
+order of their bytes. [The format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how
+kdump prints them.
 
-A type may depend on the version. *versions* are those that have the field, *nullable* those in which it may be null,
-and *tag* is the number of a tagged field. Fields of an inner structure are marked with ›.
+A field is in all versions, or in those that are stated; \\[STRING\\] is an array of STRING, and STRING? may be null.
+In flexible versions (KIP-482), lengths are compact, and a field with a tag is one of the tagged fields.
 """
 
 
@@ -90,12 +88,23 @@ def message_table(struct: NamedStruct) -> str:
     return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
 
 
+def short_type(row: StructField) -> str:
+    """Return a type without what follows from the version: an ARRAY of STRING is [STRING], what may be null has a ?."""
+    text = re.sub(r"COMPACT_|NULLABLE_", "", row.type)
+    text = re.sub(r"^ARRAY of (\w+)", r"[\1]", text)
+    return cell(text) + ("?" if row.nullable else "")
+
+
 def message_list(struct: NamedStruct) -> str:
     """Return the fields of all versions of a message, a line each."""
-    lines = []
-    for name, kind, versions, *more, about in map(partial(message_row, struct), rows(struct)):
-        stated = [f", {what} {text}" for what, text in zip(("nullable", "tag", "default"), more) if text]
-        lines.append(f"- {name} {kind}, {versions}{''.join(stated)}" + (f": {about}" if about else ""))
+    lines, found = [], [*rows(struct)]
+    assert struct.schema is not None
+    for row, (_, _, versions, nullable, *more, about) in zip(found, map(partial(message_row, struct), found)):
+        stated = [text for text in (versions,) if text != "0+"]
+        stated += [f"null {nullable}"] if nullable not in ("", versions) else []
+        stated += [f"{what} {text}" for what, text in zip(("tag", "default"), more) if text not in ("", "null")]
+        line = f"{'    ' * row.depth}- **{row.name}** {', '.join([short_type(row), *stated])}"
+        lines.append(line + (f": {about}" if about else ""))
     return "\n".join(lines or ["No fields."]) + "\n"
 
 
@@ -103,9 +112,8 @@ def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
     about = f"{struct.about[0].upper()}{struct.about[1:]}. " if struct.about else ""
-    said = f"{about}Version{'' if versions.isdigit() else 's'} {versions}, " + (
-        "none flexible." if flexible == "none" else f"flexible {flexible}."
-    )
+    said = f"{about}Version{'' if versions.isdigit() else 's'} {versions}"
+    said += "." if flexible == "none" else f", flexible {flexible}."
     return f"### {struct.name}\n\n{said}\n\n{message_list(struct)}"
 
 

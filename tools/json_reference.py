@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+from itertools import groupby
+
 from kdump.all_answers import TYPES
 from kdump.answer import Key
 
 HEAD = """# The JSON objects
 
 `--json` writes one object per line (JSON Lines), in UTF-8, while it reads. Every object has a `type`; the lists below
-have all other keys of each type, in the order in which they are written. This page is generated from the declarations
-in the code (`make docs`), and a test compares the two.
+have all other keys of each type, in the order in which they are written.
 
 - `inspect --json` writes a `batch` for each matching batch, or v0 or v1 message; `inspect --json --records` writes a
   `record` for each record, and no `batch`. Bytes that belong to no batch are a `region` in their place. Problems in a
@@ -21,14 +24,12 @@ in the code (`make docs`), and a test compares the two.
   value `"base64"` in `keyEncoding` or `valueEncoding` next to it.
 - `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
   [decoders.md](decoders.md).
-- Keys marked *optional* are absent if they have no value.
+- A type with `?` may be null. Keys marked *optional* are absent if they have no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
 ## Several paths
 
-The order of paths on the command line, and whether they are relative, absolute, links, or end with a slash, change no
-fact: which log directories belong together, and which metadata is the newest, is decided by what the files state (a
-test compares the answers). What does change:
+The order of paths on the command line, and how they are spelled, change no fact. What does change:
 
 | what | with the order or spelling of the paths |
 | --- | --- |
@@ -111,12 +112,30 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 """
 
 
-def table(keys: tuple[Key, ...]) -> str:
+SHARED = 3
+"""A key that so many types have with the same meaning is described once; of several meanings, the most frequent."""
+Described = tuple[str, str, str, str]
+
+
+def described(key: Key) -> Described:
+    return (key.name, key.type, key.unit or "", key.meaning or "")
+
+
+def line(key: Key) -> str:
+    name = f"`{key.name}`" + (" *optional*" if key.optional else "")
+    kind = key.type.replace(" or null", "?") + (f", {key.unit}" if key.unit else "")
+    return f"- {name} {kind}" + (f": {key.meaning}" if key.meaning else "")
+
+
+def table(keys: tuple[Key, ...], shared: Collection[Described]) -> str:
+    """Return the keys of a type. Adjacent keys that are described before are in one line."""
     lines = []
-    for key in keys:
-        name = f"`{key.name}`" + (" *optional*" if key.optional else "")
-        kind = f"{key.type}, {key.unit}" if key.unit else key.type
-        lines.append(f"- {name} {kind}" + (f": {key.meaning}" if key.meaning else ""))
+    for is_shared, group in groupby(keys, lambda key: described(key) in shared):
+        if is_shared:
+            names = ", ".join(f"`{key.name}`" + (" *optional*" if key.optional else "") for key in group)
+            lines.append(f"- {names} ([shared](#shared-keys))")
+        else:
+            lines += map(line, group)
     return "\n".join(lines)
 
 
@@ -124,7 +143,20 @@ def page() -> str:
     rows = "".join(
         f"| `kdump {name}` | {' and '.join(f'`{kind}`' for kind in kinds)} |\n" for name, kinds in CSV.items()
     )
-    return HEAD + rows + CSV_NOTES + "".join(f"\n## {name}\n\n{table(keys)}\n" for name, keys in TYPES.items())
+    every = {described(key): key for keys in TYPES.values() for key in keys}
+    counts = Counter(described(key) for keys in TYPES.values() for key in keys)
+    most = {key[0]: key for key, count in reversed(counts.most_common()) if count >= SHARED}
+    shared = most.values()
+    once = "\n".join(line(every[key]._replace(optional=False)) for key in sorted(shared))
+    parts = [
+        HEAD,
+        rows,
+        CSV_NOTES,
+        "\n## Shared keys\n\nSeveral types have these keys with one meaning.\n\n",
+        once,
+        "\n",
+    ]
+    return "".join(parts + [f"\n## {name}\n\n{table(keys, shared)}\n" for name, keys in TYPES.items()])
 
 
 if __name__ == "__main__":

@@ -6,14 +6,20 @@ from collections import Counter
 from collections.abc import Collection
 
 from kdump.problems.catalogue import OTHERS, Declaration, action, all_problems
+from tools.findings_reference import action_lines, numbered, shared_actions
 
 HEAD = """# The other problems
 
-What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). This page
-is generated from the catalogue (`make docs`). In a text, {name} stands for a value, and DIR, TOPIC, PARTITION, OFFSET
-and the like for what the problem is about. An action that depends on a fact begins with it: where the fact is known,
-kdump prints the action without it, or not at all. "Actions tried" names the trials with real brokers; of an error
-without it, they are **untried**.
+What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). {{name}}
+stands for a value; DIR, TOPIC and the like for what the problem is about. An action that depends on a fact begins with
+it: where the fact is known, kdump prints the action without it, or not at all. "Actions tried" are trials with real
+brokers; of an error without it, they are **untried**.
+
+## Shared actions
+
+Actions of several problems, which refer to them by number.
+
+{shared}
 """
 TITLES = {
     "startup": "What stops a startup, and what a startup does to data",
@@ -27,7 +33,7 @@ MANY = 10
 """Problems of a family with the same warning: it is stated once, before them."""
 
 
-def section(problem: Declaration, stated: Collection[str]) -> str:
+def section(problem: Declaration, stated: Collection[str], shared: dict[str, int]) -> str:
     """Return the section of a problem. `stated`: warnings that stand before all of them."""
     lines = [f"### {problem.code}", ""]
     titles = [problem.title or problem.meaning, *problem.titles.values()]
@@ -36,7 +42,7 @@ def section(problem: Declaration, stated: Collection[str]) -> str:
     ]
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
-        lines += ["- Actions:", *(f"    - {each.conditional}." for each in problem.actions)]
+        lines += ["- Actions:", *action_lines(problem, shared)]
     if problem.actions and (problem.severity == "error" or problem.trials):
         lines += [problem.tried] if problem.trials else []
     lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
@@ -45,14 +51,16 @@ def section(problem: Declaration, stated: Collection[str]) -> str:
 
 def page() -> str:
     """Return the page."""
-    parts = [HEAD]
+    others = [problem for problem in all_problems().values() if problem.family in OTHERS]
+    shared = shared_actions(others)
+    parts = [HEAD.format(shared=numbered(shared))]
     for file in OTHERS:
         parts.append(f"## {TITLES[file]}\n")
-        problems = [problem for problem in all_problems().values() if problem.family == file]
+        problems = [problem for problem in others if problem.family == file]
         nevers = Counter(text for problem in problems for text in problem.never)
         stated = [text for text, count in nevers.items() if count >= MANY]
         parts += [f"Never, whichever it is: {action(text).conditional}.\n" for text in stated]
-        parts += [section(problem, stated) for problem in problems]
+        parts += [section(problem, stated, shared) for problem in problems]
     return "\n".join(parts)
 
 

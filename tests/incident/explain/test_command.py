@@ -76,10 +76,14 @@ def test_several_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", catalogue.findings())
 def test_a_finding_is_explained_as_in_the_reference(code: str) -> None:
     (found,) = objects(code)
-    section = (DOCS / "findings.md").read_text().partition(f"### {code}\n")[2].partition("\n### ")[0]
+    page = (DOCS / "findings.md").read_text()
+    section = page.partition(f"### {code}\n")[2].partition("\n### ")[0]
+    first = re.findall(r"^(?: *- Action: | {4}- )(.*)\.$", section, re.M)[0]
+    if shared := re.match(r"\[Shared actions\]\(#shared-actions\): (\d+)", first):
+        first = re.findall(rf"^{shared[1]}\. (.*)\.$", page, re.M)[0]
     for key in ("meaning", "kafka"):
         assert str(found[key]) in section
-    assert str(found["fix"]).startswith(re.findall(r"^(?: *- Action: | {4}- )(.*)\.$", section, re.M)[0])
+    assert str(found["fix"]).startswith(first)
     assert str(found["consequence"]).replace("{offset}", "N") in section
 
 
