@@ -179,7 +179,7 @@ class StartupExamination:
                 self._partition(log, broker)
             for problem in plan.directories[0].problems:
                 if problem.code in FROM_OTHERS:
-                    self._warning(problem, plan.directories[0].path, broker)
+                    self._of_directory(problem, plan.directories[0].path, broker)
             self._texts[self._place_of[id(plan)]] = self._label(broker) + answer(plan)
 
     def _quorum(self, summary: ClusterSummary, voting: Quorum, directories: list[LogDirectory]) -> None:
@@ -414,21 +414,13 @@ class StartupExamination:
             is_held = lock_holder(directory.path) is not None
             for problem in directory.problems:
                 if not (is_held and problem.code == "startup-running"):  # which is in the line of the disk
-                    self._warning(problem, directory.path, broker)
+                    self._of_directory(problem, directory.path, broker)
         if plan.withoutMetadata and plan.partitions:
             self._without_metadata(plan, broker)
         self._change_of_release(plan, broker)
 
-    def _warning(self, problem: Problem, path: str, broker: Broker) -> None:
-        warning = Problem("startup-warning", {"title": problem.title})
-        self.on.report(
-            warning,
-            path,
-            actions=problem.actions or warning.actions,
-            evidence=(path,),
-            file=path,
-            commands=(self._command(broker),),
-        )
+    def _of_directory(self, problem: Problem, path: str, broker: Broker) -> None:
+        self.on.report(problem, path, evidence=(path,), file=path, commands=(self._command(broker),))
 
     def _without_metadata(self, plan: RestartPlan, broker: Broker) -> None:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""

@@ -541,3 +541,27 @@ def test_reserved_directory_ids(number: int, reserved: bool) -> None:
     """DirectoryId.reserved: the first hundred, and, because the comparison is signed, those whose lower half is
     negative."""
     assert is_reserved(uuid_text(number.to_bytes(16, "big"))) is reserved
+
+
+def test_several_log_directories_below_the_metadata_version_of_jbod(disk: Path) -> None:
+    """The broker starts, and logs it (KAFKA-16606); the level may be raised at any time."""
+    metadata = apart(disk)
+    log = metadata / "__cluster_metadata-0" / f"{ZERO}.log"
+    whole = log.read_bytes()
+    name = b"metadata.version"
+    for level, is_below in ((16, True), (17, False)):
+        record = b"\x01\x0c\x00" + bytes([len(name) + 1]) + name + level.to_bytes(2, "big") + b"\x00"
+        log.write_bytes(craft.with_metadata_record(whole, record))
+        for paths in ([disk, metadata], [disk, second(disk), metadata]):
+            found = kdump.restart_plan(list(map(str, paths)), kafka_version="4.3")
+            codes = [problem.code for problem in found.directories[0].problems]
+            assert ("startup-jbod-unsupported" in codes) == (is_below and len(paths) == 3)
+
+
+def second(disk: Path) -> Path:
+    """Return another log directory of the node, without partitions."""
+    other = disk.with_name("second")
+    other.mkdir(exist_ok=True)
+    text = (disk / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace("oE8qcd_iUG6Hx2IlmSa0HQ", "yOs7EGq-SHmE9VUF0LhreQ"))
+    return other

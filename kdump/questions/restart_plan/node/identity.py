@@ -13,7 +13,9 @@ import base64
 import os
 from collections.abc import Mapping
 
+from kdump.cluster.release_evidence import LEVEL
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.format.known_releases import metadata_levels
 from kdump.format.meta_properties import meta_properties
 from kdump.format.numbers import parse_int
 from kdump.io import file_system
@@ -241,6 +243,10 @@ def configured(directories: list[DirectoryPlan], server: ServerProperties, relea
         _differs("startup-node-id-configured", directory, exception, directory.nodeId, node, server.path)
 
 
+JBOD_LEVEL = 17
+"""3.7-IV2: the first level at which controllers know in which directory a replica is (KIP-858, KAFKA-16606)."""
+
+
 def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
     """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
     configuration is not on the disk."""
@@ -256,6 +262,9 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: 
         if owner is None and own:
             values = {"own": directory.directoryId, "node": directory.nodeId, "registered": ", ".join(own)}
             directory.problems.append(Problem("startup-directory-id-unregistered", values))
+    level = metadata.features.get(LEVEL, 0)
+    if 0 < level < JBOD_LEVEL and sum(directory.logDir for directory in directories) > 1:
+        directories[0].problems.append(Problem("startup-jbod-unsupported", {"level": metadata_levels()[level]}))
 
 
 def is_reserved(directory_id: str) -> bool:
