@@ -11,8 +11,8 @@ import pytest
 
 from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, time_range
+from kdump.format.number_range import Range
 from kdump.format.parse_time import parse_time
-from kdump.log.selection import Range
 from kdump.render.times import iso
 
 NOW = 1_795_000_000_000

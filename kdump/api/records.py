@@ -10,10 +10,12 @@ from dataclasses import replace
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.decode.record_decoder import DecodeOptions
+from kdump.format.number_range import Range
+from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.log.expression.parser import parse
 from kdump.log.mounted_bundles import takes_bundles
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.questions.export.run import Export, ExportQuery
 from kdump.tables.arrow import ArrowBatch, ArrowSchema
 from kdump.tables.c_data import schema_capsule, stream_capsule
@@ -103,7 +105,7 @@ def records(
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"unknown column {unknown[0]!r}; known are {', '.join(known)}")
     for path in sources:
-        if "://" not in path and not os.path.lexists(path):
+        if "://" not in path and not file_system.lexists(path):
             raise SourceError(f"{path}: no such file or directory")
     topic_names, numbers = frozenset(topics), frozenset(partitions)
     selection = Selection(offsets=offsets and Range(*offsets), times=times and Range(*times))

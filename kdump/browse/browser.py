@@ -26,6 +26,7 @@ from kdump.browse.listings import (
 from kdump.browse.places import Places, RowFactory
 from kdump.browse.segment_pages import Pages
 from kdump.format.count_text import plain_count
+from kdump.format.number_range import Range
 from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
@@ -38,7 +39,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.state.partition_summary import open_window
 
 ROWS = 64

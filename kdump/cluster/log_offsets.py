@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.errors import DecodeError
+from kdump.format.number_range import Range
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.kafka.checkpoint_file import BadLine, epochs
@@ -24,7 +25,7 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_registrations import PartitionRegistration

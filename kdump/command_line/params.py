@@ -14,14 +14,13 @@ import click
 
 from kdump.command_line.common_option import CommonOption
 from kdump.command_line.typed_options import CommandOptions, option
+from kdump.format.number_range import Range
 from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import ISO, RELATIVE, UNITS, parse_time
 from kdump.format.size_text import parse_size
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 
 if TYPE_CHECKING:
-    from kdump.log.selection import Range
-
     Param = click.ParamType[Any]
 else:  # not generic in all supported releases of click
     Param = click.ParamType
@@ -50,8 +49,6 @@ class RangeParam(Param):
     name = "A..B"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Range:
-        from kdump.log.selection import Range  # most commands have no such option
-
         if isinstance(value, Range):
             return value
         try:
@@ -137,8 +134,6 @@ TIME_HELP = (
 
 def time_range(typed: str, zone: tzinfo) -> Range:
     """Parse a range of times (see TIME_HELP). Raises click.UsageError."""
-    from kdump.log.selection import Range
-
     now = round(time.time() * 1000)
     if RELATIVE.match(typed):
         typed += ".."  # since then, not at exactly that millisecond

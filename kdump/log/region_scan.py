@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kdump.format.number_range import Range
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import BYTES, FileSource
 from kdump.io.window import DEFAULT_SIZE, LARGE, Window
@@ -16,7 +17,7 @@ from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, Reader, regions
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.log.start_position import start_position
 
 OTHERS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kdump.core.column_numbers import (
     HEADERS_START,
@@ -17,6 +17,7 @@ from kdump.core.column_numbers import (
     VALUE_START,
 )
 from kdump.core.record_columns import RecordColumns, keep_between, keep_keys, keep_rows
+from kdump.format.number_range import Range
 from kdump.format.numbers import LONG_MAX, LONG_MIN
 from kdump.log.batch_records import records, rows_of
 from kdump.log.expression.terms import MAYBE, NO, YES, Content, Expression, RecordFacts, Several, Term
@@ -25,21 +26,6 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
-
-
-class Range(NamedTuple):
-    """The range first..last, both ends inclusive; None leaves an end open."""
-
-    first: int | None
-    last: int | None
-
-    def contains(self, value: int) -> bool:
-        return (self.first is None or value >= self.first) and (self.last is None or value <= self.last)
-
-    def meets(self, first: int, last: int) -> bool:
-        """Return True if first..last overlaps this range."""
-        return (self.last is None or first <= self.last) and (self.first is None or last >= self.first)
-
 
 OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
 """JSON keys under which an entry of an index, a snapshot or a checkpoint has its offsets."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
+from kdump.format.number_range import Range
 from kdump.log.paths import Target
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 
 OFFSETS = ("offset", "baseOffset", "lastOffset")
 """Columns with offsets. A batch matches a bound on either of its ends if any of its offsets is within that bound."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
+from kdump.format.number_range import Range
 from kdump.incident.doctor.disks import Disks
 from kdump.io.errors import SourceError
 from kdump.kafka.small_files import topic_id
@@ -11,7 +12,7 @@ from kdump.log.batch_validity import is_valid
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.log.start_position import start_position
 
 MAX_BATCHES = 10_000

@@ -23,6 +23,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.cluster.disks import Disks
 from kdump.format.count_text import count_text
+from kdump.format.number_range import Range
 from kdump.incident.explain.answer import BATCH, DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
 from kdump.incident.explain.broker_paths import partition_of
 from kdump.incident.explain.catalogue import family_of, find
@@ -42,7 +43,7 @@ from kdump.log.paths import PARTITION as NAME
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.problems.catalogue import Declaration
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.run import predict_startup

@@ -25,6 +25,7 @@ from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
+from kdump.format.number_range import Range
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import QUIET_RUN, Limits, Run
 from kdump.io.source import FileSource
@@ -38,7 +39,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Problem, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.log.torn_batch import torn_batch
 from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows

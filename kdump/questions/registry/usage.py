@@ -9,6 +9,7 @@ from contextlib import closing
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.decode.known_schemas import PREFIX, KnownSchemas, SchemaMark, marks_of, own_format_of
 from kdump.format.count_text import count_text
+from kdump.format.number_range import Range
 from kdump.format.streams_record import TIMES
 from kdump.io.directory_listing import length
 from kdump.io.run import PLAIN_RUN, Run
@@ -19,7 +20,7 @@ from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
-from kdump.log.selection import Range, Selection
+from kdump.log.selection import Selection
 from kdump.questions.registry.answer import SchemaUsage
 from kdump.state.as_of import AsOf
 from kdump.state.schema_registry import HARD_DELETED, LIVE, SOFT_DELETED, SchemaVersion
