@@ -10,9 +10,11 @@ MEANINGS = {(key.name, key.meaning) for keys in TYPES.values() for key in keys}
 TABLES_HEAD = """
 ## Tables
 
-Of each table, the columns that no JSON object and no table before it has come first. A column that is named after
-another one, such as oldestTime after oldestTimestamp, is the same as a timestamp; null outside the years 1 to 9999.
+Of each table, the columns that no JSON object and no table before it has come first. *Origin* is cluster, broker,
+logDirectory, source, copyOf and identifiedBy. A column that is named after another one, such as oldestTime after
+oldestTimestamp, is the same as a timestamp; null outside the years 1 to 9999.
 """
+ORIGIN = ("cluster", "broker", "logDirectory", "source", "copyOf", "identifiedBy")
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
 
@@ -38,16 +40,17 @@ def _table(table: SparkTable, known: set[SparkColumn]) -> list[str]:
     on_request = [each._replace(meaning=each.meaning + "; only if it is named") for each in table.on_request]
     for column in (*table.columns, *on_request):
         kind = f"{column.type}, {column.unit}" if column.unit else column.type
-        name = f"`{column.name} {column.type}`"
         if column.of:
-            times.append(f"`{column.name}`")
+            times.append(column.name)
         elif column in known:
-            listed.append(name)
+            listed.append(column.name)
         elif (column.name, column.meaning) in MEANINGS:
-            in_json.append(name)
+            in_json.append(f"{column.name} {column.type}")
         else:
             own.append(f"- `{column.name}` `{kind}`" + (f": {column.meaning}" if column.meaning else "") + "\n")
         known.add(column)
+    if set(ORIGIN) <= set(listed):
+        listed = ["*origin*", *(name for name in listed if name not in ORIGIN)]
     same = {"as in the tables before": listed, "as in the [JSON objects](json.md)": in_json, "times": times}
     own += [f"- {where}: {', '.join(names)}\n" for where, names in same.items() if names]
     return [f"\n### {table.name}\n\nA row is {table.row}.\n\n", *own]
