@@ -729,29 +729,12 @@ def test_the_trials_brought_the_disks_back() -> None:
         assert each["freed"] >= 0.9 * each["said"], each
 
 
-def trial_row(each: dict[str, Any]) -> str:
-    started = "starts" if each["startsAsItIs"] else "exits at startup"
-    steps = ", ".join(dict.fromkeys(f"`{step['step']}`" for step in each["steps"]))
-    served = f"{each['served']:,} of {each['acknowledged']:,}"
-    if each["belowSaidLogStart"]:
-        served += "; the others are below the stated log start offsets"
-    sizes = (f"{each[name] / (1 << 20):,.0f} MiB" for name in ("said", "freed"))
-    return f"| {each['what']} | {started} | {steps} | {' | '.join(sizes)} | {served} |\n"
-
-
-def test_the_table_shows_the_trials() -> None:
-    """KDUMP_REWRITE=1 writes the table again."""
-    page = TRIALS.with_name("space.md")
-    text = page.read_text()
-    table = "".join(map(trial_row, json.loads(TRIALS.read_text())))
-    head, rule, tail = text.partition(
-        "| filling | as it was | steps | said | freed | served |\n|---|---|---|---|---|---|\n"
-    )
-    end = tail.index("\n\n") + 1
-    if os.environ.get("KDUMP_REWRITE"):
-        page.write_text(head + rule + table + tail[end:])
-        return
-    assert tail[:end] == table
+def test_the_page_has_the_number_of_trials() -> None:
+    trials = json.loads(TRIALS.read_text())
+    assert f"On {len(trials)} file systems of real brokers" in TRIALS.with_name("space.md").read_text()
+    for each in trials:
+        assert each["freed"] >= each["said"] * 0.99, each["what"]
+        assert each["served"] == each["acknowledged"] or each["belowSaidLogStart"], each["what"]
 
 
 def test_room_to_start_covers_what_brokers_needed() -> None:
