@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from copy import deepcopy
 from functools import partial
@@ -257,6 +258,16 @@ def test_without_metadata_nothing_is_compared(tmp_path: Path) -> None:
 def test_a_directory_of_no_node_next_to_two(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="states whose it is"):
         restart_cluster([*CLUSTER, str(tmp_path / "gone")])
+
+
+def test_nodes_of_two_clusters_are_not_one_broker(tmp_path: Path) -> None:
+    """It is doctor that compares their cluster.ids with their topics."""
+    other = tmp_path / "2"
+    shutil.copytree(CLUSTER[2], other)
+    meta = other / "meta.properties"
+    meta.write_text(re.sub("cluster.id=.*", "cluster.id=AAAAAAAAQACAAAAAAAAAAA", meta.read_text()))
+    with pytest.raises(SourceError, match=f"{other} has cluster.id AAAAAAAAQACAAAAAAAAAAA: pass those of one cluster"):
+        restart_cluster([CLUSTER[1], str(other)])
 
 
 def test_a_wrong_node_id_does_not_make_another_broker(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ cluster and follow a leader."""
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -154,14 +155,19 @@ def joined(
 
 
 def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
-    """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
-    broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
-    states no node next to paths of several nodes."""
+    """Return the paths by node. Directories that do not state a node are not told apart, nor those of one node and
+    several clusters: no broker starts with such a mixture, which is what the plan of one broker says. Raises
+    SourceError for nodes of several clusters, and for a path that states no node next to paths of several nodes."""
     directories = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
     of_path = {path: disks.node_of(here[0]) for path, here in directories.items() if len(here) == 1}
     nodes = sorted({node.node_id for node in of_path.values() if node.node_id is not None})
-    if len(nodes) < 2 or len({node.cluster_id for node in of_path.values()} - {None}) != 1:
+    clusters = {node.cluster_id: path for path, node in of_path.items() if node.cluster_id is not None}
+    if len(nodes) < 2 or not clusters:
         return {nodes[0] if len(nodes) == 1 else -1: paths}
+    if len(clusters) > 1:
+        stated = ", ".join(f"{path} has cluster.id {cluster}" for cluster, path in clusters.items())
+        doctor = shlex.join(("kdump", "doctor", *paths))
+        raise SourceError(f"{stated}: pass those of one cluster; {doctor} shows whether a cluster.id is wrong")
     groups: dict[int, list[str]] = {}
     for path in paths:
         number = of_path[path].node_id if path in of_path else None
