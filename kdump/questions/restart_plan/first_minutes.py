@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import merged, read_groups, size_of
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.format.numbers import parse_int
 from kdump.io.run import Limits, Run
 from kdump.kafka.server_properties import ServerProperties
@@ -71,6 +71,12 @@ def transactions(logs: Iterable[PartitionPlan], node: int | None) -> Part:
     return Part(tuple(events))
 
 
+def groups_on(directories: Iterable[LogDirectory], limits: Limits) -> GroupCoordinatorState | None:
+    """Return the groups of the partitions of __consumer_offsets that are here; None if these are too large to read."""
+    logs = merged([log for directory in directories for log in logs_in(directory) if log.topic == OFFSETS_TOPIC])
+    return read_groups(logs, run=Run(limits)) if size_of(logs) <= MAX_BYTES else None
+
+
 def committed_offsets(
     directories: Iterable[LogDirectory],
     server: ServerProperties | None,
@@ -83,13 +89,12 @@ def committed_offsets(
     broker had `stopped` (epoch ms)."""
     if now - stopped <= HORIZON:
         return Part()
-    logs = merged([log for directory in directories for log in logs_in(directory) if log.topic == OFFSETS_TOPIC])
-    if not logs:
-        return Part()
-    if size_of(logs) > MAX_BYTES:
+    groups = groups_on(directories, limits)
+    if groups is None:
         reason = f"{OFFSETS_TOPIC} is too large to be read here: see kdump groups"
         return Part(unanswered=(UnansweredStep("committedOffsets", reason),))
-    groups = read_groups(logs, run=Run(limits))
+    if not groups.logs:
+        return Part()
     values = {} if server is None else server.values
     minutes = parse_int(values.get(RETENTION_NAME, "")) or RETENTION
     due = parse_int(values.get(CHECK_NAME, "")) or CHECK
@@ -102,15 +107,13 @@ def committed_offsets(
     unanswered = (UnansweredStep("committedOffsets", str(groups.problems[0])),) if groups.problems else ()
     if not expired:
         return Part(unanswered=unanswered)
-    named = [*expired][:NAMED]
-    more = f" and {len(expired) - NAMED} more" if len(expired) > NAMED else ""
     number = sum(expired.values())
     problem = Problem(
         "startup-offsets-expire",
         {
             "count": count_text(number, "committed offset"),
-            "DIR": logs[0].path,
-            "groups": f"{'group' if len(expired) == 1 else 'groups'} {', '.join(named)}{more}",
+            "DIR": groups.logs[0].path,
+            "groups": f"{'group' if len(expired) == 1 else 'groups'} {first_of([*expired], NAMED)}",
             "config": f"{RETENTION_NAME}={minutes}",
         },
     )

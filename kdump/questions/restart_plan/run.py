@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
@@ -39,7 +40,7 @@ from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.course import Course, Part, course_of
 from kdump.questions.restart_plan.first_checks import FirstChecks
-from kdump.questions.restart_plan.first_minutes import committed_offsets, leaders, transactions
+from kdump.questions.restart_plan.first_minutes import committed_offsets, groups_on, leaders, transactions
 from kdump.questions.restart_plan.loading_events import before, loading
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
@@ -117,7 +118,8 @@ def predict_startup(
         kafka_version = parse_release(kafka_version)
     release, disk = choose_release(plan, kafka_version, metadata)
     of_zookeeper = disk.release.mode == ZOOKEEPER
-    plan.change = release_change(plan, disk, release, metadata)
+    places = [place for path in here for place in disks.below(path)]
+    plan.change = release_change(plan, disk, release, metadata, partial(groups_on, places, options.limits))
     if release.mode == ZOOKEEPER:
         metadata = None
     identify(plan.directories, plan, rights, release)
@@ -140,7 +142,6 @@ def predict_startup(
     if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
     nodes = {directory.nodeId for directory in plan.directories}
-    places = [place for path in here for place in disks.below(path)]
     has_failed = any(directory.failed for directory in plan.directories)
     is_broker = may_be_broker(places, nodes, metadata, disks.server, has_failed=has_failed)
     is_broker = is_broker or release.mode == ZOOKEEPER

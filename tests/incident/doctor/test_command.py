@@ -464,7 +464,7 @@ def test_a_broker_that_runs(disk: Path) -> None:
 
 def test_the_startup_of_another_release(tmp_path: Path) -> None:
     """--kafka-version is passed on: what another release refuses, deletes and changes, and in the commands, too."""
-    root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    root = Path(shutil.copytree(FIXTURES / "state-1", tmp_path / "disk"))
     found = answers(root, *NOW, "--kafka-version", "3.9-kraft")
     plan = kdump.restart_plan([str(root)], kafka_version="3.9-kraft")
     assert plan.change is not None

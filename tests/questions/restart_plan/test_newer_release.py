@@ -471,6 +471,18 @@ def test_the_parsers_know_the_versions_of_all_files() -> None:
     assert {name: each.highest for name, each in newest().files.items()} == dict.fromkeys(newest().files, 0) | parsed
 
 
+def test_the_way_back_names_groups_that_an_older_release_does_not_know() -> None:
+    for release, groups in (("3.9", ["regex1"]), ("3.3", ["group-consumer", "share-one"])):
+        change = kdump.restart_plan([str(FIXTURES / "state-1")], kafka_version=release).change
+        assert change is not None
+        (text,) = (text for text in change.wayBack if "groups of new types" in text)
+        assert all(group in text for group in groups)
+        assert "group-classic" not in text
+        without = kdump.restart_plan([str(FIXTURES / "clean-2")], kafka_version=release).change
+        assert without is not None
+        assert "groups" not in "".join(without.wayBack)
+
+
 def test_registrations(tmp_path: Path) -> None:
     """The node's own registration: a feature that no known release has, or a range that ends above the known one."""
     body = broker(0, "x")

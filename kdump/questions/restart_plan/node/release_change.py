@@ -8,7 +8,7 @@ broker does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionNa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kdump.cluster import metadata_refusals
 from kdump.cluster.release_evidence import (
@@ -23,6 +23,7 @@ from kdump.cluster.release_evidence import (
     level_name,
     level_text,
 )
+from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.log.internal_topics import METADATA_LOG
@@ -30,6 +31,7 @@ from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, RestartPlan, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import uncommitted
+from kdump.state.groups import CLASSIC, GroupCoordinatorState
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 
@@ -174,9 +176,14 @@ def _unknown_level(level: int, release: KafkaRelease) -> str:
 
 
 def release_change(
-    plan: RestartPlan, disk: DiskRelease, release: KafkaRelease, metadata: MetadataImage | None
+    plan: RestartPlan,
+    disk: DiskRelease,
+    release: KafkaRelease,
+    metadata: MetadataImage | None,
+    groups: Callable[[], GroupCoordinatorState | None],
 ) -> ReleaseChange | None:
-    """Return what the start of another release changes; None if it is the release of the disk."""
+    """Return what the start of another release changes; None if it is the release of the disk. `groups`: reads those of
+    the node; None if they are unknown."""
     if not disk.is_stated or (disk.since <= release.line <= disk.until and release.mode == disk.release.mode):
         return None
     change = ReleaseChange([], [])
@@ -205,16 +212,30 @@ def release_change(
             "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.3 and earlier"
         )
     if release.line < disk.since:
-        change.wayBack.extend(_downgrade(plan, disk, release))
+        change.wayBack.extend(_downgrade(plan, disk, release, groups))
     return change
 
 
-def _downgrade(plan: RestartPlan, disk: DiskRelease, release: KafkaRelease) -> Iterator[str]:
+def _downgrade(
+    plan: RestartPlan, disk: DiskRelease, release: KafkaRelease, groups: Callable[[], GroupCoordinatorState | None]
+) -> Iterator[str]:
     """Yield what an older release does not know of the disk."""
-    if disk.since >= NEW_GROUPS:
-        if release.line < IGNORES_UNKNOWN_GROUPS:
-            yield "the group coordinator fails to load partitions of __consumer_offsets with records of new group types"
-        elif release.line < NEW_GROUPS:
-            yield "records of new group types in __consumer_offsets are ignored: the members of such groups are lost"
+    if disk.since >= NEW_GROUPS and release.line < NEW_GROUPS:
+        yield from _new_groups(release, groups())
     if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and len(plan.directories) > 1:
         yield "directory.id is not known: which log directory the metadata assigns a replica to is ignored"
+
+
+def _new_groups(release: KafkaRelease, groups: GroupCoordinatorState | None) -> Iterator[str]:
+    """Yield what an older release does with groups of types that it does not know. The record of one that was deleted
+    may still be in the log."""
+    stops = release.line < IGNORES_UNKNOWN_GROUPS
+    known = [] if groups is None else groups.groups.values()
+    new = [group.groupId for group in known if group.type != CLASSIC and (stops or group.members)]
+    if groups is not None and not new:
+        return
+    which = "if there are any" if groups is None else first_of(new)
+    if stops:
+        yield f"the group coordinator fails to load partitions of __consumer_offsets with groups of new types ({which})"
+    else:
+        yield f"groups of new types in __consumer_offsets are ignored, and their members are lost ({which})"
