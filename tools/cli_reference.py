@@ -7,9 +7,8 @@ from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_optio
 SHARED = "#options-of-most-commands"
 HEAD = """# The commands
 
-Every command with all its options, in the order of `kdump --help`. This page is generated from the declarations in the
-code (`make docs`), and a test compares the two. The manual pages contain the same: `man kdump`, `man kdump-verify` ….
-For a short form, run `kdump verify --help`.
+Every command with all its options, in the order of `kdump --help`; the manual pages contain the same (`man kdump`,
+`man kdump-verify` …). A short form: `kdump verify --help`.
 
 A path is a log directory, a partition directory, a segment or any other file of a broker's disk, a parent directory, or
 a URL (extra `remote`). SIZE is in bytes, or with k, M or G in powers of 1024. RATE is a SIZE per second. TIME is
@@ -18,18 +17,18 @@ ISO-8601, epoch ms, or relative to now (-2h). A..B is a range that includes both
 
 
 def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def option_row(option: Option) -> str:
     names = ", ".join(f"`{name}`" for name in option.names)
     choices = [f"`{choice}`" for choice in option.metavar.split("|")] if option.metavar else []
-    value = " " + " \\| ".join(choices) if choices else ""
-    return f"| {names}{value} | {cell(option.help)} |"
+    value = " " + "|".join(choices) if choices else ""
+    return f"- {names}{value}: {cell(option.help)}"
 
 
 def option_table(options: list[Option]) -> str:
-    return "\n".join(["| option | |", "| --- | --- |", *map(option_row, options)])
+    return "\n".join(map(option_row, options))
 
 
 def shared() -> str:
@@ -37,11 +36,21 @@ def shared() -> str:
     return f"## {title}\n\n{about}\n\n{option_table(options)}\n"
 
 
+def shared_by(page: Page) -> str:
+    """Return which of the shared options a command has: those that it lacks, if they are fewer."""
+    every = [next(name for name in reversed(option.names)) for option in shared_options()[2]]
+    lacks = [name for name in every if name not in page.common]
+    if len(lacks) < len(page.common):
+        but = f", without {', '.join(f'`{name}`' for name in lacks)}" if lacks else ""
+        return f"And the [options of most commands]({SHARED}){but}."
+    return f"And, [as in most commands]({SHARED}), {', '.join(f'`{name}`' for name in page.common)}."
+
+
 def section(page: Page) -> str:
     parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *page.description]
     parts.append(option_table(page.own_options))
     if page.common:
-        parts.append(f"And [as in most commands]({SHARED}): {', '.join(f'`{name}`' for name in page.common)}.")
+        parts.append(shared_by(page))
     if page.examples:
         parts.append("\n".join(["```sh", *page.examples, "```"]))
     parts += page.notes
@@ -53,8 +62,8 @@ def section(page: Page) -> str:
 
 
 def environment() -> str:
-    rows = [f"| `{name}` | {said} |" for name, said in (ENVIRONMENT | variables()).items()]
-    return "\n".join(["## Environment", "", "| variable | |", "| --- | --- |", *rows]) + "\n"
+    rows = [f"- `{name}`: {said}" for name, said in (ENVIRONMENT | variables()).items()]
+    return "\n".join(["## Environment", "", *rows]) + "\n"
 
 
 def page() -> str:

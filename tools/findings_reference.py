@@ -30,11 +30,10 @@ Before any repair: stop the broker, back the partition's directory up, and compa
 
 "Tried" is what a broker and a consumer of 4.3.1 did with such damage, after a clean shutdown or a crash
 ([broker-trials.json](broker-trials.json)). A clean startup reads little of a log: a broker that starts normally has not
-found the damage, and a consumer encounters it later. "Actions tried" are trials in which an action was done on a real
-broker's disk, in [remedy-trials.json](remedy-trials.json), [incident-trials.json](incident-trials.json),
+found the damage, and a consumer encounters it later. An action of each error was done on a real broker's disk, unless
+it is **untried**: see [remedy-trials.json](remedy-trials.json), [incident-trials.json](incident-trials.json),
 [salvage-trials.json](salvage-trials.json), [rescue-trials.json](rescue-trials.json),
-[space-trials.json](space-trials.json) or [coordinator-trials.json](coordinator-trials.json). Without it, the actions
-are **untried**.
+[space-trials.json](space-trials.json) and [coordinator-trials.json](coordinator-trials.json).
 
 ## Shared actions
 
@@ -95,7 +94,7 @@ def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, i
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += ["- Actions:", *action_lines(code, shared)]
-    lines += [*([code.tried] if code.trials or code.untried else []), f"- Kafka: {code.source}"]
+    lines += [*([code.tried] if code.untried else []), f"- Kafka: {code.source}"]
     told = [f"{trial['what']}. Broker: {trial['broker']}. Consumer: {consumer(trial)}." for trial in trials]
     lines += [f"- Tried: {text}" for text in told]
     said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]
@@ -129,7 +128,7 @@ def page() -> str:
         parts.append(f"## {TITLES[family]}\n")
         for code in catalogue.findings().values():
             if code.family in (family, *inner):
-                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2], shared))
+                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:1], shared))
                 if code.code == "zero-padding" and COORDINATORS.is_file():
                     cases = {case["name"]: case for case in json.loads(COORDINATORS.read_text())}
                     parts[-1] += failover(cases[FAILS])

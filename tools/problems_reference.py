@@ -12,8 +12,8 @@ HEAD = """# The other problems
 
 What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). {{name}}
 stands for a value; DIR, TOPIC and the like for what the problem is about. An action that depends on a fact begins with
-it: where the fact is known, kdump prints the action without it, or not at all. "Actions tried" are trials with real
-brokers; of an error without it, they are **untried**.
+it: where the fact is known, kdump prints the action without it, or not at all. What of them was tried with real brokers
+is in the trials of [findings.md](findings.md).
 
 ## Shared actions
 
@@ -43,8 +43,6 @@ def section(problem: Declaration, stated: Collection[str], shared: dict[str, int
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
         lines += ["- Actions:", *action_lines(problem, shared)]
-    if problem.actions and (problem.severity == "error" or problem.trials):
-        lines += [problem.tried] if problem.trials else []
     lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
     return "\n".join(lines) + "\n"
 
