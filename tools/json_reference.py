@@ -112,8 +112,9 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 """
 
 
-SHARED = 3
-"""A key that so many types have with the same meaning is described once; of several meanings, the most frequent."""
+SHARED, LONG = 3, 15
+"""A key that so many types have with the same meaning is described once, and one of two types if the description has so
+many words; of several meanings, the most frequent."""
 Described = tuple[str, str, str, str]
 
 
@@ -133,7 +134,7 @@ def table(keys: tuple[Key, ...], shared: Collection[Described]) -> str:
     for is_shared, group in groupby(keys, lambda key: described(key) in shared):
         if is_shared:
             names = ", ".join(f"`{key.name}`" + (" *optional*" if key.optional else "") for key in group)
-            lines.append(f"- {names} ([shared](#shared-keys))")
+            lines.append(f"- {names}: [shared](#shared-keys)")
         else:
             lines += map(line, group)
     return "\n".join(lines)
@@ -145,7 +146,10 @@ def page() -> str:
     )
     every = {described(key): key for keys in TYPES.values() for key in keys}
     counts = Counter(described(key) for keys in TYPES.values() for key in keys)
-    most = {key[0]: key for key, count in reversed(counts.most_common()) if count >= SHARED}
+    often = [
+        key for key, count in counts.most_common() if count >= (SHARED if len(" ".join(key).split()) < LONG else 2)
+    ]
+    most = {key[0]: key for key in reversed(often)}
     shared = most.values()
     once = "\n".join(line(every[key]._replace(optional=False)) for key in sorted(shared))
     parts = [
