@@ -103,6 +103,7 @@ class TargetCluster:
         self.transactional_id = config.get("transactional.id", TRANSACTIONAL_ID)
         self._secrets = [value for name, value in config.items() if any(part in name for part in SECRETS) and value]
         self._problem = ""
+        self._is_down = False
         admin = importlib.import_module("confluent_kafka.admin")
         self.kinds = admin
         self.admin = self._made(admin.AdminClient, self._others())
@@ -120,7 +121,9 @@ class TargetCluster:
             raise RestoreError(f"--config: {self.text(error)}") from None
 
     def _note(self, error: Any) -> None:
-        self._problem = self.text(error)
+        self._is_down = self._is_down or error.code() == self.kafka.KafkaError._ALL_BROKERS_DOWN
+        if not (self._is_down and self._problem):  # which states why
+            self._problem = self.text(error)
 
     def text(self, error: Any) -> str:
         """Return the message of an error, without secrets."""
@@ -163,11 +166,15 @@ class TargetCluster:
             ) from None
 
     def names(self) -> set[str]:
-        """Return the names of the topics."""
-        try:
-            return set(self.admin.list_topics(timeout=SECONDS).topics)
-        except self.kafka.KafkaException as error:
-            raise RestoreError(f"{self.bootstrap}: {self._problem or self.text(error)}") from None
+        """Return the names of the topics. librdkafka tries until the timeout even if nothing listens there."""
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                return set(self.admin.list_topics(timeout=1).topics)
+            except self.kafka.KafkaException as error:
+                self.admin.poll(0)  # passes errors to _note
+                if self._is_down or time.monotonic() >= end:
+                    raise RestoreError(f"{self.bootstrap}: {self._problem or self.text(error)}") from None
 
     def topic(self, name: str) -> TopicState:
         """Return a topic that exists."""
