@@ -246,6 +246,11 @@ def table(found: Found) -> str:
     return "".join(lines)
 
 
+def same_as_json(title: str, found: Found) -> str:
+    kind, _ = json_keys(found)
+    return f"- {title}: [`{kind}`](json.md#{kind.lower()})\n"
+
+
 def section(title: str, found: Found) -> str:
     said = markdown(doc(found.node))
     if isinstance(found.node, ast.FunctionDef):
@@ -297,10 +302,10 @@ def page() -> str:
                     others.setdefault(f"{found.module}.{getattr(found.node, 'name', '')}", found)
     parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
     parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
-    parts += [
-        "## Classes of fields and results\n",
-        *(section(name, found) for name, found in sorted(others.items())),
-    ]
+    plain = {name: found for name, found in sorted(others.items()) if not listed(found) and json_keys(found)[1]}
+    parts += ["## Classes with the keys of JSON objects\n", "".join(map(same_as_json, plain, plain.values()))]
+    rest = [section(name, found) for name, found in sorted(others.items()) if name not in plain]
+    parts += ["## Classes of fields and results\n", *rest]
     return "\n".join(parts)
 
 
