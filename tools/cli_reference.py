@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
 
 SHARED = "#options-of-most-commands"
@@ -47,17 +49,20 @@ def shared_by(page: Page) -> str:
 
 
 def section(page: Page) -> str:
-    parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *page.description]
+    description = page.description
+    if page.doc:  # which begins with the rest
+        description = [re.split(r"(?<=[^.]\.) (?=[A-Z])", page.description[0])[0]]
+    parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *description]
     parts.append(option_table(page.own_options))
     if page.common:
         parts.append(shared_by(page))
-    if page.examples:
+    if page.examples and not page.doc:
         parts.append("\n".join(["```sh", *page.examples, "```"]))
     parts += page.notes
     if page.status:
         parts.append(f"Exit status: {page.status}")
     if page.doc:
-        parts.append(f"With examples: [{page.doc.removesuffix('.md')}]({page.doc})")
+        parts.append(f"More: [{page.doc.removesuffix('.md')}]({page.doc})")
     return "\n\n".join(parts) + "\n"
 
 

@@ -220,11 +220,14 @@ def test_a_pattern_that_names_no_segment(pattern: str, problem: str, tmp_path: P
 def test_real_consumers_stop_where_it_is_predicted() -> None:
     """What tools/remote_trials.py recorded of a real broker with changed buckets."""
     trials = json.loads((ROOT / "docs" / "remote-trials.json").read_text())
-    lines = ["| change | findings | predicted | first offset not read | the consumer |", "|---|---|--:|--:|---|"]
+    waits = []
     for trial in trials:
         assert trial["predicted"] == trial["firstNotRead"]
         assert trial["afterPuttingItBack"] in (None, 260000)
-        end = "reads all" if trial["firstNotRead"] == 260000 else trial["consumer"] or "waits"
-        codes = ", ".join(trial["codes"]) or "none"
-        lines.append(f"| {trial['name']} | {codes} | {trial['predicted']} | {trial['firstNotRead']} | {end} |")
-    check_table(ROOT / "docs" / "remote.md", "remote-trials.json", "\n".join(lines) + "\n")
+        if trial["firstNotRead"] != 260000 and not trial["consumer"]:
+            waits.append(trial["name"])
+    text = (
+        f"[remote-trials.json](remote-trials.json): in all {len(trials)} trials the consumer stopped at the predicted "
+        f"offset. It waits for ever, without an error, after {', '.join(waits)}.\n"
+    )
+    check_table(ROOT / "docs" / "remote.md", "remote-trials.json", text)
