@@ -17,10 +17,10 @@ from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.release_evidence import LAST, LEVEL, first_release, highest_level
 from kdump.format.kafka_release import NEWEST, newer_text, parse_release
 from kdump.format.known_releases import features, newest
-from kdump.questions.restart_plan.answer import OF_NEWER_RELEASE, RestartPlan
+from kdump.questions.restart_plan.answer import OF_NEWER_RELEASE, STOPPED, UNKNOWN, RestartPlan
 from tests import command
 from tests.conftest import FIXTURES, few
-from tests.craft import batch, record, write_file
+from tests.craft import batch, record, with_metadata_record, write_file
 from tests.damages import copy_disk
 from tests.state.test_cluster import feature
 from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
@@ -481,6 +481,25 @@ def test_the_way_back_names_groups_that_an_older_release_does_not_know() -> None
         without = kdump.restart_plan([str(FIXTURES / "clean-2")], kafka_version=release).change
         assert without is not None
         assert "groups" not in "".join(without.wayBack)
+
+
+def test_an_unfinished_migration_from_zookeeper_is_in_the_first_line(tmp_path: Path) -> None:
+    for state, release, expected in (
+        (2, "3.9", "are in PRE_MIGRATION: the controllers wait"),
+        (2, "4.3", "is unfinished (PRE_MIGRATION)"),
+        (1, "3.9", ""),
+        (1, "4.0", "is unfinished (MIGRATION)"),
+        (3, "4.3", ""),
+    ):
+        disk = copy_disk(FIXTURES / "disk-1", tmp_path / f"{state}-{release}")
+        log = max((disk / "__cluster_metadata-0").glob("*.log"))
+        log.write_bytes(with_metadata_record(log.read_bytes(), b"\x01\x15\x00" + bytes([state, 0])))
+        plan = kdump.restart_plan([str(disk)], kafka_version=release)
+        doubts = [text for text in plan.doubts if "ZooKeeper" in text]
+        assert [expected in text for text in doubts] == [True] * bool(expected), (state, release)
+        if plan.verdictOfRules != STOPPED and expected:
+            assert plan.verdict == UNKNOWN
+            assert expected in command.run("restart-plan", disk, "--kafka-version", release).stdout.splitlines()[0]
 
 
 def test_registrations(tmp_path: Path) -> None:

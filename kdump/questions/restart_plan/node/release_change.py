@@ -39,6 +39,8 @@ IGNORES_UNKNOWN_GROUPS = (3, 4)
 """First release whose group coordinator ignores keys of unknown versions in __consumer_offsets (UnknownKey)."""
 NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
+WITHOUT_ZOOKEEPER = (4, 0)
+"""First release that reads nothing from ZooKeeper; its controllers ignore ZkMigrationStateRecord."""
 KRAFT_LEVEL = "kraft.version"
 BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
 UNREAD = "MetadataParseException"
@@ -54,9 +56,16 @@ def refusals(
     plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
 ) -> Iterator[StartupFailure]:
     """Yield why a node of this release does not start with the metadata on the disk. What a broker does with a level
-    that it does not know, and that was lowered later, is added to the plan's doubts."""
+    that it does not know, and that was lowered later, and an unfinished migration from ZooKeeper (KIP-866) are added to
+    the plan's doubts."""
     if metadata is None or release.mode != KRAFT or release.is_newer:
         return
+    migration = metadata.zk_migration.get("")
+    is_too_late = release.line >= WITHOUT_ZOOKEEPER
+    if migration == "PRE_MIGRATION" or (migration == "MIGRATION" and is_too_late):
+        values = {"state": migration, "release": release.number}
+        case = "withoutZookeeper" if is_too_late else ""
+        plan.doubts.append(Problem("startup-migration-unfinished", values, case=case).title)
     file = os.path.join((plan.metadata_directory or plan.directories[0]).path, METADATA_LOG)
     final = dict(metadata.features)
     if metadata.kraft_version:
