@@ -36,7 +36,7 @@ def test_the_tables_of_the_format() -> None:
 def test_the_messages() -> None:
     written = (DOCS / "messages.md").read_text()
     assert format_reference.messages_page() == written
-    assert all(f"\n### {struct.name}\n" in written for struct in structs() if struct.schema is not None)
+    assert all(f"\n- **{struct.name}** (" in written for struct in structs() if struct.schema is not None)
 
 
 def test_the_api() -> None:

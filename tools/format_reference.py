@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -22,12 +21,9 @@ MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re
 HEAD = """# Kafka's messages
 
 Every message of Kafka's protocol that is stored on disk, by the schemas of Kafka NEWEST: records of internal topics,
-values of control records, and quorum-state. `kdump schema NAME --version N` shows the fields of one version in the
-order of their bytes. [The format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how
-kdump prints them.
-
-A field is in all versions, or in those that are stated; \\[STRING\\] is an array of STRING, and STRING? may be null.
-In flexible versions (KIP-482), lengths are compact, and a field with a tag is one of the tagged fields.
+values of control records, and quorum-state, with its versions, those that are flexible (KIP-482), and its fields.
+`kdump schema NAME --version N` shows the fields of one version with their types, in the order of their bytes. [The
+format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how kdump prints them.
 """
 
 
@@ -88,40 +84,20 @@ def message_table(struct: NamedStruct) -> str:
     return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
 
 
-def short_type(row: StructField) -> str:
-    """Return a type without what follows from the version: an ARRAY of STRING is [STRING], what may be null has a ?."""
-    text = re.sub(r"COMPACT_|NULLABLE_", "", row.type)
-    text = re.sub(r"^ARRAY of (\w+)", r"[\1]", text)
-    return cell(text) + ("?" if row.nullable else "")
-
-
-def message_list(struct: NamedStruct) -> str:
-    """Return the fields of all versions of a message, a line each."""
-    lines, found = [], [*rows(struct)]
-    assert struct.schema is not None
-    for row, (_, _, versions, nullable, *more, about) in zip(found, map(partial(message_row, struct), found)):
-        stated = [text for text in (versions,) if text != "0+"]
-        stated += [f"null {nullable}"] if nullable not in ("", versions) else []
-        stated += [f"{what} {text}" for what, text in zip(("tag", "default"), more) if text not in ("", "null")]
-        line = f"{'    ' * row.depth}- **{row.name}** {', '.join([short_type(row), *stated])}"
-        lines.append(line + (f": {about}" if about else ""))
-    return "\n".join(lines or ["No fields."]) + "\n"
-
-
 def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
-    about = f"{struct.about[0].upper()}{struct.about[1:]}. " if struct.about else ""
-    said = f"{about}Version{'' if versions.isdigit() else 's'} {versions}"
-    said += "." if flexible == "none" else f", flexible {flexible}."
-    return f"### {struct.name}\n\n{said}\n\n{message_list(struct)}"
+    said = versions if flexible == "none" else f"{versions}, flexible {flexible}"
+    about = f": {struct.about[0].upper()}{struct.about[1:]}" if struct.about else ""
+    fields = ", ".join(f"`{row.name}`" for row in rows(struct))
+    return f"- **{struct.name}** ({said}){about}. {fields or 'No fields'}.\n"
 
 
 def messages_page() -> str:
     found = [struct for struct in structs() if struct.schema is not None]
     parts = [HEAD.replace("NEWEST", f"{NEWEST.major}.{NEWEST.minor}")]
     for group, members in groupby(found, key=lambda each: each.group):
-        parts += [f"## {group}\n", *map(message, members)]
+        parts += [f"## {group}\n", "".join(map(message, members))]
     return "\n".join(parts)
 
 
