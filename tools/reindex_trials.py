@@ -1,7 +1,7 @@
 """python -m tools.reindex_trials JARS DISKS [--compare]
 
 Compares `kdump reindex` with the indexes that 4.3 brokers left on their disks, and with Kafka's own LogSegment.recover
-on copies of the same segments, undamaged and damaged. Rewrites the table of docs/reindex.md and
+on copies of the same segments, undamaged and damaged. Rewrites a sentence of docs/reindex.md and
 tests/questions/reindex/recovered.tsv. --compare writes nothing, and exits with 1 if these would change or if kdump's
 bytes differ from Kafka's.
 
@@ -23,7 +23,6 @@ from pathlib import Path
 
 import kdump
 from kdump.questions.reindex.run import ENDINGS, Reindexed
-from kdump.questions.reindex.verdict import IDENTICAL, LEGAL
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reindex.md"
@@ -120,27 +119,9 @@ def trial(jars: Path, disk: Path, seed: int | None) -> tuple[int, list[str]]:
         return count, differ
 
 
-def beside(disk: Path) -> tuple[list[str], int]:
-    """Return a table row on the files that the broker itself left, and how many of them are wrong or missing."""
-    counts: dict[str, Counter[str]] = {ending: Counter() for ending in ENDINGS.values()}
-    reasons: Counter[str] = Counter()
-    segments = wrong = 0
-    for made in kdump.reindex(str(disk)):
-        segments += 1
-        for verdict in made.verdicts:
-            counts[ENDINGS[verdict.kind]][verdict.status] += 1
-            wrong += not verdict.is_valid
-            if verdict.reasons.keys() == {"preallocated"}:
-                counts[ENDINGS[verdict.kind]]["zeros"] += 1
-            else:
-                reasons.update(verdict.reasons.keys())
-    cells = [disk.name, str(segments)]
-    for of in counts.values():
-        parts = [f"{of[IDENTICAL]} identical"] if of[IDENTICAL] else []
-        parts += [f"{of['zeros']} but for zeros"] if of["zeros"] else []
-        parts += [f"{of[LEGAL] - of['zeros']} otherwise"] if of[LEGAL] > of["zeros"] else []
-        cells.append(", ".join(parts) or "none")
-    return [*cells, ", ".join(f"{name} {count}" for name, count in sorted(reasons.items()))], wrong
+def wrong_ones(disk: Path) -> int:
+    """Return how many of the indexes that the broker itself left are reported as wrong or missing."""
+    return sum(not verdict.is_valid for made in kdump.reindex(str(disk)) for verdict in made.verdicts)
 
 
 def main() -> int:
@@ -149,23 +130,27 @@ def main() -> int:
     parser.add_argument("disks", type=Path)
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
-    head = "disk | segments | .index | .timeindex | .txnindex | how those differ"
-    head += " | same as recover | damaged: same as recover"
-    rows = [f"| {head} |", "|" + " --- |" * (head.count("|") + 1)]
     problems: list[str] = []
-    for disk in sorted(path for path in (options.disks / "kafka-4.3").iterdir() if path.is_dir()):
-        cells, wrong = beside(disk)
+    alike, counts = Counter[str](), Counter[str]()
+    disks = sorted(path for path in (options.disks / "kafka-4.3").iterdir() if path.is_dir())
+    for disk in disks:
+        wrong = wrong_ones(disk)
         problems += [f"{disk.name}: {wrong} of the broker's own files are reported as wrong"] if wrong else []
-        sound = trial(options.jars, disk, None)
-        damaged = [trial(options.jars, disk, seed) for seed in range(DAMAGED)]
-        for count, differ in (sound, (sum(each[0] for each in damaged), [one for each in damaged for one in each[1]])):
+        for seed in (None, *range(DAMAGED)):
+            count, differ = trial(options.jars, disk, seed)
             problems += differ
-            cells.append(f"{count - len(differ)} of {count}")
-        rows.append("| " + " | ".join(cells) + " |")
+            kind = "intact" if seed is None else "damaged"
+            counts[kind] += count
+            alike[kind] += count - len(differ)
+    said = " and ".join(f"{alike[kind]:,} of {counts[kind]:,} {kind} ones" for kind in counts)
+    line = (
+        f"Of the segments of {len(disks)} disks, {said} had the same indexes, and were truncated at the same\n"
+        "byte. The indexes that the brokers had left were identical or legal.\n"
+    )
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    new = before + BEGIN + "\n".join(rows) + "\n" + END + after
+    new = before + BEGIN + line + END + after
     for problem in problems:
         print(problem, file=sys.stderr)
     if options.compare:
