@@ -1,11 +1,11 @@
 """python -m tools.stable_offset_trials JARS [--partitions 300] [--out docs/stable-offset-trials.json]
 
 Fills the partitions of a real broker that was shut down cleanly with logs of transactions, each with two or three
-damages, starts it, and compares the last stable offset of each partition with that of `kdump transactions`. A
-partition whose damage would stop the broker, by `kdump restart-plan`, is filled again. 4.3 states the base offset of
-the batch in which the last stable offset is (LogSegment.read): below it if the log start offset is inside a batch.
+damages, starts it, and compares the last stable offset of each partition with that of `kdump transactions`, and the
+high watermark, which is the log end without other replicas, with the log ends of `transactions` and `restart-plan`. A
+partition whose damage would stop the broker, by `kdump restart-plan`, is filled again.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and five minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and a minute.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import kdump
+from kdump.format.kafka_release import parse_release
 from kdump.questions.transactions.answer import PartitionTransactions
 from tools.trials.cluster import KAFKA, STARTED, Cluster
 from tools.trials.recorded_results import trial_options
@@ -28,8 +29,14 @@ from tools.trials.recorded_results import trial_options
 Result = dict[str, Any]
 LOGS: Any = import_module("tests.questions.transactions.test_broker_start")
 """Makes and damages logs."""
+DAMAGES: Any = import_module("tests.damages")
 TOPIC = "payments"
 CLUSTER = "k2xrTMYLRJGYFaSRS_Wf6w"
+COMPARED = {
+    "lastStableOffset": "brokerLastStableOffset",
+    "logEndOffset": "brokerLogEndOffset",
+    "restartPlanLogEndOffset": "brokerLogEndOffset",
+}
 CLIENT = Path(__file__).parent / "trials" / "StableOffsets.java"
 
 
@@ -47,27 +54,30 @@ def started(cluster: Cluster) -> None:
         time.sleep(0.5)
 
 
-def fill(folder: Path, work: Path, dice: random.Random) -> tuple[int, Result] | None:
-    """Put a damaged log in place of an empty one. Returns its log start offset, and what kdump predicts; None if the
-    broker would not start with it."""
+def fill(folder: Path, work: Path, dice: random.Random) -> tuple[dict[str, int], Result] | None:
+    """Put a damaged log in place of an empty one. Returns its offsets in checkpoints, and what kdump predicts; None if
+    the broker would not start with it."""
     disk = work / "disk"
     shutil.rmtree(disk, ignore_errors=True)
     disk.mkdir()
     made, end = LOGS.random_log(disk, dice)
     done = [LOGS.damage(made, end, dice) for _ in range(dice.choice((2, 3)))]
-    plan = kdump.restart_plan([str(disk)])
+    DAMAGES.aged(disk)  # else each look waits for changes that may follow
+    plan = kdump.restart_plan([str(disk)], kafka_version=KAFKA)
     (partition,) = plan.partitions
-    if partition.logEndOffset is None or plan.stops:
+    if partition.logEndOffset is None or plan.stops or partition.stops:
         return None
-    (row,) = (row for row in kdump.transactions(str(disk)) if isinstance(row, PartitionTransactions))
+    rows = kdump.transactions(str(disk), run=kdump.Options(kafka_version=parse_release(KAFKA)))
+    (row,) = (row for row in rows if isinstance(row, PartitionTransactions))
     for path in [*folder.glob("0*"), folder / "leader-epoch-checkpoint"]:
         path.unlink(missing_ok=True)
     for path in made.iterdir():
         shutil.copy(path, folder)
     starts = disk / "log-start-offset-checkpoint"
     start = int(starts.read_text().split()[-1]) if starts.exists() else 0
-    facts = {"damages": done, "lastStableOffset": row.lastStableOffset, "logEndOffset": row.logEndOffset}
-    return start, facts | {"open": row.open, "restartPlanLogEndOffset": partition.logEndOffset}
+    facts = {"damages": done, "lastStableOffset": row.lastStableOffset, "logEndOffset": row.startLogEndOffset}
+    facts |= {"open": row.open, "restartPlanLogEndOffset": partition.logEndOffset}
+    return {"log-start-offset": start, "replication-offset": end}, facts
 
 
 def trial(jars: Path, count: int, seed: int) -> list[Result]:
@@ -81,17 +91,21 @@ def trial(jars: Path, count: int, seed: int) -> list[Result]:
         with cluster:
             started(cluster)
             ask(cluster, "create", count)
-            time.sleep(10)
+            while len(list(root.glob(f"{TOPIC}-*/partition.metadata"))) < count:
+                time.sleep(1)
             cluster.processes["broker"].terminate()
             cluster.processes["broker"].wait()
-        results, starts = [], {}
+        results: list[Result] = []
+        lines: dict[str, list[str]] = {"log-start-offset": [], "replication-offset": []}
         for number in range(count):
             while (filled := fill(root / f"{TOPIC}-{number}", work, dice)) is None:
                 pass
-            starts[number], facts = filled
+            offsets, facts = filled
+            for name, offset in offsets.items():
+                lines[name] += [f"{TOPIC} {number} {offset}\n"] if offset else []
             results.append({"kafka": KAFKA, "partition": number, **facts})
-        lines = [f"{TOPIC} {number} {start}\n" for number, start in starts.items() if start]
-        (root / "log-start-offset-checkpoint").write_text(f"0\n{len(lines)}\n{''.join(lines)}")
+        for name, rows in lines.items():
+            (root / f"{name}-checkpoint").write_text(f"0\n{len(rows)}\n{''.join(rows)}")
         with cluster:
             started(cluster)
             time.sleep(5)
@@ -106,9 +120,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     results = trial(options.jars.resolve(), options.partitions, options.seed)
-    agree = sum(each["lastStableOffset"] == each["brokerLastStableOffset"] for each in results)
-    print(f"{agree} of {len(results)} agree")
-    options.out.write_text(json.dumps(results, indent=1) + "\n")
+    for key, broker in COMPARED.items():
+        agree = sum(result[key] == result[broker] for result in results)
+        print(f"{key}: {agree} of {len(results)} agree")
+    options.out.write_text("[\n" + ",\n".join(map(json.dumps, results)) + "\n]\n")
 
 
 if __name__ == "__main__":

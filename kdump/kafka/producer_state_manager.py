@@ -34,6 +34,7 @@ LARGEST = 256 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is read: five million producers."""
 END_TXN_VALUE = 6
 """Size in bytes of the value of a transaction marker: version and coordinator epoch."""
+REMAINING = "Incorrect declared batch size, records still remaining in file"
 Open = Callable[[Target], Window]
 
 
@@ -224,7 +225,12 @@ class ProducerStateManager(OngoingTxns):
 
 def _marker(batch: Batch, release: KafkaRelease) -> str | None:
     """Return the marker in a control batch of a producer, COMMIT or ABORT; None if compaction has removed it."""
-    record = next(iter(records(batch, values=False)), None)
+    rows = records(batch, values=False)
+    record = next(rows, None)
+    if record is not None and batch.recordCount == 1:
+        next(rows, None)
+        if batch.problems:  # DefaultRecordBatch.RecordIterator.next checks it with the last record
+            raise CorruptRecord(batch.position, REMAINING, invalid=True)
     if record is None:
         if (batch.recordCount or 0) > 0 and batch.problems:
             raise CorruptRecord(batch.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)

@@ -198,7 +198,7 @@ class ReadCommitted:
         if view.is_full or tracker.untracked:
             limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
             raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
-        view.held_by = next(iter(scan.open_transactions), None)
+        view.held_by = scan.held_by
         view.stable = None if view.held_by is None else scan.last_stable_offset
         view.damages = scan.transactions.damages
         view.unread = totals.unread

@@ -303,6 +303,13 @@ SEARCH_BY_BASE_OFFSET = Difference(
     does="looks for an offset by the base offsets of batches; earlier releases take the first batch whose last offset "
     "is not below it. The results differ only if offsets are not in ascending order",
 )
+OFFSET_OF_BATCH = Difference(
+    since=(4, 0, 0),
+    where="LogSegment.read",
+    ticket="KAFKA-17803",
+    does="states the base offset of the batch with the last stable offset; earlier releases the offset itself. "
+    "They differ if the log start offset is inside a batch of an open transaction",
+)
 MARKER_UNDERFLOW = Difference(
     since=(4, 1, 0),
     where="EndTransactionMarker.deserializeValue",

@@ -210,6 +210,10 @@ RECOVERED_ONCE = Condition(
     lambda row: UNCHANGED.holds(row) and recovers_once(row["steps"]),
     f"{UNCHANGED.words}, no index is damaged (--estimate does not look for that), and no segment is recovered twice",
 )
+NOT_RECOVERED = Condition(
+    lambda row: not (row["stops"] or row["missing"] or row["unread"] or row["state"] or row["recovered"]),
+    "the startup loads the log and recovers no segment",
+)
 STARTS = Condition(lambda row: not (row["stops"] or row["missing"] or row["unread"]), "the startup loads the log")
 RECOVERED_WHOLE = Condition(lambda row: row["validSize"] == row["size"], "recovery accepts the whole segment")
 THERE = Condition(lambda row: not row["missing"], "the directory exists")
@@ -460,6 +464,10 @@ FACTS: list[Fact] = [
          (*logs("logEndOffset", "ls transactions producers retention"),
           undamaged(at("restart-plan", "restartPartition.logEndOffset", only_if=UNCHANGED)),
           *logs("logEndOffset", f"diff groups {REPORT}"))),
+    Fact("log end offset after a startup", "log end offset of a broker that starts and does not check the log",
+         "offset", "LogSegment.readNextOffset", "check.engine.partition_check:PartitionCheck.start_end",
+         (at("transactions", "transactionPartition.startLogEndOffset"),
+          at("restart-plan", "restartPartition.logEndOffset", only_if=NOT_RECOVERED))),
     Fact("lastOffset", "last offset of the last valid batch of a segment", "offset", "LogSegment.readNextOffset",
          "log.region_totals:RegionTotals",
          (at("ls --segments", "logSegment.lastOffset", of="file"),

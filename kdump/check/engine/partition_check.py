@@ -112,7 +112,7 @@ class PartitionCheck(Resumable):
 
     @cached_property
     def _start(self) -> BrokerStart:
-        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot)
+        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, self.options.open)
 
     def _producer_watcher(self) -> ProducerWatcher:
         return ProducerWatcher(self.known)
@@ -379,11 +379,25 @@ class PartitionCheck(Resumable):
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, but not below the log start offset, or the log end offset
-        (UnifiedLog.maybeIncrementFirstUnstableOffset); None if it is unknown."""
-        first = next(iter(self.open_transactions.values()), None)
+        """The first offset of the oldest open transaction of a broker, or its log end offset (BrokerStart); None if it
+        is unknown."""
+        running, start, end = next(iter(self.open_transactions.values()), None), self.transactions.start, self.start_end
+        if running is None or start is None:
+            return end if running is None else running.first_offset
+        return start.last_stable_offset(end, running.first_offset, is_suspect=self.transactions.is_suspect)
+
+    @property
+    def start_end(self) -> int | None:
+        """The log end offset of a broker that starts and does not check the log, else that of its valid batches; None
+        if it is unknown."""
         start = self.transactions.start
-        return self.log_end if first is None else max(first.first_offset, start.log_start if start is not None else 0)
+        return self.log_end if start is None else start.log_end(self.log_end, is_suspect=self.transactions.is_suspect)
+
+    @property
+    def held_by(self) -> int | None:
+        """The producer ID of the transaction at which read_committed consumers stop; None if there is none."""
+        producer_id = next(iter(self.open_transactions), None)
+        return None if producer_id is None or self.last_stable_offset == self.start_end else producer_id
 
 
 class _SegmentCheck(RegionObserver):

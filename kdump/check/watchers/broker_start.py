@@ -1,4 +1,5 @@
-"""Which producer snapshots a broker may load when it starts, and where it begins to read the log.
+"""Which producer snapshots a broker may load when it starts, where it begins to read the log, and what it has then: its
+log end offset, its open transactions, and its last stable offset.
 
 Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromSnapshot), UnifiedLog
 (rebuildProducerState), LogLoader (recoverSegment).
@@ -7,11 +8,16 @@ Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.kafka.log_segment import first_unflushed
+from kdump.io.errors import SourceError
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
+from kdump.kafka.producer_state_manager import Open, SnapshotFiles
+from kdump.kafka.unified_log import LoadedLog, batch_of, first_unstable_offset, load_clean
 from kdump.log.file_kinds import INDEX
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
@@ -34,15 +40,16 @@ class BrokerStart:
     """What a broker does with the producer snapshots of a partition when it starts. `read` returns the entries of a
     snapshot, None if it is not valid. `log_start`: log start offset; `points`: in ascending order; `starts_empty`: it
     does not read the log, because it was shut down cleanly and has no snapshot; `trusts`: it applies batches without
-    checking them, as after a clean shutdown."""
+    checking them, as after a clean shutdown. `open_` opens a file."""
 
     def __init__(
         self,
         partition: PartitionDirectory,
         known: PartitionContext,
         read: Callable[[Target], SnapshotEntries | None],
+        open_: Open,
     ) -> None:
-        self.read = read
+        self.read, self.partition, self.known, self.open_ = read, partition, known, open_
         self.bases = [segment.offset for segment in partition.segments] or [0]
         first, is_whole = self.bases[0], partition.given is None
         checkpointed = known.log_start or 0
@@ -81,6 +88,55 @@ class BrokerStart:
             for point in self.snapshots
         ]
         self.points.sort(key=lambda point: point.offset)  # the one without a snapshot stays first
+
+    def segments(self) -> list[LogSegment]:
+        """The segments as a broker opens them. Raises SourceError."""
+        release, logs = self.known.release.release, (segment.log for segment in self.partition.segments)
+        return [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
+
+    @cached_property
+    def loaded(self) -> LoadedLog | None:
+        """The log as a broker loads it without checking it; None if it checks it, or this is unknown."""
+        kinds = (segment.index_kinds for segment in self.partition.segments)
+        is_recovered = self.known.clean is True and not all(INDEX in has for has in kinds)
+        if not self.trusts or is_recovered or self.partition.given is not None or self.known.last is False:
+            return None
+        snapshots = SnapshotFiles({target.name_offset or 0: target for target in self.partition.snapshots}, self.open_)
+        try:
+            return load_clean(self.segments(), snapshots, self.log_start, self.known.clean is True)
+        except (KafkaError, SourceError, OSError):
+            return None
+
+    def transaction_at(self, producer_id: int, offset: int) -> OngoingTxn:
+        """Return the transaction of a producer that is open from `offset` in `loaded`."""
+        for point in reversed(self.snapshots):
+            stored = None if point.target is None or offset >= point.offset else self.open_in(point.target)
+            if stored and producer_id in stored and stored[producer_id].first_offset == offset:
+                return stored[producer_id]
+        segments = self.segments()
+        place = batch_of(segments, offset)
+        if place is None or place[1].header is None:
+            return OngoingTxn(segments[0].target, 0, 0, offset, -1, -1)
+        segment, head, header = place[0], place[1], place[1].header
+        return OngoingTxn(segment.target, head.position, head.size, offset, header.producerEpoch, header.maxTimestamp)
+
+    def log_end(self, read: int | None, *, is_suspect: bool) -> int | None:
+        """Return the log end offset. `read`: that of the valid batches, None if unknown; `is_suspect`: whether a broker
+        may read the log in another way."""
+        loaded = self.loaded if is_suspect else None
+        end = read if loaded is None else loaded.end
+        return None if end is None else max(end, self.log_start)
+
+    def last_stable_offset(self, end: int | None, first: int, *, is_suspect: bool) -> int:
+        """Return the last stable offset of a log that ends at `end`, and whose earliest open transaction has the first
+        offset `first`."""
+        offset = max(first, self.log_start)
+        if end is None or (offset == first and not is_suspect):
+            return offset
+        try:
+            return first_unstable_offset(self.segments(), offset, end, self.known.release.release)
+        except (KafkaError, SourceError, OSError):
+            return offset
 
     def newest(self, end: int | None) -> Target | None:
         """Return the newest valid snapshot that a broker may load, not above the log end offset `end` (None: unknown);

@@ -8,9 +8,10 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; UnifiedLog.rebui
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from kdump.check.resume_state import NUMBER, TRANSACTIONS, StateError
+from kdump.check.resume_state import FLAG, NUMBER, TRANSACTIONS, StateError
 from kdump.check.rule import DAY, BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.check.watchers.broker_start import BrokerStart, SnapshotPoint
 from kdump.core.column_numbers import (
@@ -24,10 +25,10 @@ from kdump.core.column_numbers import (
     PRODUCER_EPOCH,
     PRODUCER_ID,
 )
-from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes, within
+from kdump.core.header_columns import HeaderColumns, ProducerWrites, are_adjacent, largest, producer_writes, within
 from kdump.log.paths import Target
-from kdump.log.region import Batch, DefaultRecordBatch, Region, copy_of
-from kdump.state.transaction_marker import marker_at, marker_of
+from kdump.log.region import Batch, Region
+from kdump.state.transaction_marker import marker_at
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
 
 
@@ -46,7 +47,11 @@ class TransactionWatcher(Observer):
     `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far;
     `without_marker`: filled only if `keeps`, and whoever sets it removes what is in it."""
 
-    saved_fields = {"state": TRANSACTIONS, **dict.fromkeys(("newest", "damages", "confirmed", "loaded_at"), NUMBER)}
+    saved_fields = {
+        "state": TRANSACTIONS,
+        **dict.fromkeys(("newest", "damages", "confirmed", "loaded_at"), NUMBER),
+        "is_suspect": FLAG,
+    }
 
     def __init__(self) -> None:
         self.state = OpenTransactions()
@@ -58,6 +63,8 @@ class TransactionWatcher(Observer):
         self.start: BrokerStart | None = None
         self.confirmed = 0
         """Number of damaged places before the last snapshot that was applied."""
+        self.is_suspect = False
+        """Whether a broker that does not check the log may read it in another way."""
         self.log_end = 0
         """The log end offset so far, as a broker reads it."""
         self.loaded_at = -1
@@ -77,6 +84,7 @@ class TransactionWatcher(Observer):
 
     def region(self, part: SegmentContext, region: Region) -> None:
         self.damages += may_hide_batches(part, region)
+        self.is_suspect = True
 
     def unread(self) -> None:
         self.damages += 1
@@ -88,18 +96,16 @@ class TransactionWatcher(Observer):
         if seen.is_valid:
             self._apply(seen, batch)
             return
-        repaired = seen.repaired
-        running = None if repaired is None else self.state.of_broker(repaired.header.producerId)
-        if repaired is None:
+        self.is_suspect = True
+        if seen.repaired is None:
             self.damages += 1
         else:
-            self._apply(seen, repaired)
-        trusts = self.start is not None and self.start.trusts
-        if trusts and isinstance(batch, DefaultRecordBatch) and not batch.problems:
-            self._apply_unchecked(seen.part.target, batch, repaired, running)
+            self._apply(seen, seen.repaired)
 
     def _apply(self, seen: BatchContext, batch: Batch) -> None:
-        self._reach(batch.lastOffset if batch.baseOffset is None else batch.baseOffset, batch.lastOffset)
+        first = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        self._reach(first, batch.lastOffset)
+        self.is_suspect = self.is_suspect or first != self.log_end
         self.log_end = batch.lastOffset + 1
         if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
             self.newest = max(self.newest, batch.maxTimestamp)
@@ -109,26 +115,6 @@ class TransactionWatcher(Observer):
             self.open_before = self.state.data(seen.part.target, batch, self.damages)
         elif seen.marker is not None:
             self.ended = self.state.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, seen.marker)
-
-    def _apply_unchecked(
-        self, target: Target, batch: DefaultRecordBatch, repaired: DefaultRecordBatch | None, running: OngoingTxn | None
-    ) -> None:
-        """Apply to a broker's transactions a batch whose checksum does not match, which that broker does not check. If
-        it was repaired, that has been applied to the log; `running`: what its producer had open before."""
-        self.log_end = batch.lastOffset + 1
-        header = batch.header
-        if repaired is not None:
-            written = repaired.header
-            if (written.producerId, written.attributes) == (header.producerId, header.attributes):
-                return
-            self.state.differ(written.producerId, running)
-        if header.producerId < 0:
-            return
-        if not batch.isControlBatch:
-            if batch.isTransactional:
-                self.state.load_data(target, batch, self.damages)
-        elif marker_of(copy_of(batch)) is not None:
-            self.state.differ(header.producerId, None)
 
     def _reach(self, first: int, last: int) -> None:
         """Apply the snapshots up to offset `first`, before the batch with the offsets `first` to `last`."""
@@ -170,8 +156,24 @@ class TransactionWatcher(Observer):
 
     def end(self) -> None:
         self._reach(self.log_end, self.log_end)
-        if self.start is not None and (self.start.starts_empty or self.log_end <= self.start.log_start):
+        start = self.start
+        if start is None:
+            return
+        loaded = start.loaded if self.is_suspect else None
+        if loaded is not None:
+            self._replace(loaded.open)
+        elif start.starts_empty or self.log_end <= start.log_start:
             self.state.load({})
+
+    def _replace(self, loaded: Mapping[int, int]) -> None:
+        """Note that these are a broker's open transactions, by their first offsets."""
+        assert self.start is not None
+        for producer_id in self.state.in_broker.keys() - loaded.keys():
+            self.state.differ(producer_id, None)
+        for producer_id, first in loaded.items():
+            stored = (self.state.of_broker(producer_id), self.state.open.get(producer_id))
+            same = next((running for running in stored if running is not None and running.first_offset == first), None)
+            self.state.differ(producer_id, same or self.start.transaction_at(producer_id, first))
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         points = self.start.points if self.start is not None else []
@@ -203,6 +205,7 @@ class TransactionWatcher(Observer):
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         self.ended_in_run = []
+        self.is_suspect = self.is_suspect or are_adjacent(heads, first, stop, self.log_end - 1) < stop
         self.log_end = heads.of(stop - 1, LAST_OFFSET) + 1
         rows = [
             (row, chain)

@@ -77,8 +77,8 @@ class Transaction(NamedTuple):
 @answer("transactionPartition")
 class PartitionTransactions(NamedTuple):
     """A partition, after all its transactions. `lastStableOffset` is the first offset of the transaction that is open
-    for longest, but not below `logStartOffset`, else the log end; None for segments that are not the newest.
-    `highWatermark` is written every 5 s; no consumer gets beyond it either."""
+    for longest, but not below the batch with `logStartOffset`, else `startLogEndOffset`; None for segments that are not
+    the newest. `highWatermark` is written every 5 s; no consumer gets beyond it either."""
 
     source: Annotated[SourcePath, Shown("in", least=12)]
     topic: Annotated[TopicName, Shown()]
@@ -86,6 +86,14 @@ class PartitionTransactions(NamedTuple):
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
     logStartOffset: Annotated[LogStartOffset, Shown("log start", 4, after="hanging")]
     logEndOffset: Annotated[LogEndOffset, Shown("log end", 7, after="lastStableOffset")]
+    startLogEndOffset: Annotated[
+        int | None,
+        Doc(
+            "log end offset of a broker that starts: after a clean shutdown it does not check the batches, so that it "
+            "may differ from logEndOffset if some are damaged; null if unknown",
+            OFFSET,
+        ),
+    ]
     highWatermark: Annotated[
         int | None,
         Doc("high watermark in replication-offset-checkpoint, written every 5 s", OFFSET),

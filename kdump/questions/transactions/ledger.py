@@ -46,7 +46,7 @@ NOT_LOADED = "it has no marker, and a broker that starts does not have it open: 
 NO_SNAPSHOT = "the shutdown was clean and there is no .snapshot, so it does not read the log"
 NOT_IN_SNAPSHOT = "{name}, which it loads, does not list it"
 NOT_READ = "it does not read the log below offset {offset}"
-UNCHECKED = "it applies a damaged batch as a marker of this producer"
+UNCHECKED = "it reads the damaged log without checking it"
 NO_DATA_BELOW = "it has no data on this disk: its data may be below offset {first}, the first one here"
 NO_DATA_COMPACTED = "it has no data left: the log is compacted"
 NO_DATA = "it has no data in this partition: its producer added the partition, but wrote nothing to it"
@@ -306,7 +306,6 @@ class TransactionLedger(Observer):
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
         end = scan.log_end
-        held = next(iter(scan.open_transactions), None)
         return PartitionTransactions(
             source=scan.partition.source,
             topic=known.topic,
@@ -314,9 +313,10 @@ class TransactionLedger(Observer):
             path=scan.partition.path,
             logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
+            startLogEndOffset=None if known.last is False else scan.start_end,
             highWatermark=known.high_watermark,
             lastStableOffset=None if known.last is False else scan.last_stable_offset,
-            heldBy=held,
+            heldBy=scan.held_by,
             committed=self.counts[COMMITTED],
             aborted=self.counts[ABORTED],
             open=self.counts[OPEN],

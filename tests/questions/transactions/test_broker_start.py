@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.format.kafka_release import parse_release
 from kdump.questions.producers.answer import Producer
 from kdump.questions.transactions.answer import PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import ENDED_BEFORE, NOT_IN_INDEX, NOT_IN_SNAPSHOT, NOT_LOADED, REPAIRED
@@ -135,6 +136,55 @@ def test_entries_of_the_index_above_the_log_end_end_nothing(rest: int, tmp_path:
     assert held(folder) == (42, 9)
 
 
+RELEASES = {"3.9.1": 2, "4.3.1": 1}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_log_start_inside_a_batch(release: str, tmp_path: Path) -> None:
+    """From 4.0 on, the offset is that of the batch (KAFKA-17803)."""
+    folder = log_directory(tmp_path, data(0, 1, transactional=False) + data(1, 5, count=3), start=2)
+    write_file(folder / taken(4, p5=1)[0], taken(4, p5=1)[1])
+    (row,) = (
+        row
+        for row in kdump.transactions(str(folder), run=kdump.Options(kafka_version=parse_release(release)))
+        if isinstance(row, PartitionTransactions)
+    )
+    assert (row.lastStableOffset, row.heldBy, row.startLogEndOffset) == (RELEASES[release], 5, 4)
+
+
+def test_what_a_broker_reads_without_checking_it(tmp_path: Path) -> None:
+    """What a 4.3.1 broker did with each (tools/stable_offset_trials.py)."""
+    first, end, plain = data(0, 5), marker(1, 5), data(0, 1, transactional=False)
+    cases = {
+        # the log; last stable offset, who holds it, log end
+        "magic of a marker": (b"".join((first, flip(end, 8 * 16 + 1), data(2, 6))), (2, 6, 3)),
+        "base offset of a batch before the open one": (
+            b"".join((plain, flip(data(1, 1, transactional=False), 8 * 3), data(2, 6), data(3, 6))),
+            (4, None, 4),
+        ),
+        "data that is cut": (b"".join((first, end, data(2, 6)[:-4])), (2, None, 2)),
+        "value of the last batch": (b"".join((first, end, flip(data(2, 6), 8 * 66))), (2, 6, 3)),
+    }
+    for number, (log, expected) in enumerate(cases.values()):
+        folder = log_directory(tmp_path / str(number), log)
+        write_file(folder / taken(9)[0], b"")  # it is above the log end
+        options = kdump.Options(kafka_version=parse_release("4.3.1"))
+        (row,) = (row for row in kdump.transactions(str(folder), run=options) if isinstance(row, PartitionTransactions))
+        assert (row.lastStableOffset, row.heldBy, row.startLogEndOffset) == expected, list(cases)[number]
+
+
+def test_a_marker_with_bytes_after_its_record_stops_the_startup(tmp_path: Path) -> None:
+    end = marker(1, 5)
+    longer = end[:8] + (len(end) - 11).to_bytes(4, "big") + end[12:] + b"\0"
+    folder = log_directory(tmp_path, data(0, 5) + longer)
+    write_file(folder / taken(9)[0], b"")
+    (stop,) = kdump.restart_plan([str(tmp_path)]).partitions[0].stops
+    assert (stop.position, stop.exception) == (
+        len(data(0, 5)),
+        "InvalidRecordException: Incorrect declared batch size, records still remaining in file",
+    )
+
+
 def test_where_a_transaction_begins_is_found_in_earlier_segments(tmp_path: Path) -> None:
     """doctor reads from the newest snapshot on, and further back if a transaction is open from before."""
     folder = log_directory(tmp_path, data(0, 5), data(1, 1, transactional=False), data(2, 1, transactional=False))
@@ -193,5 +243,6 @@ def test_the_startup_has_the_same_open_transactions(seed: int, tmp_path: Path) -
     done = [damage(folder, end, dice) for _ in range(dice.choice((1, 2, 2, 3)))]
     (plan,) = kdump.restart_plan([str(tmp_path)]).partitions
     row = summary(folder)
-    if plan.logEndOffset == row.logEndOffset:  # else a broker reads another part of the log
-        assert row.open + row.hanging == plan.openTransactions, done
+    if plan.logEndOffset is not None:  # else it does not start
+        opened = row.open + row.hanging
+        assert (row.startLogEndOffset, opened) == (plan.logEndOffset, plan.openTransactions), done

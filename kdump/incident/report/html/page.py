@@ -152,7 +152,7 @@ def _held(made: PostMortem, names: PageLabels) -> Iterator[str]:
         if ended is None or ended.lastStableOffset is None or ended.logEndOffset is None:
             continue
         hidden = ended.logEndOffset - ended.lastStableOffset
-        if hidden > 0:
+        if hidden > 0 and ended.heldBy is not None:
             state = "hanging" if ended.hanging else "open"
             sentence = f"{names.of(facts)}: consumers with read_committed stop at offset {ended.lastStableOffset:,}, "
             yield sentence + f"{hidden:,} before the end: a transaction of producer {ended.heldBy} is {state}"

@@ -10,7 +10,6 @@ LocalLog.splitOverflowedSegment.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -28,6 +27,7 @@ from kdump.kafka.log_segment import LogEnd, LogSegment, Recovered, first_unflush
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.kafka.transaction_index import sanity_problem
+from kdump.kafka.unified_log import batch_of, rebuild_producers
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import Target, target
@@ -123,38 +123,6 @@ def below_start(segments: list[LogSegment], log_start: int, files: LogFiles) -> 
             return
         reason = f"entirely below the log start offset {log_start}: the first retention check deletes it"
         files.step("delete", segment.target.path, reason, offset=segment.base, size=segment.size)
-
-
-Scanned = Callable[[LogSegment, int, int], None]
-"""Called with each segment that was read, the first offset read, and the number of bytes."""
-
-
-def rebuild_producers(
-    state: ProducerStateManager, segments: list[LogSegment], log_start: int, end: int, clean: bool, scanned: Scanned
-) -> None:
-    """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises StartupFailed, SourceError."""
-    bases = [segment.base for segment in segments]
-    to_snapshot = [*sorted(bases)[-2:], end]
-    if not state.snapshots.files and clean:
-        for offset in to_snapshot:
-            state.map_end = offset
-            state.take_snapshot()
-        return
-    was_empty = not state.known and state.map_end >= end
-    state.truncate_and_reload(log_start, end)
-    if end > state.map_end and not was_empty:
-        floor = max((base for base in bases if base <= end), default=None)
-        start = max((base for base in bases if base <= state.map_end), default=-1)
-        for segment in [segment for segment in segments if start <= segment.base < end]:
-            begin = max(segment.base, state.map_end, log_start)
-            state.map_end = begin
-            if segment.base in to_snapshot:
-                state.take_snapshot()
-            read = segment.load_producers(state, begin, end if segment.base == floor else None)
-            if read:
-                scanned(segment, begin, read)
-    state.map_end = end
-    state.take_snapshot()
 
 
 @dataclass
@@ -257,7 +225,7 @@ class _LogLoader:
         state = ProducerStateManager(self.snapshots, how.release)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
         if state.open:
-            self._find(max(min(state.open.values()), plan.logStartOffset))
+            batch_of(self.segments, max(min(state.open.values()), plan.logStartOffset))
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
         if how.expires and not plan.state:
@@ -278,14 +246,6 @@ class _LogLoader:
             self.plan.forgets = len(state.open)
         except KafkaError:  # which the broker does not meet
             self.plan.forgets = None
-
-    def _find(self, offset: int) -> None:
-        """Look for the batch of the first open transaction (UnifiedLog.maybeIncrementFirstUnstableOffset). Raises
-        KafkaError, SourceError."""
-        holding = [segment for segment in self.segments if segment.base <= offset]
-        if holding:
-            with holding[-1].window() as window:
-                holding[-1].find(window, offset)
 
     # --- producer snapshots ---
 
