@@ -151,6 +151,9 @@ class OngoingTxns:
         """First offsets by producer ID, in ascending order."""
         self.known = bool(self.open)
         """Whether the state contains any producer."""
+        self.unreplicated: int | None = None
+        """The first offset of the earliest transaction that batches have ended (unreplicatedTxns): until the high
+        watermark is above its marker."""
 
     def append(self, head: RecordBatchView | Batch, stream: FileLogInputStream | None = None) -> CompletedTxn | None:
         """Add a batch, and return the transaction that it ends; one without a producer ID changes nothing. `stream`:
@@ -168,6 +171,8 @@ class OngoingTxns:
             if marker is None:
                 return None
             first = self.open.pop(producer, None)
+            if first is not None:
+                self.unreplicated = first if self.unreplicated is None else min(first, self.unreplicated)
             stable = next(iter(self.open.values()), header.baseOffset + 1)
             return CompletedTxn(producer, marker == ABORT, header.baseOffset, first, stable)
         if header.isTransactional:
@@ -204,7 +209,7 @@ class ProducerStateManager(OngoingTxns):
             self.last_snap = max(self.snapshots.files, default=log_start)
             return
         self.open.clear()
-        self.known = False
+        self.known, self.unreplicated = False, None
         while self.snapshots.files:
             newest = max(self.snapshots.files)
             found = self.snapshots.read(newest)
@@ -216,6 +221,11 @@ class ProducerStateManager(OngoingTxns):
             self.map_end = self.last_snap = newest
             return
         self.map_end = self.last_snap = log_start
+
+    @property
+    def first_unstable(self) -> int | None:
+        """The first offset that is not stable as long as no high watermark is known (firstUnstableOffset)."""
+        return min((*self.open.values(), *(() if self.unreplicated is None else (self.unreplicated,))), default=None)
 
     def take_snapshot(self) -> None:
         if self.map_end > self.last_snap:

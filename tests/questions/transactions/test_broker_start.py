@@ -185,6 +185,20 @@ def test_a_marker_with_bytes_after_its_record_stops_the_startup(tmp_path: Path) 
     )
 
 
+def test_a_startup_looks_for_the_transactions_that_it_sees_ending(tmp_path: Path) -> None:
+    """The batch before them has magic 0 and a codec: its base offset is in a message that is none."""
+    damaged = bytearray(data(1, 6))
+    damaged[16:18] = b"\0\1"
+    folder = log_directory(
+        tmp_path,
+        data(0, 1, transactional=False) + bytes(damaged) + data(2, 5) + data(3, 1, transactional=False),
+        marker(4, 5),
+    )
+    write_file(folder / taken(4)[0], taken(4, p5=2)[1])
+    (stop,) = kdump.restart_plan([str(tmp_path)], kafka_version="4.3.1").partitions[0].stops
+    assert stop.position == len(data(0, 1, transactional=False))
+
+
 def test_where_a_transaction_begins_is_found_in_earlier_segments(tmp_path: Path) -> None:
     """doctor reads from the newest snapshot on, and further back if a transaction is open from before."""
     folder = log_directory(tmp_path, data(0, 5), data(1, 1, transactional=False), data(2, 1, transactional=False))

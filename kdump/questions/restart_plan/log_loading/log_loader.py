@@ -224,8 +224,8 @@ class _LogLoader:
             self._forget_transactions(plan.logStartOffset, next_offset)
         state = ProducerStateManager(self.snapshots, how.release)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
-        if state.open:
-            batch_of(self.segments, max(min(state.open.values()), plan.logStartOffset))
+        if state.first_unstable is not None:
+            batch_of(self.segments, max(state.first_unstable, plan.logStartOffset))
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
         if how.expires and not plan.state:
