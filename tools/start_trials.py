@@ -4,7 +4,7 @@ Starts a real node on copies of a broker's disk, as its own only controller, wai
 what it does to each partition with the course that restart-plan predicts: which offsets retention deletes, which
 directories become stray, and where logs end. log.initial.task.delay.ms is 3 s, except in one case.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and four minutes.
+JARS has the jars of tools/kafka-test-jars.xml, for the tiered topic. Needs Java 17, 1 GB of memory and five minutes.
 """
 
 from __future__ import annotations
@@ -21,25 +21,28 @@ from typing import Any, NamedTuple
 import kdump
 from kdump.check.options import Options
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import META
 from tools.corpus import unpack
 from tools.trials.cluster import Cluster
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
-DISK = unpack() / "disks" / "kafka-4.3" / "clean-1"
+DISKS = unpack() / "disks"
+TIERED = "kafka-4.3-tiered/disk"
 DELAY = 3_000
 """log.initial.task.delay.ms of most cases."""
+RAISES_LOG_START = ("startup-retention", "startup-remote-metadata-gone")
 DELETED = re.compile(r"partition=(\S+?), .*Incremented log start offset to (\d+) due to segment deletion")
 
 
 class Course(NamedTuple):
-    """A start. `does`: to the disk before; `configs`: of the node."""
+    """A start. `does`: to the disk before; `configs`: of the node; `disk`: below the corpus' disks."""
 
     name: str
     does: Callable[[Path], object] = lambda disk: None
     configs: tuple[tuple[str, str], ...] = ()
     delay: int = DELAY
+    disk: str = "kafka-4.3/clean-1"
 
 
 def copied(disk: Path, target: Path) -> Path:
@@ -55,6 +58,15 @@ def _torn(disk: Path) -> None:
     os.truncate(log, log.stat().st_size - 10)
 
 
+def _without_remote_metadata(disk: Path) -> None:
+    """Nothing is left of its only partition, not even in the checkpoints."""
+    shutil.rmtree(disk / f"{REMOTE_METADATA_TOPIC}-0")
+    for path in disk.glob("*-offset-checkpoint"):
+        lines = path.read_text().splitlines()
+        kept = [line for line in lines[2:] if not line.startswith(REMOTE_METADATA_TOPIC)]
+        path.write_text("\n".join((*lines[:1], str(len(kept)), *kept, "")) if lines else "")
+
+
 COURSES = (
     Course("healthy", configs=(("log.retention.ms", "-1"),)),
     Course("old-records"),
@@ -63,7 +75,21 @@ COURSES = (
     Course("torn-tail", _torn, (("log.retention.ms", "-1"),)),
     Course("unclean", lambda disk: (disk / ".kafka_cleanshutdown").unlink(), (("log.retention.ms", "-1"),)),
     Course("metadata-lost", lambda disk: shutil.rmtree(disk / "__cluster_metadata-0")),
+    Course("tiered", configs=(("log.retention.ms", "-1"),), delay=40_000, disk=TIERED),
+    Course("remote-metadata-lost", _without_remote_metadata, (("log.retention.ms", "-1"),), delay=40_000, disk=TIERED),
 )
+
+
+def tiered_configs(tier: Path) -> dict[str, str]:
+    storage = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": storage,
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+        "rsm.config.dir": str(tier),
+    }
 
 
 class CourseNode(Cluster):
@@ -80,6 +106,7 @@ class CourseNode(Cluster):
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(disk),
             "log.initial.task.delay.ms": str(course.delay),
+            **({} if course.disk != TIERED else tiered_configs(work / "tier")),
             **dict(course.configs),
         }
 
@@ -90,7 +117,7 @@ class CourseNode(Cluster):
 def predicted(disk: Path, values: dict[str, str]) -> dict[str, Any]:
     """Return what restart-plan says of the first checks, the stray directories, and the ends of logs."""
     plan = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", values)))
-    checks = [event for event in plan.course.events if event.code == "startup-retention" and event.loss is not None]
+    checks = [event for event in plan.course.events if event.code in RAISES_LOG_START and event.loss is not None]
     logs = [log for log in plan.partitions if not (log.missing or log.state) and log.topic != METADATA_TOPIC]
     return {
         "deleted": {f"{each.topic}-{each.partition}": (each.loss.lastOffset or 0) + 1 for each in checks if each.loss},
@@ -128,7 +155,9 @@ def differences(expected: dict[str, Any], did: dict[str, Any]) -> list[str]:
 def trial(jars: Path, course: Course) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        disk = copied(DISK, work / "disk")
+        disk = copied(DISKS / course.disk, work / "disk")
+        if course.disk == TIERED:
+            copied(DISKS / course.disk / ".." / "tier", work / "tier")
         course.does(disk)
         node = CourseNode(jars, work, course, disk)
         expected = predicted(disk, node.values)

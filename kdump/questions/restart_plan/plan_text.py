@@ -47,6 +47,9 @@ STORIES: dict[tuple[str, str], _Story] = {
     ("startup-retention", ""): _Story(
         "RETENTION DELETES RECORDS of {partitions} {time}", "RETENTION MAY DELETE RECORDS of {partitions} {time}"
     ),
+    ("startup-remote-metadata-gone", ""): _Story(
+        "LOSES WHAT REMOTE STORAGE HAS of {partitions}", "MAY LOSE WHAT REMOTE STORAGE HAS of {partitions}"
+    ),
     ("startup-offsets-expire", ""): _Story("COMMITTED OFFSETS EXPIRE {time}", "COMMITTED OFFSETS MAY EXPIRE {time}"),
     ("startup-producers-forgotten", ""): _Story("FORGETS THE OPEN TRANSACTIONS of {partitions}"),
 }

@@ -31,14 +31,26 @@ from kdump.io.directory_listing import real_path
 from kdump.io.errors import Unread
 from kdump.io.run import Limits, Run, ignore
 from kdump.kafka.file_versions import VersionEvidence
+from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
+from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.course import Course, Part, course_of
+from kdump.questions.restart_plan.course import (
+    CERTAIN,
+    FIRST_MINUTES,
+    MAY,
+    RECORDS,
+    Course,
+    Loss,
+    Part,
+    StartupEvent,
+    course_of,
+)
 from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.first_minutes import committed_offsets, groups_on, leaders, transactions
 from kdump.questions.restart_plan.loading_events import before, loading
@@ -429,12 +441,42 @@ def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> No
     if not losing and not below:
         return
     remote = _remote_log(plan, metadata, limits)
+    gone = frozenset(_gone_metadata(plan, metadata))
     for log, first in below:
+        if gone and _metadata_partition(log, metadata) in gone:
+            log.later += (_forgotten_remote(plan, log, first, metadata),)
         lacks = remote.lacks(metadata.topics[log.topic].id, log.partition, log.logStartOffset or 0, first)
         if lacks:
             log.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
     for log in losing:
         log.notes.append(_note(log, remote.end_of(metadata.topics[log.topic].id, log.partition)))
+
+
+def _gone_metadata(plan: RestartPlan, metadata: MetadataImage) -> Iterator[int]:
+    """Yield the partitions of __remote_log_metadata of which this broker had the only replica, and has nothing."""
+    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
+    logs = plan.partitions if topic is not None else []
+    here = {log.partition for log in logs if log.topic == REMOTE_METADATA_TOPIC and not (log.state or log.missing)}
+    for number, partition in topic.partitions.items() if topic is not None else ():
+        if partition.replicas == (plan.nodeId,) and number not in here:
+            yield number
+
+
+def _metadata_partition(log: PartitionPlan, metadata: MetadataImage) -> int:
+    return metadata_partition(
+        metadata.topics[log.topic].id, log.partition, len(metadata.topics[REMOTE_METADATA_TOPIC].partitions)
+    )
+
+
+def _forgotten_remote(plan: RestartPlan, log: PartitionPlan, first: int, metadata: MetadataImage) -> StartupEvent:
+    """Return that the leader, which finds no segment in the remote metadata, raises the log start offset to the first
+    one on the disk (RemoteLogManager.updateRemoteLogStartOffset)."""
+    start = log.logStartOffset or 0
+    values = {"number": _metadata_partition(log, metadata), "start": start, "first": first}
+    problem = Problem("startup-remote-metadata-gone", values)
+    elsewhere = None if log.replicas is None else log.replicas.brokers
+    loss = Loss(RECORDS, MAY if elsewhere else CERTAIN, None, first - start, None, start, first - 1, elsewhere)
+    return StartupEvent(FIRST_MINUTES, problem, 0, "", plan.nodeId, log.topic, log.partition, log.path, loss)
 
 
 def _first_here(log: PartitionPlan) -> int | None:

@@ -11,6 +11,7 @@ import kdump
 from kdump.cluster.internal_log import read_records
 from kdump.format.count_text import offsets_text
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
 from tests.command import run
 from tests.conftest import DISKS, sample
@@ -55,6 +56,33 @@ def test_without_its_metadata_nothing_is_known_of_remote_storage(disk: Path) -> 
     shutil.rmtree(disk / "__remote_log_metadata-0")
     _, tiered = of(disk)
     assert "unknown" in tiered.notes[0]
+
+
+def test_a_broker_that_lost_its_remote_metadata_loses_what_is_in_remote_storage(disk: Path) -> None:
+    """As recorded in docs/start-trials.json, whether or not the checkpoints still list it."""
+    shutil.rmtree(disk / "__remote_log_metadata-0")
+    for name in ("with", "without"):
+        if name == "without":
+            for path in disk.glob("*-offset-checkpoint"):
+                path.unlink()
+        plan, _ = of(disk)
+        (event,) = (event for event in plan.course.losses if event.code == "startup-remote-metadata-gone")
+        assert event.loss is not None
+        if name == "with":
+            assert (event.loss.firstOffset, event.loss.lastOffset, event.loss.certainty) == (110377, 215208, "certain")
+        assert plan.losesWithinHour == "certain"
+
+
+def test_kafkas_choice_of_the_partition_of_the_remote_metadata() -> None:
+    """As RemoteLogMetadataTopicPartitioner of 4.3.1 has it."""
+    for topic_id, partition, count, expected in (
+        ("xUHW6ZVWrY2o7rqBCtQQfA", 63, 7, 5),
+        ("nE-6IpO815z0dlfrNHU28A", 84, 7, 4),
+        ("n5TFYTCxF68vSPb8AFUalw", 98, 50, 47),
+        ("rvuX2Ck6Iqh8e4IkLZUAkw", 28, 50, 21),
+        ("YyLY6wnPypZFdEtul6Yqrg", 10, 50, 17),
+    ):
+        assert metadata_partition(topic_id, partition, count) == expected
 
 
 def known_segments(path: Path) -> set[int]:
