@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import RELEASES, ROOT, few, sample
 from tests.each_case import each_case
 from tests.generated_table import check_table
-from tests.questions.restart_plan.test_trial_tables import agreement as told
+from tests.questions.restart_plan.test_trial_tables import agreement
 from tools.trials.release import RELEASES as TRIED
 from tools.trials.release_record import Start, compared, starts
 
@@ -71,18 +71,6 @@ def label(name: str) -> str:
     return f"{version} ({'ZooKeeper' if mode == 'zk' else 'KRaft'})" if other else version
 
 
-def agreement(found: list[Start]) -> str:
-    differing = [start for start in found if RECORDS[start.key]["differences"]]
-    if not differing:
-        return "yes"
-    reasons: dict[str, list[str]] = {}
-    for start in differing:
-        reasons.setdefault(RECORDS[start.key].get("explained", "NO"), []).append(label(start.release))
-    if len(reasons) == 1 and len(differing) == len(found):
-        return next(iter(reasons))
-    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-
-
 def crossing(starts: bool) -> str:
     """Return which release was started on the disk of which other one."""
     by_disk: dict[str, list[str]] = {}
@@ -93,14 +81,13 @@ def crossing(starts: bool) -> str:
 
 
 def tables() -> str:
-    differ, others = (bool(each["differences"]) for each in RECORDS.values()), []
-    for recipe in dict.fromkeys(start.recipe for start in OWN):
-        agreed = agreement([start for start in OWN if start.recipe is recipe])
-        if agreed != "yes":
-            others.append(f"{recipe.what}: {agreed}")
     return (
-        told("release", "starts of 2.8.2 to 4.4.0, with ZooKeeper and KRaft", differ, others)
-        + "\nOn the disk of another release, after a clean shutdown and after `kill -9`, these start: "
+        agreement(
+            "release",
+            "starts of 2.8.2 to 4.4.0, with ZooKeeper and KRaft",
+            (bool(each["differences"]) for each in RECORDS.values()),
+        )
+        + "  On the disk of another release, after a clean shutdown and after `kill -9`, these start: "
         + f"{crossing(True)}. These do not: {crossing(False)}.\n"
     )
 
