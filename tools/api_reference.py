@@ -25,8 +25,11 @@ offsets are absolute. None means that there is no value. Members with the names 
 PACKAGE = Path(kdump.__file__).parent
 DEPTH = 2
 """Classes are described that functions return, and those of their members; what these consist of is in the source."""
-INNER = ("format", "io", "kafka")
-"""Packages whose classes are not described: what a program does with them goes through the classes above them."""
+INNER = (
+    *("format", "io", "kafka", "incident.report.html", "log.histograms", "log.paths", "log.remote_objects"),
+    *("questions.restart_plan.replicas.quorum_replicas", "questions.stats.totals", "state.unknown_offsets"),
+)
+"""Packages and modules whose classes are not described: what a program does with them goes through those above them."""
 WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -286,6 +289,10 @@ def classes(module: str, node: ast.expr | None) -> Iterator[Found]:
             yield from classes(meant.module, meant.node)
 
 
+def is_inner(module: str) -> bool:
+    return any(f"{module}.".startswith(f"kdump.{name}.") for name in INNER)
+
+
 def page() -> str:
     offered: dict[str, Any] = {}
     for name, module in kdump.API.items():
@@ -298,7 +305,7 @@ def page() -> str:
     for depth in range(DEPTH):
         for above in [*offered.values(), *others.values()] if depth else functions.values():
             for found in returned(above):
-                if found not in offered.values() and found.module.split(".")[1] not in INNER:
+                if found not in offered.values() and not is_inner(found.module):
                     others.setdefault(f"{found.module}.{getattr(found.node, 'name', '')}", found)
     parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
     parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
