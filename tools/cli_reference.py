@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from functools import cache
 
 from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
 
-SHARED = "#options-of-most-commands"
+SHARED, SEVERAL = "#options-of-most-commands", "#options-of-several-commands"
 HEAD = """# The commands
 
 Every command with all its options, in the order of `kdump --help`; the manual pages contain the same (`man kdump`,
@@ -30,7 +32,20 @@ def option_row(option: Option) -> str:
 
 
 def option_table(options: list[Option]) -> str:
-    return "\n".join(map(option_row, options))
+    """Return a line for each option; those that several commands have with the same meaning are named in one."""
+    rows = [option_row(option) for option in options]
+    own = [row for row in rows if row not in several()]
+    named = [row[2 : row.index("`:") + 1] for row in rows if row in several()]
+    return "\n".join([*own, *([f"- {', '.join(named)}: [as in several commands]({SEVERAL})"] if named else [])])
+
+
+@cache
+def several() -> frozenset[str]:
+    """Return the lines of options that several commands have and that are long enough to be written once."""
+    counts = Counter(option_row(option) for page in pages() for option in page.own_options)
+    return frozenset(
+        row for row, count in counts.items() if count > 2 and len(row.split()) > 12 and ": The same" not in row
+    )
 
 
 def shared() -> str:
@@ -74,6 +89,7 @@ def environment() -> str:
 def page() -> str:
     whole = overall()
     top = [HEAD, f"```text\n{whole.usage}\n```\n", option_table(whole.options) + "\n", shared()]
+    top.append("\n".join(["## Options of several commands\n", *sorted(several()), ""]))
     return "\n".join([*top, *map(section, pages()), environment()])
 
 
