@@ -99,12 +99,13 @@ def upgrade(record: Result) -> str:
 
 def upgrades() -> str:
     """Return what real clusters did on the way to a newer release and back."""
-    columns, found = [step for step, _, _ in STEPS], results("upgrade")
-    rows = []
-    for pair in PAIRS:
-        here = {each["step"]: upgrade(each) for each in found if each["name"] == pair.name}
-        rows.append([f"{pair.old}, {pair.new}", *(here[step] for step in columns)])
-    return table(["from, to", *columns], rows)
+    found = results("upgrade")
+    pairs = "; ".join(f"{pair.old} and {pair.new}" for pair in PAIRS)
+    lines = [f"Pairs: {pairs}.\n\n"]
+    for step, _, _ in STEPS:
+        did = dict.fromkeys(upgrade(each).partition(":")[0] for each in found if each["step"] == step)
+        lines.append(f"- {step}: {', or '.join(did)}\n")
+    return "".join(lines)
 
 
 def test_every_step_of_every_pair_went_as_predicted() -> None:
