@@ -94,7 +94,7 @@ def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, i
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += ["- Actions:", *action_lines(code, shared)]
-    lines += [*([code.tried] if code.untried else []), f"- Kafka: {code.source}"]
+    lines += [code.tried] if code.untried else []
     told = [f"{trial['what']}. Broker: {trial['broker']}. Consumer: {consumer(trial)}." for trial in trials]
     lines += [f"- Tried: {text}" for text in told]
     said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]

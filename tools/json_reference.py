@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection
 from itertools import groupby
@@ -115,6 +116,8 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 SHARED, LONG = 3, 15
 """A key that so many types have with the same meaning is described once, and one of two types if the description has so
 many words; of several meanings, the most frequent."""
+PLAIN = {"number", "of", "the", "its", "it", "is", "whether"}
+"""A meaning that has only these words and those of the key is not written."""
 Described = tuple[str, str, str, str]
 
 
@@ -125,7 +128,12 @@ def described(key: Key) -> Described:
 def line(key: Key) -> str:
     name = f"`{key.name}`" + (" *optional*" if key.optional else "")
     kind = key.type.replace(" or null", "?") + (f", {key.unit}" if key.unit else "")
-    return f"- {name} {kind}" + (f": {key.meaning}" if key.meaning else "")
+    return f"- {name} {kind}" + (f": {key.meaning}" if words(key.meaning) - words(key.name) - PLAIN else "")
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text, or of a name in camelCase."""
+    return set(re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", text).lower()))
 
 
 def table(keys: tuple[Key, ...], shared: Collection[Described]) -> str:
