@@ -3,9 +3,9 @@
 Runs a Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
 topics that are created and deleted), shuts it down or kills it every few seconds and starts it again, and runs every
 command of kdump over its log directories in turn. A healthy disk has no errors, whatever the broker does to it during a
-run. A round is a run of every command. Exits with 1 after an error finding, an exit status of 2 or
-a traceback, or if `kdump verify` finds an error after the broker has been stopped. JARS is a directory with the jars
-listed in tools/kafka-jars.xml. Needs Java 17.
+run. A round is a run of every command, several at a time; scan, which starts a JVM, is run in one round of 25. Exits
+with 1 after an error finding, an exit status of 2 or a traceback, or if `kdump verify` finds an error after the broker
+has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from tools.trials.working import Working, commands
 
 TIMEOUT = 240
 """Timeout of a single command in seconds."""
+AT_A_TIME = 4
+"""Number of commands that run in parallel."""
+SCANNED = 25
+"""Number of rounds in which `scan` is run once."""
 SHOWN = 2000
 """Number of characters of a failed command's output that are kept."""
 
@@ -129,12 +133,13 @@ def main() -> None:
                     until = inf if options.rounds else time.monotonic() + options.minutes * 60
                     while time.monotonic() < until and rounds != options.rounds and not going.done():
                         rounds += 1
-                        for name, arguments in commands(broker.log_dirs, work / f"out-{rounds}"):
-                            if only and name.split()[0] not in only:
-                                continue
-                            if time.monotonic() >= until:
-                                break
-                            run(name, arguments, counts.setdefault(name, Count()), failures)
+                        chosen = [
+                            (name, arguments, counts.setdefault(name, Count()), failures)
+                            for name, arguments in commands(broker.log_dirs, work / f"out-{rounds}")
+                            if (not only or name.split()[0] in only) and (name != "scan" or rounds % SCANNED == 1)
+                        ]
+                        with ThreadPoolExecutor(AT_A_TIME) as at_once:
+                            list(at_once.map(lambda case: run(*case), chosen))
                         shutil.rmtree(work / f"out-{rounds}", ignore_errors=True)
                 finally:
                     ends.set()

@@ -15,6 +15,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas, replica_facts
+from kdump.state.transaction_tracker import OngoingTxn
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles
 
 
@@ -31,6 +32,8 @@ class TransactionView(Protocol):
     """Contents of the transaction coordinators' log (cluster.transaction_coordinator.TransactionCoordinatorState)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
+
+    def has_changed(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -96,13 +99,18 @@ class PartitionContext:
         """Whether the log is compacted, or has been: its topic's configs or cleaner-offset-checkpoint say so."""
         return bool(self.compacted) or "cleaner-offset" in self.checkpoints
 
-    def is_hanging(self, producer_id: int, producer_epoch: int) -> bool | None:
+    def is_hanging(self, producer_id: int, running: OngoingTxn) -> bool | None:
         """Return True if no coordinator will end an open transaction: its coordinator does not list it as Ongoing.
-        Returns None if the coordinators' logs are not available or not complete."""
+        Returns None if the coordinators' logs are not available or not complete, or if they have changed since they
+        were read and the transaction may be a newer one (FindHangingTransactionsCommand, too, asks only about those
+        that are older than the timeout)."""
         if self.coordinator is None or self.topic is None or self.partition is None:
             return None
-        ongoing = self.coordinator.ongoing(producer_id, producer_epoch, self.topic, self.partition)
-        return None if ongoing is None else not ongoing
+        ongoing = self.coordinator.ongoing(producer_id, running.epoch, self.topic, self.partition)
+        if ongoing is None or ongoing:
+            return None if ongoing is None else False
+        is_recent = self.now - max(running.timestamp, running.last_timestamp) <= self.transaction_timeout
+        return None if is_recent and self.coordinator.has_changed() else True
 
     def may_be_open(self, is_last: bool) -> bool:
         """Return True if a broker may be appending to a segment, or was when it stopped: its indexes are then

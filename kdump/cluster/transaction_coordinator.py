@@ -19,6 +19,7 @@ from kdump.format.transaction_record import TransactionMetadata, decode_transact
 from kdump.io.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.log.live_files import FileWatch, identity
 from kdump.log.record import Record
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
@@ -45,6 +46,8 @@ class TransactionCoordinatorState:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     history: TransactionHistory = field(default_factory=TransactionHistory)
+    logs: FileWatch = field(default_factory=FileWatch, repr=False, compare=False)
+    """The logs as they were when they were read."""
     _open: dict[int, list[TransactionMetadata]] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -78,6 +81,10 @@ class TransactionCoordinatorState:
                 return True
         return False if self.is_complete else None
 
+    def has_changed(self) -> bool:
+        """Return True if a coordinator has written since its log was read: it may know of newer transactions."""
+        return any(identity(path) != self.logs.first[path] for path in self.logs.first)
+
     def prepared(self) -> list[TransactionMetadata]:
         """Return the transactions that the coordinators have decided to end, and not recorded as ended."""
         return [transaction for transaction in self.by_id.values() if transaction.state in PREPARED]
@@ -108,6 +115,7 @@ def read_coordinator(
         if number in state.partitions:
             replay.note(f"{directory}: partition {number} is also in another log directory")
         state.partitions.add(number)
+        state.logs.look_at_log(directory)
         try:
             names = segments_in(directory)
         except OSError as error:

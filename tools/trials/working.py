@@ -46,6 +46,9 @@ class Working(Cluster):
     def _properties(self, node: int, role: str) -> str:
         return super()._properties(node, role) + CONFIGS
 
+    def java(self, name: str, *arguments: str, heap: str = "256m") -> list[str]:
+        return super().java(name, *arguments, heap=heap)
+
     def __enter__(self) -> Working:
         (self.work / "broker.properties").write_text(self._properties(1, "broker"))
         properties = str(self.work / "broker.properties")
@@ -56,7 +59,16 @@ class Working(Cluster):
             raise RuntimeError("\n".join(self.log("broker")[-20:]))
         classpath = os.path.join(self.jars, "*")
         port = self.ports["broker"]
-        command = ["java", "-Xmx400m", "-cp", classpath, str(SOURCE), f"127.0.0.1:{port}", str(self.seed)]
+        command = [
+            "java",
+            "-Xmx128m",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            classpath,
+            str(SOURCE),
+            f"127.0.0.1:{port}",
+            str(self.seed),
+        ]
         with (self.work / "clients.log").open("wb") as log:
             self.processes["clients"] = subprocess.Popen(command, stdout=log, stderr=log)
         # Until there are topics, and a group has committed.

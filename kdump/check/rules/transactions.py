@@ -92,7 +92,7 @@ class TransactionRule(Observer):
             message += f"known from {name}, which a broker loads"
         else:
             message += f"started at {utc(running.timestamp)}"
-        if context.is_hanging(producer_id, running.epoch):
+        if context.is_hanging(producer_id, running):
             code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"
         if code is TRANSACTION_OPEN and age > context.transaction_timeout:

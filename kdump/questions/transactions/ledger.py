@@ -259,7 +259,7 @@ class TransactionLedger(Observer):
     def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
         known, remarks = self.known, self._of_data(running)
         is_later = known.last is False
-        hanging = None if is_later else known.is_hanging(producer_id, running.epoch)
+        hanging = None if is_later else known.is_hanging(producer_id, running)
         state = HANGING if hanging else OPEN
         self.counts[state] += 1
         row = self._row(producer_id, running, state)

@@ -15,6 +15,7 @@ import kdump
 import kdump.state.transaction_tracker as tracker
 from kdump.answer import Note
 from kdump.check.finding import Finding
+from kdump.check.options import Options
 from kdump.format.transaction_record import STATES
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
@@ -34,6 +35,7 @@ from kdump.questions.transactions.ledger import (
     OVERDUE,
     UNKNOWN,
 )
+from kdump.questions.transactions.run import TransactionsQuery, transactions
 from tests import craft, naive
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
@@ -251,6 +253,18 @@ def disk_with(root: Path, *said: Any) -> Path:
     coordinator(root, *said)
     whole(root)
     return root
+
+
+@pytest.mark.parametrize(("older", "state"), [(0, "open"), (1, "hanging")])
+def test_a_transaction_after_the_coordinator_was_read_does_not_hang(older: int, state: str, tmp_path: Path) -> None:
+    """Unless it is older than transactions may be."""
+    known = ("tx", 1, 2, "CompleteAbort", {})
+    root = disk_with(tmp_path, known)
+    question = TransactionsQuery(
+        on_coordinator=lambda _: coordinator(root, known, ("tx", 1, 3, "Ongoing", {"payments": [0]})),
+    )
+    answers = transactions(str(root), question, run=Options(now=NOW + older))
+    assert rows(list(answers))[-1].state == state
 
 
 def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
