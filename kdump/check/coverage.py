@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass
+@dataclass(slots=True)
 class Coverage:
     """Counts of bytes of segments. Times in epoch ms, None if there are no such bytes: `oldest`: when the bytes whose
     check is the oldest were checked; `unchecked_since`: when the first of those that were never checked was listed.
@@ -24,11 +24,20 @@ class Coverage:
         self.bytes += size
         self.unchecked += unchecked
         if unchecked:
-            self.unchecked_since = min(seen, now, self.unchecked_since or now)
+            self.unchecked_since = _earliest(seen, now, self.unchecked_since)
         if checked is not None and size:
             checked = checked if checked <= now else 0
             self.overdue += size if checked <= oldest_allowed else 0
-            self.oldest = checked if self.oldest is None else min(checked, self.oldest)
+            self.oldest = _earliest(checked, self.oldest)
+
+    def merge(self, other: Coverage) -> None:
+        """Add the counts of other segments."""
+        self.bytes += other.bytes
+        self.unchecked += other.unchecked
+        self.overdue += other.overdue
+        self.too_large += other.too_large
+        self.oldest = _earliest(self.oldest, other.oldest)
+        self.unchecked_since = _earliest(self.unchecked_since, other.unchecked_since)
 
     def as_dict(self) -> dict[str, int | None]:
         """Return the counts under their keys in JSON."""
@@ -39,3 +48,7 @@ class Coverage:
             "oldestCheck": self.oldest,
             "neverCheckedSince": self.unchecked_since,
         }
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)

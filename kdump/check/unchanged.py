@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -36,9 +37,12 @@ def file_stamps(place: PartitionDirectory) -> Stamps:
     """Return the current stamps of all files of a partition."""
     if place.given is not None or is_url(place.path):
         return {target.path: file_stamp(target) for target in place.files()}
-    identities = see(place.path).identities  # quicker than a stat of each path
-    own = {name: (seen.size, seen.modified, seen.inode) for name, seen in identities.items()}
-    return {target.path: own.get(target.path.rpartition("/")[2], GONE) for target in place.files()}
+    seen, above = see(place.path), os.path.join(place.path, "")  # quicker than a stat of each path
+    return {
+        above + name: (file.size, file.modified, file.inode)
+        for name, file in seen.identities.items()
+        if name and name not in seen.directories
+    }
 
 
 def _stamped(files: Iterable[tuple[str, Stamp]]) -> list[tuple[object, ...]]:

@@ -23,6 +23,7 @@ def begin(named: Iterable[str], roots: Mapping[str, str] = NO_ROOTS) -> None:
     _roots.clear()
     _roots.update(roots)
     _directory_above.cache_clear()
+    _real.cache_clear()
 
 
 def roots() -> dict[str, str]:
@@ -73,8 +74,15 @@ def _directory_above(path: str) -> tuple[str | None, bool]:
     directory = os.path.abspath(path)
     if not _is_below(directory, _roots):
         return None, False
-    real = os.path.realpath(directory)
+    real = _real(directory)
     return real, _is_read(real)
+
+
+@lru_cache(16)
+def _real(directory: str) -> str:
+    """Return where an absolute directory is, with fewer calls than os.path.realpath for many in one directory."""
+    above, name = os.path.split(directory)
+    return os.path.realpath(directory) if not name or os.path.islink(directory) else os.path.join(_real(above), name)
 
 
 def _is_read(real: str) -> bool:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from kdump.io import file_system
@@ -85,15 +86,19 @@ def see(directory: str) -> SeenDirectory:
     try:
         seen.identities[""] = identity_of(file_system.stat(directory))
         with file_system.scandir(directory) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                with suppress(OSError):  # a circular link
-                    if entry.is_dir():
-                        seen.directories[entry.name] = entry.path
-                with suppress(OSError):  # a broken link, or deleted in the meantime
+            for entry in sorted(entries, key=attrgetter("name")):
+                try:
                     status = entry.stat()
-                    seen.identities[entry.name] = identity_of(status)
-                    if stat.S_ISREG(status.st_mode):
-                        seen.files[entry.name] = entry.path
+                except OSError:  # a broken or circular link, deleted in the meantime, or the user may only list
+                    with suppress(OSError):
+                        if entry.is_dir():
+                            seen.directories[entry.name] = entry.path
+                    continue
+                seen.identities[entry.name] = identity_of(status)
+                if stat.S_ISREG(status.st_mode):
+                    seen.files[entry.name] = entry.path
+                elif stat.S_ISDIR(status.st_mode):
+                    seen.directories[entry.name] = entry.path
     except OSError as error:
         return replace(seen, error=error)
     return seen

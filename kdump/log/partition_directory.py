@@ -230,7 +230,12 @@ class PartitionDirectory:
 
     def text(self, name: str) -> Target | None:
         """Return the small file with exactly this name."""
-        return next((target for target in self.texts if os.path.basename(target.path) == name), None)
+        if self.given is not None:
+            return next((target for target in self.texts if os.path.basename(target.path) == name), None)
+        if name not in _names(self.listing.files):
+            return None
+        kind, offset = by_name(name)
+        return Target(os.path.join(self.path, name), offset, self.topic, self.partition, kind, self.source)
 
     def files(self) -> Iterator[Target]:
         """Yield all files."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.check.engine.check_small_files import file_findings, items
@@ -46,10 +47,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class CheckUnit:
-    """Something that can be checked on its own. `name` is shown to the user; `size`: bytes of its segments."""
+    """Something that can be checked on its own. `name` is shown to the user."""
 
     name: str
-    size: int
     known: PartitionContext
     options: Options
     partition: PartitionDirectory | None = None
@@ -93,6 +93,14 @@ class CheckUnit:
         of = self.partition or self.target
         return None if of is None else of.partition
 
+    @cached_property
+    def size(self) -> int:
+        """Bytes of its segments."""
+        if self.partition is None:
+            return 0 if self.target is None else length(self.target.path) or 0
+        logs = (segment.log for segment in self.partition.segments)
+        return sum(length(log.path) or 0 for log in logs if log is not None)
+
     def missing_topics(self) -> set[str]:
         """Return the topics of the partitions that this log directory lacks."""
         directory = self.directory
@@ -126,7 +134,7 @@ class CheckUnit:
                 return None
             return next(_of_directory(place, self.options, self._disks(place), self.siblings), None)
         if self.partition is None:
-            return CheckUnit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
+            return CheckUnit(self.name, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
         if here.listing_errors or not any(here.files()):
             return None
@@ -139,7 +147,6 @@ class CheckUnit:
             partition_context, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
         return CheckUnit(
             self.name,
-            self.size,
             partition_context,
             self.options,
             here,
@@ -264,9 +271,9 @@ def units_of(disks: Disks, options: Options) -> Iterator[CheckUnit]:
             others = (directory.path for directory in disks.others(place))
             yield from _of_directory(place, options, disks, (*others, *disks.unlisted))
         elif isinstance(place, PartitionDirectory):
-            yield CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place)
+            yield CheckUnit(place.path, around.of_partition(place), options, partition=place)
         else:
-            yield CheckUnit(place.path, _bytes(place), around.of_file(place), options, target=place)
+            yield CheckUnit(place.path, around.of_file(place), options, target=place)
 
 
 def _of_directory(
@@ -289,7 +296,6 @@ def _of_directory(
         newer = disks.copies.newer(directory.path, disks.node_of(directory).node_id)
         yield CheckUnit(
             directory.path,
-            0,
             known,
             options,
             directory=directory,
@@ -309,7 +315,6 @@ def _of_directory(
         known, watch = context.known(place), context.watch
         yield CheckUnit(
             place.path,
-            _size(place),
             known,
             options,
             place,
@@ -331,14 +336,6 @@ def _refused(
 
     refused = [refusal for refusal in refusals(metadata, release) if refusal.offset not in newer]
     return [(refusal, refused_text(refusal, metadata)) for refusal in refused[:1]]
-
-
-def _size(place: PartitionDirectory) -> int:
-    return sum(_bytes(segment.log) for segment in place.segments if segment.log is not None)
-
-
-def _bytes(target: Target) -> int:
-    return length(target.path) or 0
 
 
 class PartitionDirectoryCheck:

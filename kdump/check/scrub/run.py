@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kdump.check.coverage import Coverage
 from kdump.check.engine.units import CheckUnit
@@ -60,8 +61,10 @@ class Scrub:
     grow. Of a directory that no earlier run has seen, nothing is known."""
     bytes_read: int = 0
     """Bytes of segments that this run has read."""
-    _keys: dict[str, str] = field(default_factory=dict)
-    """By the name of a partition: its key in the state."""
+    _covers: dict[int, Coverage] = field(default_factory=dict)
+    """By the number of a unit."""
+    _intact: set[int] = field(default_factory=set)
+    """The numbers of the units in which nothing was found."""
 
     def run(self, units: list[CheckUnit]) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
         """Read what is to be read, then yield each unit with all that was found in it and is still so. Raises
@@ -79,11 +82,12 @@ class Scrub:
         self._due(units, waiting)
         self._forget(units)
         for number, unit in enumerate(units):
-            if unit.partition is not None:
-                record = self._record(unit)
-                self._cover(unit, record)
-                others[number] = [finding for _, finding in record.findings if finding.code not in self.ignored]
-            yield unit, iter(others.pop(number))
+            if number in self._covers:
+                self.coverage.merge(self._covers.pop(number))
+            if unit.partition is not None and number not in self._intact:
+                findings = (finding for _, finding in self._record(unit).findings)
+                others[number] = [finding for finding in findings if finding.code not in self.ignored]
+            yield unit, iter(others.pop(number, ()))
         used = _used(units)
         self._full_in(used)
         self.state.end_run(PastRun(self.options.now, time.monotonic() - began, self.bytes_read, used))
@@ -107,13 +111,8 @@ class Scrub:
             if path not in about:
                 self.state.put_about(path, ids)
 
-    def _key(self, unit: CheckUnit) -> str:
-        if unit.name not in self._keys:
-            self._keys[unit.name] = real_path(unit.name)
-        return self._keys[unit.name]
-
     def _record(self, unit: CheckUnit) -> UnitRecord:
-        return self.state.get(self._key(unit)) or UnitRecord()
+        return self.state.get(_key(unit)) or UnitRecord()
 
     def _log(self, number: int, unit: CheckUnit, *, only_known: bool) -> Iterator[Waiting]:
         """Read the log of a partition from where the last run ended, if anything has changed, and yield what of it is
@@ -132,7 +131,8 @@ class Scrub:
             self._changes(unit, record, stamps)
             if record.tail or not place.segments or not only_known:
                 self._look(unit, record, stamps, print_)
-            self.state.put(self._key(unit), record)
+            self.state.put(_key(unit), record)
+        self._note(number, unit, record)
         if not record.tail and place.segments:
             left = sum(note.unchecked for note in record.segments.values())
             yield Waiting(0, left, number, None)
@@ -211,9 +211,9 @@ class Scrub:
             elif not budget.allows(one.size):
                 break
             else:
-                self._alone(unit, one.segment)
+                self._alone(one.unit, unit, one.segment)
 
-    def _alone(self, unit: CheckUnit, name: str) -> None:
+    def _alone(self, number: int, unit: CheckUnit, name: str) -> None:
         """Read a segment again."""
         place = unit.partition
         assert place is not None
@@ -233,7 +233,8 @@ class Scrub:
             record.segments[name] = note
         elif note.checked is not None:
             record.segments[name].checked = note.checked  # the state is the one at the end that it had
-        self.state.put(self._key(unit), record)
+        self.state.put(_key(unit), record)
+        self._note(number, unit, record)
 
     def _count(self, totals: CheckTotals) -> None:
         self.bytes_read += totals.bytes
@@ -242,7 +243,7 @@ class Scrub:
 
     def _forget(self, units: list[CheckUnit]) -> None:
         """Forget the partitions that are gone; those that cannot be seen are remembered."""
-        here = {self._key(unit) for unit in units if unit.partition is not None}
+        here = {_key(unit) for unit in units if unit.partition is not None}
         for key in self.state.unit_keys():
             if key not in here and not os.path.lexists(key):
                 self.state.remove(key)
@@ -264,11 +265,14 @@ class Scrub:
                 status = os.statvfs(path)
                 self.full_in[path] = status.f_bavail * status.f_frsize / rate if rate > 0 else math.inf
 
-    def _cover(self, unit: CheckUnit, record: UnitRecord) -> None:
+    def _note(self, number: int, unit: CheckUnit, record: UnitRecord) -> None:
+        """Note what is now remembered of a partition."""
         place, now = unit.partition, self.options.now
         assert place is not None
+        cover = self._covers[number] = Coverage()
         for note in record.segments.values():
-            self.coverage.add(note.size, note.unchecked, note.seen, note.checked, now - self.cadence, now)
+            cover.add(note.size, note.unchecked, note.seen, note.checked, now - self.cadence, now)
+        (self._intact.discard if record.findings else self._intact.add)(number)
         if place.topic is not None and place.partition is not None and not place.state:
             self.ends[place.topic, place.partition] = LogEnds(record.lag, record.open_since)
 
@@ -278,6 +282,17 @@ def refuse_sources(paths: Iterable[str]) -> None:
     for path in paths:
         if path == "-" or is_url(path) or tree_at(path) is not None or not os.path.isdir(path):
             raise SourceError(f"{path}: --state is about log directories on a disk; leave it out for anything else")
+
+
+def _key(unit: CheckUnit) -> str:
+    """Return the key of a partition in the state."""
+    directory, name = os.path.split(os.path.abspath(unit.name))
+    return os.path.join(_real(directory), name)
+
+
+@lru_cache(1)
+def _real(directory: str) -> str:
+    return real_path(directory)
 
 
 def _is_below(finding: Finding, position: int) -> bool:

@@ -21,7 +21,6 @@ from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.intact_copies import IntactCopies
-from kdump.io.directory_listing import length
 from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
@@ -122,8 +121,7 @@ class DamageExamination:
                 continue
             target = place.segments[-1].log
             assert target is not None
-            size = length(target.path) or 0
-            newest = CheckUnit(target.path, size, replace(unit.known, last=True), unit.options, target=target)
+            newest = CheckUnit(target.path, replace(unit.known, last=True), unit.options, target=target)
             totals = CheckTotals()
             if self._check(newest, self.on, name=unit.name, totals=totals):
                 self._newest[unit.name] = totals

@@ -242,8 +242,10 @@ class VerifyCommand:
             remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
             remote_size = 0 if remote is None else remote.size
             progress.total = sum(unit.size for unit in work) + remote_size if self.scrub is None else None
-            jobs = options.jobs or usual_jobs_for(work)
-            results = run_all(work, jobs, self.totals) if self.scrub is None else self.scrub.run(work)
+            if self.scrub is None:
+                results = run_all(work, options.jobs or usual_jobs_for(work), self.totals)
+            else:
+                results = self.scrub.run(work)
             for unit, findings in results:
                 self._unit(unit, findings)
             if remote is not None:
