@@ -64,6 +64,13 @@ class ReplicasExamination:
         owners = {metadata.owner_of(each) for each in ids} if metadata is not None else set()
         self.stopped = {*(broker.node_id for broker in down), *owners} - {None}
         """IDs of the nodes of these disks that are not running."""
+        brokers = {} if metadata is None else metadata.brokers
+        self.starting = {
+            broker.node_id
+            for broker in disks.brokers_of(directories)
+            if broker.node_id in brokers and brokers[broker.node_id].fenced and not broker.is_copy
+        } - self.stopped
+        """IDs of those that run, and do not serve clients yet, or no more: they are fenced."""
         self.found: Counter[str] = Counter()
         self.waiting = 0
         """Number of partitions with a problem that ends when one of these nodes starts."""
@@ -96,8 +103,9 @@ class ReplicasExamination:
         names = ("offline", "under-min-isr", "under-replicated", "reassigning")
         parts = [f"{self.found[name]:,} {name}" for name in names if self.found[name]]
         if self.waiting:
-            stopped = _ids(sorted(node for node in self.stopped if node is not None))
-            parts.append(f"{self.waiting:,} lack a leader or replicas until a stopped broker starts ({stopped})")
+            nodes = _ids(sorted(node for node in self.stopped | self.starting if node is not None))
+            which = "stopped or fenced" if self.starting else "stopped"
+            parts.append(f"{self.waiting:,} lack a leader or replicas until a {which} broker starts ({nodes})")
         state = ", ".join(parts) or "each has a leader, and all replicas are in sync"
         answer = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
         self.on.answer(answer, self.label)
@@ -107,8 +115,8 @@ class ReplicasExamination:
             return False
         if info.is_offline:
             candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
-            return any(node in self.stopped for node in candidates)
-        return all(node in self.stopped for node in info.replicas if node not in info.isr)
+            return any(node in self.stopped | self.starting for node in candidates)
+        return all(node in self.stopped | self.starting for node in info.replicas if node not in info.isr)
 
     def _partition(
         self,

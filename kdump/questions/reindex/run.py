@@ -11,6 +11,7 @@ replays the batches from the log start. Source: LogLoader.recoverSegment, Unifie
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.live_files import PAUSES, FileWatch, identity
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
@@ -229,8 +231,7 @@ class _Partition:
         paths = None if named is None else {segment.log.path for segment in named if segment.log is not None}
         for number, segment in enumerate(segments):
             if paths is None or (segment.log is not None and segment.log.path in paths):
-                notes = self._lead_to(number)
-                made = self._segment(segment, notes)
+                made = self._confirmed(segment, self._lead_to(number))
                 self.reached = number + 1
                 if made is not None:
                     yield made
@@ -240,6 +241,33 @@ class _Partition:
                 made = self._segment(segment, self._begin(segment.offset))
                 if made is not None:
                     yield made
+
+    def _confirmed(self, segment: SegmentFiles, notes: list[str]) -> Reindexed | None:
+        """Return a segment, read again if its indexes contradict it and a broker has changed them since. What changes
+        all the time is not judged."""
+        begins = dict(self.transactions.open), self.transactions.known
+        for pause in (*PAUSES, None):
+            watch, indexes = FileWatch(), (index.path for index in segment.indexes.values())
+            for path in (self.place.partition.path, *filter(None, (segment.log and segment.log.path,)), *indexes):
+                watch.look(path, identity(path))
+            made = self._segment(segment, notes)
+            if made is None or (made.is_valid and not made.is_unread) or not watch.any_changed():
+                return made
+            if pause is not None:
+                time.sleep(pause)
+                self.transactions.open, self.transactions.known = dict(begins[0]), begins[1]
+                again = now(self.place).partition.segments
+                listed = next((each for each in again if each.offset == segment.offset), None)
+                if listed is None or listed.log is None:
+                    self.options.unreadable(SourceError(went_away(made.file)))
+                    return None
+                segment = listed
+        assert made is not None
+        made.rebuilt.verdicts[:] = [
+            verdict for verdict in made.verdicts if verdict.is_valid and verdict.status != UNREAD
+        ]
+        made.notes.append("its indexes are not compared: they kept changing while this ran")
+        return made
 
     def _lead_to(self, number: int) -> list[str]:
         """Bring `transactions` to the beginning of a segment; return notes on what is unknown about them."""

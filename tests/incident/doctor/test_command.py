@@ -393,6 +393,25 @@ def test_what_happened_to_the_offsets_of_a_group(disk: Path) -> None:
 # --- The page ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("node", [1, 2])
+def test_a_broker_that_is_starting_leads_nothing_yet(
+    node: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs, and the metadata still have it fenced; what only another broker can lead is offline."""
+    monkeypatch.setattr("kdump.incident.doctor.replicas.lock_holder", lambda path: "a broker")
+    root = tmp_path / "disk"
+    said = [
+        metadata.broker(1, "D").replace(b"\x01\x01\0\0\0", b"\x01\x01\0\1\0"),  # fenced
+        metadata.topic("t", "T"),
+        metadata.partition("T", 0, [node], leader=-1),
+    ]
+    write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log(said))
+    write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
+    rows = map(json.loads, run("doctor", root, "--json").stdout.splitlines())
+    codes = [each["code"] for each in rows if each["type"] == "doctorItem"]
+    assert ("partition-offline" in codes) == (node == 2)
+
+
 def test_a_healthy_disk_has_a_short_page(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what was examined, and what was not. (The metadata of this disk has another broker that is fenced.)"""
     monkeypatch.setattr(ReplicasExamination, "_brokers", lambda self, metadata: None)

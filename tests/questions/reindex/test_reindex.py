@@ -126,6 +126,19 @@ def test_a_wrong_entry_and_what_it_should_be(payments: Path) -> None:
     assert (wrong.found, wrong.expected) == ({"offset": 39, "position": 4225}, {"offset": 39, "position": 4224})
 
 
+def test_indexes_that_a_broker_is_writing(payments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**18)
+    whole = entries(payments, "txnindex")
+    change(payments, "txnindex", whole[:-34])
+    monkeypatch.setattr("time.sleep", lambda _: change(payments, "txnindex", whole))
+    assert only(payments).is_valid
+    missing = [whole[:-34], whole[:-68], whole[:-34]]
+    change(payments, "txnindex", missing[0])
+    monkeypatch.setattr("time.sleep", lambda _: change(payments, "txnindex", missing.pop()))
+    made = only(payments)
+    assert (statuses(made), len(made.notes)) == (["identical", "identical"], 1)
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_indexes_that_end_early(payments: Path, kind: str) -> None:
