@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
-    "ls": "List log directories, or a bucket of tiered storage: cluster and node IDs, and what each partition has.",
+    "ls": "List log directories: whose disk each is (cluster and node IDs), and what each partition has.",
     "inspect": "Show or count records, batches or annotated bytes, selected by offset, time, key, value, header …",
     "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
     "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
     "stats": "Count records, and what consumers receive: by partition, hour, key, producer; sizes, compression, rates.",
     "find": "Find records by what they mean, wherever they are on the disks, and report what was not searched.",
     "export": "Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas.",
-    "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
+    "verify": "Check segments, indexes and checkpoints for damage, at once or a part each night; also remote storage.",
     "restart-plan": "Predict startups, also of an older release (downgrade): what is lost or deleted, how long "
     "recovery takes, in which order to start.",
     "explain": "Explain a message, or the log, of a broker or client: meaning, cause, what is on the disk, what to do.",
-    "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
+    "diff": "Compare replicas of a partition: where they diverge, and in which leader epochs.",
     "groups": "Show groups, their members, committed offsets and lag, now or at an earlier time.",
     "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log, and when each changed.",
     "registry": "Show a schema registry from its topic _schemas: subjects, versions, IDs, schemas, their use.",
     "connect": "Show Kafka Connect from its topics: connectors, configs, tasks, offsets; MirrorMaker's checkpoints.",
     "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
     "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
-    "retention": "Explain why segments are not deleted or compacted, and when they will be.",
+    "retention": "Explain when segments are deleted or compacted, by which config, and why others are not.",
     "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
-    "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
+    "salvage": "Copy partitions, damaged, deleted, or up to a time, to new directories that a broker loads.",
     "restore": "Produce the records on a disk to topics of a running cluster, exactly once; --check compares them.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
-    "rescue": "Rebuild a cluster's metadata for its controllers, from what is left on its disks.",
+    "rescue": "Rebuild a cluster's metadata, if controllers are lost or halt at a record, from what is left.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
     "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
@@ -318,7 +318,8 @@ def cli() -> None:
     """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there.
 
     In an incident, run kdump DIR first (kdump doctor), on the broker's log directory: it states whether the broker will
-    start and what that loses, what is damaged, what holds consumers, what fills the disk, and what to do, in order."""
+    start and what that loses, what is damaged, what holds consumers, what fills the disk, and what to do, in order.
+    kdump help questions lists what people ask, and what to type."""
 
 
 def main() -> None:

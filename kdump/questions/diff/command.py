@@ -72,7 +72,8 @@ def command(options: DiffOptions) -> None:
     """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are
     compared partition by partition. Reports whether the copies are the same, one is a prefix of another, or they
     diverge; at which offset and in which leader epochs; and what a broker does about it. Copies that differ only by
-    compression, batching, compaction, retention or segment boundaries are the same. Nothing is written to the disks."""
+    compression, batching, compaction, retention or segment boundaries are the same; a mirror in another cluster has
+    other offsets and is none of them (kdump help questions). Nothing is written to the disks."""
     paths = options.paths
     if len(paths) < 2:
         raise click.UsageError("at least two paths are needed")

@@ -122,10 +122,11 @@ class GroupsOptions(CommandOptions):
 @click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
-    """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and
-    with their lag if the partitions are on the same disks. A path is a log directory, a __consumer_offsets-N directory,
-    or a segment in it. The state is the one that a group coordinator would load: offsets committed in aborted
-    transactions are ignored. Nothing is written."""
+    """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and with
+    their lag if the partitions are on the same disks: lag counts offsets, with transaction markers, and records behind
+    what a consumer would still receive. A path is a log directory, a __consumer_offsets-N directory, or a segment in
+    it. The state is the one that a group coordinator would load: offsets committed in aborted transactions are ignored.
+    Nothing is written."""
     if options.state.history and (options.offsets or options.members or options.sort):
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options.sort and options.sort not in SORTS:

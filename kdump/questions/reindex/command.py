@@ -69,7 +69,8 @@ class ReindexOptions(CommandOptions):
 def command(options: ReindexOptions) -> None:
     """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a
     broker's recovery does, and report whether the old ones are identical, differ in a way that a broker may write, or
-    are wrong: which entry, and what it should be. Nothing is written to the disks."""
+    are wrong: which entry, and what it should be. --out writes the new ones to another directory, and states how to use
+    them. Nothing is written to the disks."""
     exit_with(ReindexCommand(options, options.output.output()).run, OutputError)
 
 

@@ -95,7 +95,8 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             line += f"; {shown} not shown; use --all"
         self.output.text(line)
         if summary.written:
-            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}")
+            how = "to use them, stop the broker, and copy them over the old ones as its user"
+            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}; {how}")
         if summary.wrong or summary.missing or summary.cut or summary.refused:
             self._next(summary)
 

@@ -127,11 +127,11 @@ class RestartPlanOptions(CommandOptions):
 @click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
-    """Predict what a broker does when it is started on these log directories: whether it starts, which logs it
-    recovers, where it truncates them, what is lost, which files it rebuilds, completes or deletes, and what to copy
-    first. Given all log directories of several brokers, also predict what their replicas lose once they have joined,
-    and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
-    written."""
+    """Predict what a broker does when it is started on these log directories, and in the hour after it: whether it
+    starts, which logs it recovers, where it truncates them, what is lost then or deleted by retention, which files it
+    rebuilds, completes or deletes, and what to copy first. Given all log directories of several brokers, also predict
+    what their replicas lose once they have joined, and which broker to start first. Reads what the broker would read,
+    and what it would truncate. Nothing is written."""
     node = NodeProperties(options.server, options.paths)
     now = parse_now(options.now, timezone.utc)
     now = first_checks.current_time() if now is None else now

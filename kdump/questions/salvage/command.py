@@ -127,11 +127,11 @@ class SalvageOptions(CommandOptions):
 @click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
-    """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every valid
-    batch in offset order, unchanged except for corrected header fields that no checksum covers, with new indexes; and
-    write a ledger of what was lost. A source is a segment, a partition directory, a log directory, or a parent
-    directory. --replica fills gaps from other copies, but never where the replicas diverge. Nothing is changed in
-    place."""
+    """Copy partitions to new, intact directories that a broker can load: every valid batch in offset order, unchanged
+    except for corrected header fields that no checksum covers, with new indexes; and write a ledger of what was lost or
+    left out. A source is a segment, a partition directory (also one that is named -delete or -stray), a log directory,
+    or a parent directory. --replica fills gaps from other copies, but never where the replicas diverge; --until and
+    --without leave records out. Nothing is changed in place."""
     sources, replicas = options.sources, options.replicas
     if (*sources, *replicas).count("-") > 1:
         raise click.UsageError("standard input (-) can be given only once")

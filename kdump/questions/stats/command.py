@@ -75,10 +75,10 @@ class StatsOptions(CommandOptions):
 @click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
-    """Show statistics of partitions: sizes, rates, how full batches are, compression, keys and values, tombstones,
-    timestamps, how far out of order they are, and the most frequent keys and producers. A path is a segment, a
-    partition directory, a log directory, or a parent directory. Every record is read, in bounded memory; nothing is
-    written."""
+    """Show statistics of partitions: records, and how many of them consumers receive; sizes, rates, how full batches
+    are, compression, keys, values and headers, tombstones, timestamps, how far out of order they are, and the most
+    frequent keys and producers. A path is a segment, a partition directory, a log directory, or a parent directory.
+    Every record is read, in bounded memory; nothing is written."""
     read_once(options.paths)
     if options.by and options.detail:
         raise click.UsageError("choose one of --by and --detail")

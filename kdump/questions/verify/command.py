@@ -151,8 +151,9 @@ class VerifyOptions(CommandOptions):
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
-    parent directories. Reports what is damaged and where, the impact on brokers and consumers, and what to do. Nothing
-    is written to the disk."""
+    parent directories. Reports what is damaged and where, the impact on brokers and consumers, and what to do. --remote
+    also checks the objects in remote storage; --state reads what is new, and all of it within a cadence. Nothing is
+    written to the disk."""
     output = options.output.output(headline=False)
     if options.listing:
         if options.paths:
