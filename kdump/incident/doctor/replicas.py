@@ -64,6 +64,8 @@ class ReplicasExamination:
         owners = {metadata.owner_of(each) for each in ids} if metadata is not None else set()
         self.stopped = {*(broker.node_id for broker in down), *owners} - {None}
         """IDs of the nodes of these disks that are not running."""
+        self.is_current = any(lock_holder(each.path) is not None for each in directories)
+        """Whether the metadata is that of a running node: on the disk of a stopped one it is of the time it stopped."""
         brokers = {} if metadata is None else metadata.brokers
         self.starting = {
             broker.node_id
@@ -154,6 +156,7 @@ class ReplicasExamination:
         self.on.report(
             problem,
             self.source,
+            severity="" if self.is_current else "warning",
             topic=topic,
             partition=number,
             evidence=(state,),
