@@ -30,10 +30,12 @@ from kdump.check.totals import CheckTotals
 from kdump.log.log_directory import META
 from tools.incident import damaged_bytes, groups, producers
 from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, USERS, ZERO, Disk
+from tools.trials import release_incidents as incidents
 from tools.trials import startup_incidents as damage
 from tools.trials.cluster import KAFKA, LEADING_SECONDS, Cluster, config_command
 from tools.trials.node import USER, Node
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
+from tools.trials.release import ReleaseCluster, named
 from tools.trials.wording import ranges
 
 NEW = "NEW-DIRECTORY"
@@ -60,10 +62,11 @@ def items(*roots: Path, options: Sequence[str] = ()) -> list[Result]:
 class Operator:
     """Does what an action says, in a copy of the broker's log directory."""
 
-    def __init__(self, work: Path, nodes: list[Path], actions: list[str], dirs: Sequence[Path] = ()) -> None:
+    def __init__(self, work: Path, nodes: list[Path], actions: list[str], dirs: Sequence[Path], jars: Path) -> None:
         self.work, self.nodes, self.actions = work, nodes, actions
         self.dirs = [*dirs]
         """log.dirs of broker 1."""
+        self.jars = jars
         self.cluster: Cluster | None = None
 
     def words(self, action: str, pattern: str) -> re.Match[str]:
@@ -319,14 +322,14 @@ class Operator:
 
     def start_again(self, action: str) -> str:
         """Start the broker that does not run."""
-        self.words(action, r"Start broker 1 again")
-        self.start_broker()
-        return "broker 1 is started"
+        number = self.words(action, r"Start broker (\d) again|Find out why broker (\d) does not follow: is it up")
+        self.start_broker("broker" if "1" in number.groups() else "broker-2")
+        return f"broker {number[1] or number[2]} is started"
 
-    def start_broker(self) -> None:
+    def start_broker(self, role: str = "broker") -> None:
         assert self.cluster is not None
         self.cluster.later = ()
-        self.cluster.start_node("broker")
+        self.cluster.start_node(role)
         assert self.cluster.started()
         time.sleep(LEADING_SECONDS)
 
@@ -354,6 +357,55 @@ class Operator:
         """Correct the cluster ID of a broker."""
         match = self.words(action, r"set cluster.id=(\S+), which its controller has, in (\S+)")
         return damage.set_property(Path(match[2]), "cluster.id", match[1])
+
+    def keep_one(self, action: str) -> str:
+        """Keep the live directory of two."""
+        match = self.words(action, r"Decide which of the two to keep \(kdump diff\), name it (\S+), and move")
+        (future,) = self.nodes[1].glob(f"{match[1]}.*-future")
+        report = kdump("diff", str(self.nodes[1] / match[1]), str(future)).splitlines()[0]
+        future.rename(self.work / "moved")
+        return f"kdump diff: {report}; the -future directory is moved out"
+
+    def set_configured_id(self, action: str) -> str:
+        """Set the node.id of the directories in server.properties."""
+        match = self.words(action, r"set node.id=(\d+) in (\S+)")
+        return damage.set_property(Path(match[2]), "node.id", match[1])
+
+    def set_voters(self, action: str) -> str:
+        """Set the voters in server.properties, to those that the quorum has."""
+        match = re.search(r"Set (controller.quorum.voters=\d+@)HOST:PORT in (\S+),", action)
+        path = self.work / "broker.properties"
+        port = re.findall(r"CONTROLLER://127.0.0.1:(\d+)", path.read_text())
+        if match is not None:
+            path.write_text(f"{path.read_text()}{match[1]}127.0.0.1:{port[0]}\n")
+            return f"{match[1]}127.0.0.1:{port[0]} is set in {match[2]}"
+        self.words(action, r"et controller.quorum.voters to the cluster's voters")
+        voters = re.findall(r"(?m)^controller.quorum.voters=\d+(@.*)$", path.read_text())[0]
+        return damage.set_property(path, "controller.quorum.voters", f"0{voters}")
+
+    def remove_lines(self, action: str) -> str:
+        """Remove the lines directory.id."""
+        self.words(action, r"Remove the lines directory.id, .*, from meta.properties")
+        for root in self.dirs:
+            text = (root / META).read_text()
+            (root / META).write_text(re.sub(r"(?m)^directory\.id=.*\n", "", text))
+        return "the lines directory.id are removed from both files"
+
+    def start_as_it_ran(self, action: str) -> str:
+        self.words(action, r"Start the node with KRaft|Start the broker with the release that it ran before")
+        return "the node is started as it ran before"
+
+    def copy_formatted(self, action: str) -> str:
+        """Copy the checkpoint from another controller, which is formatted for that."""
+        match = self.words(action, r"Copy (\S+) from another controller that was formatted in the same way")
+        with tempfile.TemporaryDirectory() as name:
+            incidents.formatted(self.jars, self.work, Path(name))
+            shutil.copy(Path(name) / "disk-1" / METADATA / match[1], self.nodes[1] / METADATA / match[1])
+        return f"{match[1]} is copied from a controller that kafka-storage.sh has formatted for the same cluster"
+
+    def set_directory_id(self, action: str) -> str:
+        match = self.words(action, r"[Ss]et (directory.id)=(\S+) in its meta.properties")
+        return damage.set_property(self.nodes[1] / META, match[1], match[2])
 
     def rescue(self, action: str) -> str:
         """Rebuild the metadata, and put it in place as the report of rescue shows."""
@@ -385,6 +437,9 @@ class Incident(NamedTuple):
     recipe: str = ""
     stays: bool = False
     later: tuple[str, ...] = ()
+    disk: str = ""
+    properties: Callable[[str], str] | None = None
+    made: Callable[[Path, Path, Path], object] | None = None
 
 
 def index_gone(disk: Disk) -> None:
@@ -453,6 +508,13 @@ def of_recipe(name: str, recipe: str, code: str, act: Callable[[Operator, str], 
     return Incident(name, code, diverged_replicas, act, given=(0, 1), is_of_partition=False, recipe=recipe)
 
 
+def of_disk(
+    disk: str, name: str, code: str, damage: Callable[[Disk], object], act: Callable[[Operator, str], str]
+) -> Incident:
+    """Return one that stops a broker of another release."""
+    return Incident(name, code, damage, act, incidents.PLAIN, is_of_partition=False, disk=disk)
+
+
 def of_batch(name: str, code: str, act: Callable[[Operator, str], str]) -> Incident:
     """Return one that a batch makes, which was written so; its recipe has the same name."""
     partition = {"lz4-linked": "kafkapython-lz4-0", "header-key-null": "librdkafka-none-0"}.get(
@@ -519,7 +581,7 @@ INCIDENTS = [
         given=(0, 1),
         is_of_partition=False,
     ),
-    Incident("downgrade", "startup-stops", downgrade, Operator.start, release="3.9.1", is_of_partition=False),
+    Incident("downgrade", "startup-stops", downgrade, Operator.start, release="3.9.1-kraft", is_of_partition=False),
     Incident("file-name", "startup-stops", damage.file_name, Operator.move_out, given=(0, 1), is_of_partition=False),
     Incident(
         "directory-name", "startup-stops", damage.directory_name, Operator.move_out, given=(0, 1), is_of_partition=False
@@ -715,9 +777,142 @@ INCIDENTS = [
     of_node("disk-full", "startup-stops", damage.disk_full, Operator.free),
     of_node("snapshots-gone", "snapshot-missing", damage.snapshots_gone, Operator.check_and_delete_mark),
     of_node("stray-of-other-id", "startup-stray", damage.topic_id_wrong, Operator.write_own_id),
+    of_node("future-in-place", "startup-stops", incidents.future_in_place, Operator.keep_one),
+    of_node("deletion-denied", "startup-offline", incidents.deletion_denied, Operator.give_to_user),
+    of_node("node-id-configured", "startup-stops", incidents.unchanged, Operator.set_configured_id)._replace(
+        properties=incidents.other_node_id
+    ),
+    of_node("no-voters", "startup-stops", incidents.own_controller, Operator.set_voters)._replace(
+        given=(1,), properties=incidents.without_voters
+    ),
+    of_node("sole-voter", "startup-stops", incidents.formatted_again, Operator.set_directory_id)._replace(
+        partition=incidents.MINE, given=(1,), made=incidents.only_voter, properties=incidents.dynamic
+    ),
+    Incident(
+        "follower-stopped",
+        "partition-under-min-isr",
+        incidents.unchanged,
+        Operator.start_again,
+        LEDGER,
+        is_running=True,
+        given=(0,),
+        later=("broker-2",),
+        made=incidents.follower_gone,
+    ),
+    of_disk("3.6.2-kraft", "voters-differ", "startup-stops", incidents.unchanged, Operator.set_voters)._replace(
+        properties=incidents.other_voter
+    ),
+    of_disk(
+        "3.6.2-kraft",
+        "node-of-other-cluster",
+        "startup-meta-properties-differ",
+        incidents.directory_of_other_node,
+        Operator.out_of_log_dirs,
+    ),
+    of_disk(
+        "3.6.2-zk", "directory-ids-unknown", "startup-stops", incidents.directory_ids, Operator.remove_lines
+    )._replace(release="3.6.2-zk"),
+    of_disk("3.6.2-zk", "meta-of-root", "startup-stops", incidents.meta_of_root, Operator.give_to_user),
+    of_disk("3.6.2-kraft", "unassigned", "startup-stray", incidents.unassigned, Operator.copy)._replace(given=(0, 1)),
+    of_disk("3.9.1-kraft", "with-zookeeper", "startup-stops", incidents.unchanged, Operator.start_as_it_ran)._replace(
+        release="3.9.1-zk"
+    ),
+    of_disk("3.9.1-zk", "without-zookeeper", "startup-stray", incidents.unchanged, Operator.start_as_it_ran)._replace(
+        release="4.3.1-kraft"
+    ),
+    of_disk("4.4.0-kraft", "level-missing", "startup-stops", incidents.without_level, Operator.copy_formatted)._replace(
+        given=(1,), made=incidents.formatted, properties=incidents.dynamic
+    ),
 ]
 DIVERGENCE = {"startup-order", "replicas-diverge"}
 """Codes of what is usual on these disks, and is an incident."""
+
+
+class Trial:
+    """One trial: the disks of an incident in a directory of its own, and its clusters."""
+
+    def __init__(self, incident: Incident, jars: Path, disks: Path, work: Path) -> None:
+        self.incident, self.jars, self.work = incident, jars, work
+        self.releases = jars.parent / "release-jars"
+        copy_disk = importlib.import_module("tests.damages").copy_disk
+        if incident.made is not None:
+            incident.made(jars, disks, work)
+            self.nodes = sorted(work.glob("disk-[0-9]"))
+        elif incident.disk:
+            source = disks.parent / "releases" / incident.disk
+            names = (named(incident.disk).keeper, "clean")
+            self.nodes = [copy_disk(source / name, work / f"disk-{node}") for node, name in enumerate(names)]
+        else:
+            source = disks / "kafka-4.3"
+            self.nodes = [copy_disk(source / f"clean-{node}", work / f"disk-{node}") for node in range(3)]
+        self.acknowledged = high_watermarks(self.nodes[1])
+        self.usual = {row["code"] for row in items(*(self.nodes[number] for number in incident.given))} - DIVERGENCE
+        self.node, self.what = Node((self.nodes[1],)), incident.damage.__doc__
+        if incident.recipe:
+            recipe = startup_recipes()[incident.recipe]
+            if recipe.disk == "crash-1":  # that one is older than the controller's
+                (self.nodes[1] / ".kafka_cleanshutdown").unlink()
+            self.node, self.what = recipe.node(self.nodes[1]), recipe.what
+        else:
+            made = incident.damage(Disk(self.nodes[1]))
+            self.node = made if isinstance(made, Node) else self.node
+            if incident.damage is incidents.unchanged:
+                self.what = (incident.properties or incident.made or incident.damage).__doc__
+
+    @property
+    def given(self) -> list[Path]:
+        """The log directories that doctor gets."""
+        own = self.node.paths
+        return [path for number in self.incident.given for path in (own if number == 1 else [self.nodes[number]])]
+
+    def mine(self, rows: list[Result]) -> list[Result]:
+        """Return the items of the partition, or of the node."""
+        key = self.incident.partition
+        of_partition = self.incident.is_of_partition
+        return [
+            row
+            for row in rows
+            if (f"{row['topic']}-{row['partition']}" == key if of_partition else row["code"] not in self.usual)
+        ]
+
+    def cluster(self, dirs: Sequence[Path]) -> Cluster:
+        """Return the cluster that the action starts."""
+        incident, node = self.incident, self.node
+        user = USER if node.user else None
+        if incident.disk:
+            release = named(incident.disk)
+            return ReleaseCluster(
+                release,
+                self.releases,
+                self.work,
+                self.nodes[0],
+                dirs,
+                configs=node.configs,
+                user=user,
+                combined=node.combined,
+            )
+        return Cluster(
+            self.jars,
+            self.work,
+            self.nodes[0],
+            dirs,
+            metadata=node.metadata,
+            user=user,
+            combined=node.combined,
+            configs=node.configs,
+            others=self.nodes[2:3] if 2 in incident.given or "broker-2" in incident.later else [],
+            others_first=incident.first == 2,
+            later=incident.later,
+        )
+
+    def before(self) -> str:
+        """Return what the release that is to be started does without the action, on copies of the disks."""
+        with tempfile.TemporaryDirectory() as name:
+            paths = (self.nodes[0], *self.node.dirs)
+            copies = [shutil.copytree(path, Path(name) / path.name) for path in paths]
+            release = named(self.incident.release)
+            with ReleaseCluster(release, self.releases, Path(name), copies[0], copies[1:]) as cluster:
+                return "starts" if cluster.started() else "exits"
 
 
 def tried(incident: Incident, jars: Path, disks: Path) -> Result:
@@ -725,85 +920,55 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         work.chmod(0o700 if incident.name == "directory-barred" else 0o755)
-        copy_disk = importlib.import_module("tests.damages").copy_disk
-        nodes = [copy_disk(disks / "kafka-4.3" / f"clean-{node}", work / f"disk-{node}") for node in range(3)]
-        given = [nodes[number] for number in incident.given]
-        options = ("--kafka-version", incident.release) if incident.release else ()
-        usual = {row["code"] for row in items(*given)} - DIVERGENCE
-        node, what = Node((nodes[1],)), incident.damage.__doc__
-        if incident.recipe:
-            recipe = startup_recipes()[incident.recipe]
-            if recipe.disk == "crash-1":  # that one is older than the controller's
-                (nodes[1] / ".kafka_cleanshutdown").unlink()
-            node, what = recipe.node(nodes[1]), recipe.what
-        else:
-            made = incident.damage(Disk(nodes[1]))
-            node = made if isinstance(made, Node) else node
-        dirs = [*node.dirs]
-        given = [path for number in incident.given for path in (node.paths if number == 1 else [nodes[number]])]
+        trial = Trial(incident, jars, disks, work)
+        nodes, node, mine, usual = trial.nodes, trial.node, trial.mine, trial.usual
+        dirs, given = [*node.dirs], trial.given
+        options: tuple[str, ...] = ("--kafka-version", incident.release) if incident.release else ()
+        cluster = trial.cluster(dirs)
+        if incident.properties is not None:
+            path = cluster.write_properties("broker")
+            path.write_text(incident.properties(path.read_text()))
+            options += ("--properties", str(path))
         before = items(*given, options=(*NOW, *options))
-
-        def mine(rows: list[Result]) -> list[Result]:
-            """Return the items of the partition, or of the node."""
-            key = incident.partition
-            return [
-                row
-                for row in rows
-                if (
-                    f"{row['topic']}-{row['partition']}" == key
-                    if incident.is_of_partition
-                    else row["code"] not in usual
-                )
-            ]
-
         item = next((row for row in mine(before) if row["code"] == incident.code), None)
         if item is None:  # nothing that doctor puts first
             before = [row for row in others_found(node.paths) if row["code"] == incident.code]
             item = next(row for row in before if row["code"] == incident.code)
-        acknowledged = high_watermarks(disks / "kafka-4.3" / "clean-1")
         others = [row["code"] for row in before[: before.index(item)] if row["code"] not in usual]
         action = item["actions"][0]
-        result: Result = {"name": incident.name, "what": " ".join(str(what).split()), "kafka": KAFKA}
+        result: Result = {"name": incident.name, "what": " ".join(str(trial.what).split())}
+        result["kafka"] = incident.disk or KAFKA
         result |= {"code": item["code"], "isFirst": not others, "action": shown(action, work)}
         result["problems"] = problems(node.paths)
-        if incident.release:
-            with Cluster(jars.parent / "release-jars" / incident.release, work, nodes[0], dirs) as cluster:
-                result["before"] = "starts" if cluster.started() else "exits"
-        operator = Operator(work, nodes, item["actions"], dirs)
+        if incident.release and item["code"] == "startup-stops":
+            result["before"] = trial.before()
+        operator = Operator(work, nodes, item["actions"], dirs, jars)
         if not incident.is_running:
             result["did"] = shown(incident.act(operator, action), work)
-        others_disks = nodes[2:3] if 2 in incident.given else []
-        with Cluster(
-            jars,
-            work,
-            nodes[0],
-            operator.dirs,
-            metadata=node.metadata,
-            user=USER if node.user else None,
-            combined=node.combined,
-            configs=node.configs,
-            others=others_disks,
-            others_first=incident.first == 2,
-            later=incident.later,
-        ) as cluster:
+        cluster.dirs["broker"] = operator.dirs
+        cluster.edited = {"broker"} if incident.properties is not None else set()
+        client = Cluster(jars, work, nodes[0], dirs)  # the tools of a release that reads from each
+        client.ports = cluster.ports
+        with cluster:
             result["broker"] = "starts" if cluster.started() else "exits"
             if incident.is_running:
                 operator.cluster = cluster
                 result["did"] = incident.act(operator, action)
             if 2 in incident.given:
                 time.sleep(FETCHING_SECONDS)
-            ends = cluster.ends()
+            ends = client.ends()
             result["logEnd"] = ends.get(incident.partition)
             result["lost"] = {
-                name: [high, ends[name]] for name, high in acknowledged.items() if ends.get(name, high) < high
+                name: [high, ends[name]] for name, high in trial.acknowledged.items() if ends.get(name, high) < high
             }
             every = (("consumed", False), ("consumedCommitted", True))
-            for key, committed in () if incident.stays else every[: 1 + incident.is_of_partition]:
-                reading = cluster.consume(incident.partition, committed=committed)
+            for key, committed in () if incident.stays or not ends else every[: 1 + incident.is_of_partition]:
+                reading = client.consume(incident.partition, committed=committed)
                 result[key] = ranges(sorted(set(reading.offsets)))
                 result |= {f"{key}Log": reading.lines[:2]} if reading.lines else {}
+            checkpoint = nodes[1] / "cleaner-offset-checkpoint"
             cleaned = re.search(
-                rf"^{incident.partition[:-2]} 0 (\d+)$", (nodes[1] / "cleaner-offset-checkpoint").read_text(), re.M
+                rf"^{incident.partition[:-2]} 0 (\d+)$", checkpoint.read_text() if checkpoint.exists() else "", re.M
             )
             result |= {"cleanedTo": int(cleaned[1])} if cleaned else {}
             running = mine(items(*given)) if incident.given == (0,) else []
@@ -844,7 +1009,8 @@ def problems(paths: Sequence[Path]) -> list[str]:
 
 def high_watermarks(disk: Path) -> dict[str, int]:
     """Return the last checkpointed high watermark of each partition."""
-    lines = (disk / "replication-offset-checkpoint").read_text().splitlines()[2:]
+    path = disk / "replication-offset-checkpoint"
+    lines = path.read_text().splitlines()[2:] if path.exists() else []
     rows = (line.split() for line in lines)
     return {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
 

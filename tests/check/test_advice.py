@@ -275,7 +275,7 @@ def test_a_damaged_bootstrap_checkpoint_is_moved_away() -> None:
 
 
 TRIED_IN = ("remedy", "incident", "salvage", "rescue", "space", "coordinator", "remote", "start")
-MOST_UNTRIED = 25
+MOST_UNTRIED = 10
 """Number of problems of severity error whose actions were not tried. It may only fall."""
 
 

@@ -131,6 +131,8 @@ class Cluster:
         self.configs = configs
         self.others_first, self.later = others_first, later
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.edited: set[str] = set()
+        """The roles whose properties files are there, and stay as they are."""
 
     def __enter__(self) -> Cluster:
         nodes = [*self.ports]
@@ -147,7 +149,8 @@ class Cluster:
 
     def start_node(self, role: str) -> None:
         """Start the process of a node."""
-        (self.work / f"{role}.properties").write_text(self._properties([*self.ports].index(role), role))
+        if role not in self.edited:
+            self.write_properties(role)
         with (self.work / f"{role}.log").open("wb") as log:
             command = self.command(role)
             user = self.user if role == "broker" else None
@@ -160,6 +163,12 @@ class Cluster:
                 group=user,
                 extra_groups=None if user is None else [],
             )
+
+    def write_properties(self, role: str) -> Path:
+        """Write the properties file of a node, and return its path."""
+        path = self.work / f"{role}.properties"
+        path.write_text(self._properties([*self.ports].index(role), role))
+        return path
 
     def command(self, role: str) -> list[str]:
         """Return the command that starts a process with its properties file."""

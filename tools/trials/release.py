@@ -72,9 +72,20 @@ class ReleaseCluster(Cluster):
     start_seconds: float = 120
 
     def __init__(
-        self, release: Release, jars: Path, work: Path, keeper: Path, dirs: Sequence[Path], *, configs: str = ""
+        self,
+        release: Release,
+        jars: Path,
+        work: Path,
+        keeper: Path,
+        dirs: Sequence[Path],
+        *,
+        configs: str = "",
+        user: int | None = None,
+        combined: bool = False,
     ) -> None:
-        super().__init__(jars / release.version, work, keeper, dirs, configs=OLDER + configs)
+        super().__init__(
+            jars / release.version, work, keeper, dirs, configs=OLDER + configs, user=user, combined=combined
+        )
         self.release = release
 
     def command(self, role: str) -> list[str]:
@@ -104,14 +115,15 @@ class ReleaseCluster(Cluster):
         command[command.index("-cp") + 1] = ":".join(used)
         return command
 
-    def format(self, cluster_id: str = "", *roles: str) -> None:
-        """Format the directories of a cluster with KRaft before it is started; without an ID, that of a new cluster."""
+    def format(self, cluster_id: str = "", *roles: str, options: Sequence[str] = ()) -> None:
+        """Format the directories of a cluster with KRaft before it is started; without an ID, that of a new cluster.
+        `options`: of kafka-storage.sh."""
         cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         for node, role in enumerate(self.ports):
             if role in (roles or self.ports):
                 settings = self.work / f"{role}.properties"
                 settings.write_text(self._properties(node, role))
-                tool = self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings))
+                tool = self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *options)
                 subprocess.run(tool, check=True, capture_output=True)
 
 

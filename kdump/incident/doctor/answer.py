@@ -150,6 +150,9 @@ class Page:
             "known whether the broker starts), act (something else is to be done), nothing"
         ),
     ]
+    losesWithinHour: Annotated[
+        str, Doc("whether a startup loses data then or within an hour: certain, may, or no, as far as examined")
+    ]
     isComplete: Annotated[bool, Doc("whether all questions were examined completely, and everything could be read")]
     interrupted: Annotated[bool, Doc("whether a signal ended the run")]
     status: Annotated[int, Doc("exit status, unless a signal ended the run")]

@@ -24,6 +24,7 @@ from kdump.incident.doctor.answer import (
     Page,
     Question,
 )
+from kdump.questions.restart_plan.course import CERTAIN
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -209,7 +210,8 @@ class DoctorReport(Sink[DoctorAnswer]):
             return f"{head}: {to_do}", head, "torn"
         if page.verdict == LOSES:
             head = f"DO NOT {again} THE BROKER YET"
-            return f"{head}, data is lost then or within an hour: {to_do}", head, "bad"
+            is_lost = "is" if page.losesWithinHour == CERTAIN else "may be"
+            return f"{head}, data {is_lost} lost then or within an hour: {to_do}", head, "bad"
         if page.verdict != NOTHING:
             return to_do.upper() if entries == 1 else f"{entries:,} THINGS TO DO, in this order", "", ""
         head = "NOTHING TO DO"

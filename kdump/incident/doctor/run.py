@@ -55,6 +55,7 @@ from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
 from kdump.questions.restart_plan import first_checks
+from kdump.questions.restart_plan.course import MAY, NO
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
 TWICE = "partition-duplicate"
@@ -176,8 +177,19 @@ class Doctor:
         status = 3 if verdict == STOPS else 2 if is_unknown else int(bool(self.found))
         is_complete = all(each.isComplete for each in self.questions) and not unread
         seconds = round(time.monotonic() - self._began, 3)
+        certainty = self._startup.certainty if self._startup is not None else NO
+        if certainty == NO and self._loses:
+            certainty = MAY
         return Page(
-            verdict, is_complete, interrupted, status, self.found["error"], self.found["warning"], unread, seconds
+            verdict,
+            certainty,
+            is_complete,
+            interrupted,
+            status,
+            self.found["error"],
+            self.found["warning"],
+            unread,
+            seconds,
         )
 
     def _examine(self, question: Question, part: Callable[[Disks, Examination], None]) -> None:

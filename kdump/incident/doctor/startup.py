@@ -40,7 +40,7 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
 )
-from kdump.questions.restart_plan.course import FIRST_CHECKS, FIRST_MINUTES
+from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
@@ -107,6 +107,13 @@ class StartupExamination:
     @property
     def loses(self) -> bool:
         return bool(self.losing)
+
+    @property
+    def certainty(self) -> str:
+        """Whether a startup loses data then or within an hour: certain, may, or no."""
+        if any(plan.losesWithinHour == CERTAIN for plan in self.plans):
+            return CERTAIN
+        return MAY if self.loses else NO
 
     def run(self) -> None:
         """Examine all brokers. Raises OutOfTime."""

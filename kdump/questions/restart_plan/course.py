@@ -20,7 +20,7 @@ HORIZON = 3_600_000
 """Up to how many ms after the start a course is complete."""
 
 RECORDS, OFFSETS, TRANSACTIONS, METADATA = "records", "committedOffsets", "transactions", "metadata"
-CERTAIN, MAY = "certain", "may"
+CERTAIN, MAY, NO = "certain", "may", "no"
 _WORST = (METADATA, RECORDS, OFFSETS, TRANSACTIONS)
 WHILE_LOADING = "as soon as its log directory is loaded"
 """Why an event while logs are loaded has no time: that takes as long as recovery does (--estimate)."""
@@ -136,7 +136,7 @@ class Course:
             loss = losses[0].loss
             assert loss is not None
             return loss.certainty
-        return "unknown" if self.unanswered else "no"
+        return "unknown" if self.unanswered else NO
 
 
 def course_of(parts: Iterable[Part]) -> Course:

@@ -444,7 +444,7 @@ def test_similar_items_are_one_entry_and_the_others_are_counted(capsys: pytest.C
     for number in range(1000):
         on.item(8, "warning", "group-offsets-went-back", "disk", "they were reset", group=f"g-{number}")
         on.item(1, "error", "startup-stops", "disk", f"byte {number}", file=f"disk/f-{number}", commands=("kdump x",))
-    report.add(Page("act", True, False, 1, 1000, 1000, [], 0.0))
+    report.add(Page("act", "no", True, False, 1, 1000, 1000, [], 0.0))
     report.output.flush()
     text = capsys.readouterr().out
     assert len(text.splitlines()) < 60

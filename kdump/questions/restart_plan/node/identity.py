@@ -72,14 +72,21 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
                 stop = stop._replace(problem=denied(path, "read", reason, rights).problem)
             directory.stops.append(stop)
     if not valid and not creates and len(directories) > 1 and not any(each.unread for each in directories):
-        exception = "RuntimeException: No readable meta.properties files found."
-        plan.stops.append(_stop(EXIT, "none", directories[0], exception, release)._replace(file=directories[0].path))
+        _stop_at_first(directories, "RuntimeException: No readable meta.properties files found.")
     _agree(sorted(valid, key=lambda each: each.path), rights, release)
     if META_VERSION_0.applies(release):
         _version_0(valid, release)
         return
     _one_metadata_log(valid, directories)
     _complete(valid, release)
+
+
+def _stop_at_first(directories: list[DirectoryPlan], exception: str) -> None:
+    """Make the node exit with this exception, because of what makes the first of its directories unusable."""
+    stops = next((each.stops for each in directories if each.stops), directories[0].stops)
+    if not stops:
+        stops.append(_failed_stop(EXIT, directories[0].path, directories[0], exception))
+    stops[0] = stops[0]._replace(kind=EXIT, exception=exception)
 
 
 def _stop(
@@ -308,8 +315,9 @@ def identify_by_checkpoint(
         _parse(directory, values, release)
     live = [each for each in directories if not each.failed and not any(x.kind == OFFLINE for x in each.stops)]
     if not live and release.mode == ZOOKEEPER and not any(each.unread for each in directories):
-        exception = "Shutdown broker because none of the specified log dirs can be created or validated"
-        plan.stops.append(failure(EXIT, "startup-no-log-directory", directories[0].path, exception))
+        _stop_at_first(
+            directories, "Shutdown broker because none of the specified log dirs can be created or validated"
+        )
     return [directory for directory, _ in stated]
 
 
