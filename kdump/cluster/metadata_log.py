@@ -140,6 +140,8 @@ class _MetadataReader:
     """Bytes that will have been read at the end, if nothing has to be read again."""
     gap: int | None = None
     """Offset of the first record that is missing or invalid, if any."""
+    is_broken: bool = False
+    """Whether a node does not read what follows there."""
     reading: str = ""
     """The segment with the record that was read last."""
     newest_epoch: int | None = None
@@ -169,7 +171,7 @@ class _MetadataReader:
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             self._begin_with(replay.metadata, *snapshots[0])
             self.gap = 0
-            replay.is_partial = True
+            self.is_broken = replay.is_partial = True
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
@@ -187,7 +189,7 @@ class _MetadataReader:
             replay.metadata.places[replay.transaction] = replay.begun_at
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
-        replay.metadata.is_partial = replay.is_partial or replay.is_full or self.gap is not None
+        replay.metadata.is_partial = replay.is_partial or replay.is_full or self.is_broken
         return replay.metadata
 
     def _snapshot_alone(self, end: int, before: MetadataImage) -> MetadataReplay:
@@ -197,7 +199,7 @@ class _MetadataReader:
         _, replay.metadata.end_time = self._read_snapshot(replay, path)
         self._begin_with(replay.metadata, end, path)
         replay.metadata.problems[:0] = before.problems[:MAX_PROBLEMS]
-        self.gap = None
+        self.gap, self.is_broken = None, False
         return replay
 
     @staticmethod
@@ -321,7 +323,7 @@ class _MetadataReader:
                 replay.is_partial = True
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
             self.newest_epoch = max(self.newest_epoch or 0, record.batch.partitionLeaderEpoch or 0)
-            replay.file, replay.is_partial = self.reading, replay.is_partial or self.gap is not None
+            replay.file, replay.is_partial = self.reading, replay.is_partial or self.is_broken
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()
                 shadow = None
@@ -354,7 +356,8 @@ class _MetadataReader:
         take: Callable[[DefaultRecordBatch, RecordColumns, int, int], int] = lambda batch, columns, row, offset: row,
     ) -> Iterator[Record]:
         """Yield the log's records from offset `start` up to the moment, in order, but those that `take` takes, which
-        must have this offset and the next ones. Ends at invalid bytes or a missing offset, unless `go_on` is set.
+        must have this offset and the next ones. Ends at invalid bytes, and at an offset that is not above that of the
+        record before, unless `go_on` is set.
         Records below `start` are in the snapshot: invalid bytes there are only reported."""
         expected = start
         ends_at: int | None = None
@@ -374,6 +377,7 @@ class _MetadataReader:
                 if record is None:
                     if begun or start is None:
                         self.gap = expected or 0 if self.gap is None else self.gap
+                        self.is_broken = True
                         if not self.go_on:
                             return
                     continue
@@ -397,8 +401,10 @@ class _MetadataReader:
                 if expected is not None and record.offset not in (expected, ends_at):
                     note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
                     self.gap = expected if self.gap is None else self.gap
-                    if not self.go_on:
-                        return
+                    if record.offset < expected or not begun:  # else a node reads on, and does not miss the records
+                        self.is_broken = True
+                        if not self.go_on:
+                            return
                 begun = True
                 expected, ends_at = record.offset + 1, record.batch.lastOffset + 1
                 self.reading = path
