@@ -25,6 +25,7 @@ from kdump.io.run import Run
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.live_files import PAUSES, FileWatch, identity
+from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
@@ -250,6 +251,9 @@ class _Partition:
             watch, indexes = FileWatch(), (index.path for index in segment.indexes.values())
             for path in (self.place.partition.path, *filter(None, (segment.log and segment.log.path,)), *indexes):
                 watch.look(path, identity(path))
+            if self.place.directory is not None and self.place.known.clean:  # a broker that starts opens the indexes
+                mark = os.path.join(self.place.directory, CLEAN_MARK)
+                watch.look(mark, identity(mark))
             made = self._segment(segment, notes)
             if made is None or (made.is_valid and not made.is_unread) or not watch.any_changed():
                 return made
