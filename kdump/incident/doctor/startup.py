@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +22,7 @@ from kdump.format.size_text import size_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.incident.doctor.intact_copies import IntactCopies
+from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.kafka.small_files import topic_id
@@ -41,6 +44,7 @@ from kdump.questions.restart_plan.answer import (
     StartupFailure,
 )
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
@@ -87,6 +91,12 @@ class StartupExamination:
         """What follows from a file of a log directory for partitions in it, of the broker that is examined."""
         self._without_quorum = False
         """Whether the voters of a cluster cannot elect a controller."""
+        self._began = 0.0
+        """When the examination of the broker began, in epoch seconds."""
+        self._metadata_read: tuple[str, int] | None = None
+        """The log directory and the end of the metadata then."""
+        self._changing = 0
+        """Number of its partitions that a broker at work has changed since."""
         self._place_of: dict[int, int] = {}
         """Place of a plan's text in the answer, by the plan's id."""
 
@@ -328,6 +338,9 @@ class StartupExamination:
         """Predict the startup of a broker. Returns False if there is no prediction."""
         on = self.on
         plan: RestartPlan | None = None
+        self._began = time.time()
+        source, metadata = self.disks.newest_metadata(*broker.paths)
+        self._metadata_read = None if metadata is None else (source, metadata.end_offset)
 
         def begin(made: RestartPlan) -> None:
             nonlocal plan
@@ -400,6 +413,10 @@ class StartupExamination:
         else:
             self._place_of[id(plan)] = len(self._texts)
             self._texts.append(name + answer(plan))
+        if self._changing:
+            changing = count_text(self._changing, "partition", "partitions")
+            self.on.question.notExamined.append(f"{name}{changing} changed while they were read: run it again")
+            self._changing = 0
         self.on.question.answer = "; ".join(self._texts)
         self.on.question.byBroker = self._texts
 
@@ -509,6 +526,9 @@ class StartupExamination:
             "commands": (command("restart-plan", *broker.paths, "--topic", plan.topic, *self._of_release),),
             "commandForAll": self._command(broker),
         }
+        if (plan.missing or plan.stray or plan.loses) and self._has_changed(plan):
+            self._changing += 1
+            return
         if plan.missing:
             self.losing["missing"] += 1
             offsets = f"the last checkpointed high watermark is {plan.highWatermark}"
@@ -542,6 +562,24 @@ class StartupExamination:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
             losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
             self._lose(losing, plan, more, tuple(_evidence(plan)))
+
+    def _has_changed(self, plan: PartitionPlan) -> bool:
+        """Return whether a broker at work has changed what the plan was made of since it was read: the directory has
+        come or gone, the log has grown, or the metadata have another answer."""
+        if plan.missing == file_system.isdir(plan.path):
+            return True
+        if not (plan.missing or plan.stray):
+            is_at_work = lock_holder(plan.source) is not None
+            return is_at_work and any(_modified(cut.file) >= self._began for cut in plan.cuts)
+        source, metadata = self.disks.newest_metadata(plan.source)
+        if metadata is None or (source, metadata.end_offset) == self._metadata_read:
+            return False
+        node = self.plans[-1].nodeId
+        if plan.stray:
+            return StrayPartitions(metadata).problem(plan.topic, plan.partition, plan.topicId, node) is None
+        topic = metadata.topics.get(plan.topic)
+        registered = None if topic is None else topic.partitions.get(plan.partition)
+        return registered is None or node not in registered.replicas
 
     @cached_property
     def _intact(self) -> IntactCopies:
@@ -581,6 +619,14 @@ def _is_of_another_node(plan: RestartPlan) -> bool:
     """Return True if a log directory states another node than the one that it belongs to."""
     stops = [*plan.stops, *(stop for each in plan.directories for stop in each.stops)]
     return any(stop.code.startswith("startup-node-id") for stop in stops)
+
+
+def _modified(path: str) -> float:
+    """Return when a file was modified, in epoch seconds; infinity if it is gone."""
+    try:
+        return file_system.stat(path).st_mtime
+    except OSError:
+        return math.inf
 
 
 def _evidence(each: PartitionPlan) -> list[str]:

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from kdump.all_answers import TYPES
 from kdump.check.options import Options
 from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.format.iso_time import iso
-from kdump.incident.doctor import disk_space
+from kdump.incident.doctor import disk_space, startup
 from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
 from kdump.incident.doctor.damage import DamageExamination
@@ -36,6 +37,7 @@ from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.problems import catalogue
+from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.questions.space.file_systems import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
@@ -479,6 +481,52 @@ def test_a_broker_that_runs(disk: Path) -> None:
     assert found[0]["process"] == os.getpid()
     assert f"A BROKER IS RUNNING on it (process {os.getpid()})" in result.stdout
     assert not [each for each in items_in(found) if each["code"].startswith("startup-")]
+
+
+@pytest.mark.parametrize("what", ["missing", "stray", "loses"])
+def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
+    what: str, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic is created, deleted or written to between the reading of the metadata and of its directory."""
+    ledger, elsewhere = disk / "ledger-0", disk.parent / "elsewhere"
+    log = ledger / f"{0:020}.log"
+    whole = log.read_bytes()
+    if what == "missing":
+        ledger.rename(elsewhere)
+    elif what == "stray":
+        text = (ledger / "partition.metadata").read_text()
+        (ledger / "partition.metadata").write_text(re.sub("topic_id: .*", "topic_id: AAAAAAAAQACAAAAAAAAAAA", text))
+    else:
+        (disk / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        log.write_bytes(whole[:-10])
+        os.utime(log, (1, 1))
+    predict = startup.predict_startup
+
+    def codes(change: Callable[[], object]) -> list[str]:
+        def predicted(paths: list[str], options: Options, **more: Any) -> RestartPlan:
+            def found(plan: object) -> None:
+                if getattr(plan, "topic", "") == "ledger":
+                    change()
+                options.found(plan)
+
+            return predict(paths, replace(options, found=found), **more)
+
+        monkeypatch.setattr(startup, "predict_startup", predicted)
+        with (disk / ".lock").open("w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            found = answers(disk, *NOW)
+        texts = [each for each in question_in(found, "startup")["notExamined"] if "changed while" in each]
+        mine = [each["code"] for each in items_in(found) if each["code"] == f"startup-{what}"]
+        assert bool(mine) != bool(texts)
+        return mine
+
+    assert codes(lambda: None)
+    changes: dict[str, Callable[[], object]] = {
+        "missing": lambda: elsewhere.rename(ledger),
+        "stray": lambda: ledger.rename(elsewhere),
+        "loses": lambda: log.write_bytes(whole),
+    }
+    assert not codes(changes[what])
 
 
 def test_the_startup_of_another_release(tmp_path: Path) -> None:
