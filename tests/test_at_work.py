@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import pytest
 
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import Finding
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.paths import reject_pipe, target
+from kdump.questions.reindex.run import _Partition as Partition
 from tests.broker_at_work import Broker, disk
 from tests.command import run
 from tests.conftest import FIXTURES, SEED, sample, seeded
@@ -257,7 +256,11 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
     assert looks == 1
 
 
-@pytest.mark.parametrize("command", ["verify", "doctor"])
+STARTED_AT = {"verify": (CheckUnit, "look"), "doctor": (CheckUnit, "look"), "reindex": (Partition, "_segment")}
+"""What a command calls after it has looked at .kafka_cleanshutdown, and before it reads the files of a partition."""
+
+
+@pytest.mark.parametrize("command", STARTED_AT)
 @pytest.mark.parametrize("number", range(0, 12, 3))
 def test_a_broker_that_starts(command: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It deletes .kafka_cleanshutdown and preallocates indexes after a command has looked at the one, and before it
@@ -269,9 +272,10 @@ def test_a_broker_that_starts(command: str, number: int, tmp_path: Path, monkeyp
     for path in (mark, *root.rglob("*")):
         os.utime(path, (1_700_000_000, 1_700_000_000))
     before = run(command, root, "--json")
-    looks, look = count(), CheckUnit.look
+    looks, (kind, name) = count(), STARTED_AT[command]
+    look = getattr(kind, name)
 
-    def started(unit: CheckUnit, *given: Any) -> Iterator[Finding]:
+    def started(self: object, *given: Any) -> Any:
         if next(looks) == number:
             mark.unlink()
             for place in [place for place in root.iterdir() if place.is_dir()]:
@@ -279,12 +283,14 @@ def test_a_broker_that_starts(command: str, number: int, tmp_path: Path, monkeyp
                 for index in place.glob(f"{newest.stem}.*index") if newest else ():
                     if index.suffix != ".txnindex":
                         os.truncate(index, 10 << 20)
-        yield from look(unit, *given)
+        return look(self, *given)
 
-    monkeypatch.setattr(CheckUnit, "look", started)
+    monkeypatch.setattr(kind, name, started)
     result = run(command, root, "--json")
     assert next(looks) > number
     assert not mark.exists()
     assert result.exit_code <= before.exit_code, result.stdout
+    if command == "reindex":
+        assert '"status":"wrong"' not in before.stdout + result.stdout
     padded = [line for line in result.stdout.splitlines() if "index-padding" in line]
     assert not [line for line in padded if '"severity":"info"' not in line], "preallocation"

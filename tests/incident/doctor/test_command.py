@@ -409,9 +409,19 @@ def test_a_broker_that_is_starting_leads_nothing_yet(
     ]
     write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log(said))
     write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
-    rows = map(json.loads, run("doctor", root, "--json").stdout.splitlines())
-    codes = [each["code"] for each in rows if each["type"] == "doctorItem"]
-    assert ("partition-offline" in codes) == (node == 2)
+    rows = items_in(answers(root))
+    offline = [each["severity"] for each in rows if each["code"] == "partition-offline"]
+    assert offline == (["error"] if node == 2 else [])
+
+
+def test_metadata_of_a_stopped_node_are_those_of_the_time_at_which_it_stopped(tmp_path: Path) -> None:
+    """The other brokers may have elected a leader since."""
+    root = tmp_path / "disk"
+    said = [metadata.broker(1, "D"), metadata.topic("t", "T"), metadata.partition("T", 0, [2], leader=-1)]
+    write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log(said))
+    write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
+    rows = items_in(answers(root))
+    assert [each["severity"] for each in rows if each["code"] == "partition-offline"] == ["warning"]
 
 
 def test_a_healthy_disk_has_a_short_page(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
