@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
@@ -251,9 +251,11 @@ class _Partition:
             watch, indexes = FileWatch(), (index.path for index in segment.indexes.values())
             for path in (self.place.partition.path, *filter(None, (segment.log and segment.log.path,)), *indexes):
                 watch.look(path, identity(path))
-            if self.place.directory is not None and self.place.known.clean:  # a broker that starts opens the indexes
+            if self.place.directory is not None and self.place.known.clean:
                 mark = os.path.join(self.place.directory, CLEAN_MARK)
                 watch.look(mark, identity(mark))
+                if identity(mark) is None:  # a broker that has started since opens the indexes
+                    self.place.known = replace(self.place.known, clean=False)
             made = self._segment(segment, notes)
             if made is None or (made.is_valid and not made.is_unread) or not watch.any_changed():
                 return made
