@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
 from kdump.core.header_columns import HeaderColumns
+from kdump.io.source import Source
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region
+from kdump.log.walk import RegionObserver
 from kdump.state.transaction_marker import EndTxnMarker
 
 DAY = 86_400_000
@@ -90,6 +92,9 @@ class Observer(Resumable):
         has been called before for these batches, and perhaps some after them."""
         return None
 
+    def before(self, number: int) -> None:
+        """Called before the segment at this index is opened, after all that was yielded before has been consumed."""
+
     def begin(self, part: SegmentContext) -> Iterable[Any] | None:
         """Called at the start of a segment."""
         return None
@@ -111,6 +116,16 @@ class Observer(Resumable):
     def end(self) -> Iterable[Any] | None:
         """Called at the end of the partition."""
         return None
+
+
+class SegmentObserver(RegionObserver):
+    """Sees all regions of the segments of a partition, after the observers of its batches."""
+
+    def begin(self, target: Target, source: Source, is_last: bool) -> None:
+        """Called before the regions of each segment; the last one is the newest."""
+
+    def finish(self, source: Source) -> None:
+        """Called after the last region of a segment that could be read."""
 
 
 class FindingMerger:

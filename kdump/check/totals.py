@@ -46,6 +46,8 @@ class CheckTotals(LogCounts):
     missing: MissingTotals = field(default_factory=MissingTotals)
     not_in_bundle: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which records, or the results of checksums, are not in the bundle."""
+    doubted: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Codes of findings that had to be checked again, of the unit that was checked last."""
     coverage: Coverage | None = None
     """What was checked over all runs, of a check that remembers them."""
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)

@@ -50,9 +50,9 @@ class PartitionInput:
         every = replace(
             self.options, only=frozenset(), headers_only=False
         )  # all: callers use rules of several families
-        looking = Looking(replace(self.unit, options=every))
+        here = current(self.partition)
+        looking = Looking(replace(self.unit, options=every, partition=here))
         options = replace(self.options, open_source=looking.opener)
-        looking.unit.partition = here = current(self.partition)
         return replace(self, partition=here, options=options), looking
 
 

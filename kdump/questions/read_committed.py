@@ -18,6 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -36,7 +38,6 @@ from kdump.log.log_directory import directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.questions.partition_scan import PartitionScan
 from kdump.state.read_committed_view import MAX_ABORTED_TRANSACTIONS, HiddenRecords, ReadCommittedView, describe_view
 from kdump.state.transaction_marker import ABORT
 
@@ -50,6 +51,7 @@ class _Collect(Observer):
         self.scan = scan
         self.view = view
         self.by_markers = by_markers
+        scan.entries_of_index.keeps = True
         if scan.seeded_from is not None:
             view.snapshot = os.path.basename(scan.seeded_from.path)
 
@@ -182,8 +184,14 @@ class ReadCommitted:
         totals = CheckTotals()
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
-        scan = PartitionScan(place, known, self._options(window), totals)
-        for _ in scan.run(_Collect(scan, view, self.by_markers)):
+        scan = PartitionScan(
+            place,
+            known,
+            self._options(window),
+            totals,
+            lambda scan: [*ledger_rules(scan), _Collect(scan, view, self.by_markers)],
+        )
+        for _ in scan.findings():
             pass
         for target in place.orphans:  # of segments that are missing here
             if target.kind is TXN_INDEX and (target.name_offset or 0) >= first:

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from kdump.check.engine.partition_check import recovers
+from kdump.check.engine.partition_scan import recovers
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError

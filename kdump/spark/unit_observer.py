@@ -11,6 +11,7 @@ from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.core.column_numbers import ATTRIBUTES, IS_CONTROL
 from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, within
 from kdump.format.codec_table import codec_name
+from kdump.io.run import ignore
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
 from kdump.tables.batch_rows import BatchColumns
@@ -109,7 +110,7 @@ def _format(name: str, sums: list[int]) -> Object:
 class UnitObserver(Observer):
     """Counts the batches of a unit, and collects them. `batches` returns the collector of the table batches once there
     is a row, and `put` writes its contents; with None instead, batches are only counted. `put_producer` writes a row of
-    the table producers; `end_segment` has to be called after each segment."""
+    the table producers; `turn_to` is called with the index of each segment; `end_segment` has to be called after it."""
 
     def __init__(
         self,
@@ -118,14 +119,19 @@ class UnitObserver(Observer):
         batches: Callable[[], BatchColumns] | None,
         put: Callable[[], None],
         put_producer: Callable[[dict[str, Any]], None],
+        turn_to: Callable[[int], None] = ignore,
     ) -> None:
         self.tally = tally
         self.producers, self.put_producer = ProducerSums(), put_producer
         self.common = common
         self.batches = batches
         self.put = put
+        self.turn_to = turn_to
         self.path = ""
         self.here: dict[str, Any] = {}
+
+    def before(self, number: int) -> None:
+        self.turn_to(number)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return within(heads, ATTRIBUTES, first, stop, 0, IS_CONTROL - 1)  # markers, which are looked at one by one

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.units import CheckUnit
+from kdump.check.finding import Finding
 from kdump.check.resume_state import StateError
+from kdump.check.rule import Observer
 from kdump.check.totals import CheckTotals
 from kdump.check.unchanged import file_stamps
 from kdump.io.directory_listing import length
+from kdump.io.run import ignore
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -40,7 +44,7 @@ from kdump.spark.units import Entry
 from kdump.state.partition_summary import segments_of
 from kdump.tables.declarations import COUNTS, FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
 from kdump.tables.disk_identity import DiskIdentity
-from kdump.tables.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.tables.small_tables import entry_rows, row_of, segment_rows, unread_rows
 
 RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}
 """Counts of the segments that are not read again; the partition is counted when it is opened."""
@@ -79,6 +83,9 @@ class UnitRead:
         self.codes: Counter[tuple[str, str]] = Counter()
         self.tally = UnitTotals()
         self.observer: UnitObserver | None = None
+        self.scan: PartitionScan | None = None
+        self.resumed: dict[str, Any] | None = None
+        """The state at the segment at which the scan begins, if it continues another."""
         self.common = self._common()
         self.is_intact = True
         """Whether no segment so far was unreadable, deleted or growing."""
@@ -112,18 +119,7 @@ class UnitRead:
     def _read(self) -> None:
         unit, totals = self.unit, self.totals
         self.writer.begin(self.job.key, late=self._is_late(self.first))
-        if isinstance(unit, CheckUnit):
-            state = unpack_state(self.state) if self.kept else None
-            batches = self.writer.batch_columns if "batches" in self.job.tables else None
-            self.observer = unit.watcher = UnitObserver(
-                self.tally,
-                self.common,
-                batches,
-                self.writer.put_batches,
-                lambda row: self.writer.add(PRODUCERS, row),
-            )
-            unit.prepare = lambda check: self._prepare(check, state)
-        for row in finding_rows(unit, totals):
+        for row in map(row_of, self._findings()):
             self._row(FINDINGS, row)
             totals.findings[row["severity"]] += 1
             self.codes[row["code"], row["severity"]] += 1
@@ -133,25 +129,41 @@ class UnitRead:
             self.observer.end_segment()
         self._small_files()
 
-    def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
-        """Connect the check of a partition that is about to start, and restore the kept state. Raises StateError."""
-        if not isinstance(self.place, PartitionDirectory):
+    def _findings(self) -> Iterator[Finding]:
+        """Yield the findings of the unit, from the kept state on. Raises StateError."""
+        if not isinstance(self.unit, CheckUnit):
             return
-        check.before = lambda number: self._before(check, number)
-        if state is not None:
-            check.resume(self.first, state.get("check", ""))
-            self._restore(state)
-            if self.copied:
-                self.writer.copy_unit(self.job.key, self.copied, late=False)
-                self.writer.begin(self.job.key, late=self._is_late(self.first))
+        self.resumed = unpack_state(self.state) if self.kept else None
+        resume = None if self.resumed is None else (self.first, self.resumed.get("check", ""))
+        yield from self.unit.run(self.totals, self._observe, resume)
+
+    def _observe(self, scan: PartitionScan) -> list[Observer]:
+        """Return what sees the scan of a partition that is about to start."""
+        self.scan, writer = scan, self.writer
+        self.observer = UnitObserver(
+            self.tally,
+            self.common,
+            writer.batch_columns if "batches" in self.job.tables else None,
+            writer.put_batches,
+            lambda row: writer.add(PRODUCERS, row),
+            self._before if isinstance(self.place, PartitionDirectory) else ignore,
+        )
+        return [self.observer]
 
     def _is_late(self, number: int) -> bool:
         """Return True for the last segment, whose rows the next scan reads again if it can resume."""
         return bool(self.facts) and number == len(self.facts) - 1
 
-    def _before(self, check: PartitionCheck, number: int) -> None:
+    def _before(self, number: int) -> None:
         """Called before a segment is read, after all findings of the segments before it."""
         assert self.observer is not None
+        assert self.scan is not None
+        check = self.scan
+        if number == self.first and self.resumed is not None:
+            self._restore(self.resumed)
+            if self.copied:
+                self.writer.copy_unit(self.job.key, self.copied, late=False)
+                self.writer.begin(self.job.key, late=self._is_late(number))
         self.observer.end_segment()
         if number > self.first and (self._is_late(number) or self.writer.is_due):
             self._keep(check, number)
@@ -169,7 +181,7 @@ class UnitRead:
             self._entries(target)
         self.writer.count(facts.size)
 
-    def _keep(self, check: PartitionCheck, number: int) -> None:
+    def _keep(self, check: PartitionScan, number: int) -> None:
         """Note that the next scan may resume at this segment, unless the findings so far may be incomplete, or the
         state is too large."""
         place, context = self.place, check.known
@@ -181,7 +193,7 @@ class UnitRead:
             or not is_time_independent(place, {code for code, _ in self.codes})
         ):
             return
-        if isinstance(self.unit, CheckUnit) and self.unit.doubted:
+        if self.totals.doubted:
             return  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
             state = pack_state(self._state(check))
@@ -203,7 +215,7 @@ class UnitRead:
             self.writer.save(self._entry("") if self.job.kept is None or self.copied else None)
             self.writer.begin(self.job.key, late=False)
 
-    def _state(self, check: PartitionCheck) -> dict[str, Any]:
+    def _state(self, check: PartitionScan) -> dict[str, Any]:
         """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
         totals = {name: getattr(self.totals, of) for name, of in RESUMED.items()}
         totals |= {"findings": dict(self.totals.findings)}
@@ -244,7 +256,7 @@ class UnitRead:
 
     def _entry(self, fingerprint: str) -> Entry:
         place, unit, totals = self.place, self.unit, self.totals
-        check = unit.check if isinstance(unit, CheckUnit) else None
+        check = self.scan
         opened = _open(check)
         start, end = self._offsets(check)
         # The rows from there on have to be late. Only a scan that is not finished resumes elsewhere.
@@ -278,14 +290,14 @@ class UnitRead:
             "keptState": self.state if kept else None,
         }
 
-    def _offsets(self, check: PartitionCheck | None) -> tuple[int | None, int | None]:
+    def _offsets(self, check: PartitionScan | None) -> tuple[int | None, int | None]:
         """Return the log start and log end offset, as the segments alone show them; None if unknown."""
         if check is None:
             return None, None
         return self.facts[0].segment.offset if self.facts else check.log_start, check.log_end
 
 
-def _open(check: PartitionCheck | None) -> list[dict[str, Any]]:
+def _open(check: PartitionScan | None) -> list[dict[str, Any]]:
     """Return the transactions that are open at the end of the partition's log."""
     return [
         {

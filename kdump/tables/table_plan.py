@@ -194,7 +194,7 @@ def slimmed(unit: CheckUnit) -> CheckUnit:
             for name, transaction in context.coordinator.by_id.items()
             if transaction.state in UNENDED and context.partition in transaction.partitions.get(context.topic or "", ())
         }
-        unit.known = replace(context, coordinator=replace(context.coordinator, by_id=mine, _open=None))
+        return replace(unit, known=replace(context, coordinator=replace(context.coordinator, by_id=mine, _open=None)))
     return unit
 
 

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import rules
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
@@ -46,7 +47,7 @@ def check(data: bytes) -> list[Finding]:
     epochs = (CheckpointedEpoch(0, 0, 4, 4),)
     known = PartitionContext("t", 0, clean=True, epochs=epochs, epochs_at=at, now=int(time.time() * 1000))
     options = Options(open_source=lambda path: SeekableSource(path, io.BytesIO(data)), now=known.now)
-    return list(PartitionCheck(here, known, options, CheckTotals(), alone=True).findings())
+    return list(PartitionScan(here, known, options, CheckTotals(), rules, alone=True).findings())
 
 
 def covered(batch: bytes, byte: int) -> bool:

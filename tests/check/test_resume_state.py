@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import rules
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
@@ -71,15 +72,15 @@ def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
     return place
 
 
-def check_of(place: Path, known: PartitionContext) -> tuple[PartitionCheck, CheckTotals]:
+def check_of(place: Path, known: PartitionContext) -> tuple[PartitionScan, CheckTotals]:
     totals = CheckTotals()
-    return PartitionCheck(partition(str(place)), known, Options(now=1_800_000_000_000), totals), totals
+    return PartitionScan(partition(str(place)), known, Options(now=1_800_000_000_000), totals, rules), totals
 
 
-def values(check: PartitionCheck) -> list[Any]:
+def values(check: PartitionScan) -> list[Any]:
     """Return the state of all rules of a check."""
     said = []
-    for rule in check._observers:
+    for rule in check.observers:
         own = {name: value for name, value in vars(rule).items() if name not in LEFT}
         said.append({name: repr(_plain(value)) for name, value in own.items()})
     return said
@@ -106,16 +107,15 @@ def held_together(place: Path, known: PartitionContext) -> Iterator[int]:
     found: list[Finding] = []
     counts = ("files", "bytes", "batches", "records")
 
-    def before(number: int) -> None:
+    for number in range(len(whole.partition.segments)):
         states[number] = (whole.state(), len(found), [getattr(totals, name) for name in counts])
-
-    whole.before = before
-    found.extend(_taken(whole, found))
+        found.extend(whole.segment(number))
+    found.extend(whole.end())
     for number, (state, told, counted) in states.items():
         later, more = check_of(place, known)
         later.resume(number, state)
         assert later.state() == state
-        rest = list(later.findings())
+        rest = [each for segment in range(number, len(states)) for each in later.segment(segment)] + [*later.end()]
         assert rest == found[told:]
         assert later.state() == whole.state()
         assert [a + getattr(more, name) for a, name in zip(counted, counts)] == [getattr(totals, n) for n in counts]
@@ -125,12 +125,6 @@ def held_together(place: Path, known: PartitionContext) -> Iterator[int]:
         if number:
             assert values(later) == values(whole)
         yield len(rest)
-
-
-def _taken(check: PartitionCheck, found: list[Finding]) -> list[Finding]:
-    for finding in check.findings():
-        found.append(finding)
-    return []
 
 
 def logs(disk: str, names: tuple[str, ...]) -> list[Path]:
@@ -208,10 +202,8 @@ def test_a_state_that_is_none(tmp_path: Path) -> None:
     place = in_pieces(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log", tmp_path, random.Random(1), 3)
     known = PartitionContext(topic="payments", partition=0)
     whole, _ = check_of(place, known)
-    states: list[str] = []
-    whole.before = lambda number: states.append(whole.state())
-    list(whole.findings())
-    said = json.loads(states[1])
+    list(whole.segment(0))
+    said = json.loads(whole.state())
     others: list[Any] = [None, 3, {}, [], said[:-1], [*said, said[0]], [[name, {}] for name, _ in said], "x"]
     for number, (name, own) in enumerate(said):
         for attribute in own:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kdump.check.engine import partition_check, segment_scans
+from kdump.check.engine import partition_scan, segment_scans
 from kdump.check.engine.record_suspects import record_suspects
 from kdump.check.engine.segment_scans import Piece, PieceScan, SegmentScans, pieces, scan
 from kdump.check.engine.units import units
@@ -74,7 +74,7 @@ class Scanning:
         with self.monkeypatch.context() as patch:
             patch.setattr(segment_scans, "PIECE", size)
             patch.setattr(SegmentScans, "_next_run", counting)
-            patch.setattr(partition_check, "segment_scans", immediate)
+            patch.setattr(partition_scan, "segment_scans", immediate)
             yield
 
     def compare(self, path: Path, *options: str, size: int = 500) -> None:
@@ -272,7 +272,7 @@ def test_one_partition_is_read_by_as_many_processes_as_jobs(tmp_path: Path, monk
         asked.append(jobs)
         yield None
 
-    monkeypatch.setattr(partition_check, "segment_scans", noted)
+    monkeypatch.setattr(partition_scan, "segment_scans", noted)
     partition = tmp_path / "disk" / "orders-0"
     craft.write_file(partition / f"{0:020}.log", log("zstd", 0, 20))
     (partition / "partition.metadata").write_text("version: 0\ntopic_id: FN96DRb6S3GeSIQS03itlw")

@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import rules
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -176,9 +177,9 @@ class RemoteCheck:
             topic=segment.topic, partition=segment.place[1], now=options.now, clean=True, last=False, tiered=True
         )
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
-        check = PartitionCheck(place, known, options, totals)
-        findings = [finding.given(known.facts) for finding in check.findings()]
-        return findings, segment.first if check.log_end is None else check.log_end
+        scan = PartitionScan(place, known, options, totals, rules)
+        findings = [finding.given(known.facts) for finding in scan.findings()]
+        return findings, segment.first if scan.log_end is None else scan.log_end
 
 
 def _is_plain(objects: list[RemoteObject]) -> bool:

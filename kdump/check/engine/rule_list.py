@@ -1,12 +1,11 @@
-"""The list of rules: which rule belongs to which families, and what it needs."""
+"""The list of rules: which rule belongs to which families, what it needs, and which of them a scan is to have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kdump.check.engine.neighbor_files import NeighborFiles
-from kdump.check.partition_context import PartitionContext
+from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.rule import Observer
 from kdump.check.rules.leader_epochs import LeaderEpochRule
 from kdump.check.rules.newer_release import CoordinatorRecordRule
@@ -19,91 +18,87 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.timestamps import TimestampRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
-from kdump.check.watchers.broker_start import BrokerStart
-from kdump.check.watchers.compaction import CompactionWatcher
-from kdump.check.watchers.producers import ProducerWatcher
-from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.check.watchers.txn_index_entries import TxnIndexEntries
-from kdump.io.run import Limits
 from kdump.log.internal_topics import COORDINATOR_TOPICS
-from kdump.log.partition_directory import PartitionDirectory
-
-
-class RuleInputs(NamedTuple):
-    """What the rules of one partition are made from. `is_one_log`: whether the segments form one log, unlike copies in
-    remote storage."""
-
-    partition: PartitionDirectory
-    known: PartitionContext
-    files: NeighborFiles
-    producers: ProducerWatcher
-    transactions: TransactionWatcher
-    entries: TxnIndexEntries
-    compaction: CompactionWatcher
-    limits: Limits
-    is_one_log: bool
-    start: Callable[[], BrokerStart]
 
 
 class RuleEntry(NamedTuple):
     """A rule, or the watcher that some rules need, and the families that need it."""
 
     families: frozenset[str]
-    make: Callable[[RuleInputs], Observer]
+    make: Callable[[PartitionScan], Observer]
     topics: tuple[str, ...] = ()
     """The topics to which the rule applies; empty for all."""
+    ledgers: bool = False
+    """Whether the ledgers of producers and transactions are built on it."""
 
     def applies(self, topic: str | None) -> bool:
         return not self.topics or topic in self.topics
 
 
-def _for(*families: str, make: Callable[[RuleInputs], Observer], topics: tuple[str, ...] = ()) -> RuleEntry:
-    return RuleEntry(frozenset(families), make, topics)
+def _for(*families: str, make: Callable[[PartitionScan], Observer], **others: Any) -> RuleEntry:
+    return RuleEntry(frozenset(families), make, **others)
 
 
 RULES = (
-    _for("files", make=lambda given: SegmentSizeRule()),
+    _for("files", make=lambda scan: SegmentSizeRule()),
     _for(
         "records",
-        make=lambda given: CoordinatorRecordRule(given.known.topic or "", given.limits),
+        make=lambda scan: CoordinatorRecordRule(scan.known.topic or "", scan.options.limits),
         topics=COORDINATOR_TOPICS,
     ),
-    _for("offsets", "snapshots", make=lambda given: given.compaction),
-    _for("offsets", make=lambda given: OffsetRule(given.compaction, separate=not given.is_one_log)),
-    _for("epochs", make=lambda given: LeaderEpochRule(given.known)),
-    _for("timestamps", make=lambda given: TimestampRule()),
+    _for("offsets", "snapshots", ledgers=True, make=lambda scan: scan.compaction),
+    _for("offsets", make=lambda scan: OffsetRule(scan.compaction, separate=not scan.is_one_log)),
+    _for("epochs", make=lambda scan: LeaderEpochRule(scan.known)),
+    _for("timestamps", make=lambda scan: TimestampRule()),
     # Before the current batch changes the state of its producer.
     _for(
         "snapshots",
-        make=lambda given: ProducerSnapshotRule(
-            given.producers,
-            given.compaction,
-            given.partition.snapshots,
-            given.files.snapshot,
-            given.start(),
-            given.partition.segments[-1].log if given.partition.segments else None,
+        make=lambda scan: ProducerSnapshotRule(
+            scan.producers,
+            scan.compaction,
+            scan.partition.snapshots,
+            scan.neighbor_files.snapshot,
+            scan.start,
+            scan.partition.segments[-1].log if scan.partition.segments else None,
         ),
     ),
-    _for("producers", "snapshots", make=lambda given: given.producers),
-    _for("producers", make=lambda given: ProducerSequenceRule(given.producers)),
-    _for("indexes", make=lambda given: given.entries),
-    _for("transactions", "indexes", make=lambda given: given.transactions),
-    _for("transactions", make=lambda given: TransactionRule(given.transactions, given.known)),
+    _for(
+        ledgers=True,
+        make=lambda scan: ProducerSnapshotRule(
+            scan.producers, scan.compaction, scan.partition.snapshots, scan.neighbor_files.snapshot
+        ),
+    ),
+    _for("producers", "snapshots", ledgers=True, make=lambda scan: scan.producers),
+    _for("producers", ledgers=True, make=lambda scan: ProducerSequenceRule(scan.producers)),
+    _for("indexes", ledgers=True, make=lambda scan: scan.entries_of_index),
+    _for("transactions", "indexes", ledgers=True, make=lambda scan: scan.seeded_transactions()),
+    _for("transactions", ledgers=True, make=lambda scan: TransactionRule(scan.transactions, scan.known)),
     _for(
         "indexes",
-        make=lambda given: TxnIndexRule(given.transactions, given.known, given.files.aborted, given.files.begins),
+        ledgers=True,
+        make=lambda scan: TxnIndexRule(
+            scan.transactions, scan.known, scan.neighbor_files.aborted, scan.neighbor_files.begins
+        ),
     ),
-    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entry_runs, given.known)),
-    _for("indexes", make=lambda given: TimeIndexRule(given.files.entry_runs, given.known)),
+    _for("indexes", make=lambda scan: OffsetIndexRule(scan.neighbor_files.entry_runs, scan.known)),
+    _for("indexes", make=lambda scan: TimeIndexRule(scan.neighbor_files.entry_runs, scan.known)),
 )
 """All rules that see the batches of a partition, in the order in which they see each batch."""
 
 
-NEXT_TO_SEGMENTS = frozenset({"indexes", "snapshots"})
-"""Families whose rules read the files next to the segments."""
+def rules(scan: PartitionScan) -> list[Observer]:
+    """Return the rules of verify that the options of a scan choose and the watchers that they need, in order."""
+    families = scan.options.chosen
+    if scan.alone:
+        families -= {"indexes", "snapshots"}  # their rules read the files next to the segments
+    if scan.options.headers_only:
+        families -= {"records"}
+    if not scan.is_one_log:
+        families -= {"snapshots"}
+    entries = (entry for entry in RULES if entry.families & families and entry.applies(scan.known.topic))
+    return [entry.make(scan) for entry in entries]
 
 
-def make_observers(given: RuleInputs, families: frozenset[str]) -> list[Observer]:
-    """Return the rules of these families and the watchers that they need, in order."""
-    entries = (entry for entry in RULES if entry.families & families and entry.applies(given.known.topic))
-    return [entry.make(given) for entry in entries]
+def ledger_rules(scan: PartitionScan) -> list[Observer]:
+    """Return the rules and watchers that ledgers are built on, whatever the options choose."""
+    return [entry.make(scan) for entry in RULES if entry.ledgers]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
 from typing import Protocol
@@ -19,7 +18,6 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.io.errors import went_away
 from kdump.io.file_identities import stem
-from kdump.io.run import ignore
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -36,17 +34,20 @@ Look = Callable[[FileWatch], Iterator[Finding]]
 class CheckedUnit(Protocol):
     """What a look needs of the unit that it checks (kdump.check.engine.units.CheckUnit)."""
 
-    name: str
-    options: Options
-    around: FileWatch
-    doubted: set[str]
-    partition: PartitionDirectory | None
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def around(self) -> FileWatch: ...
+
+    @property
+    def partition(self) -> PartitionDirectory | None: ...
 
     @property
     def directory(self) -> LogDirectory | None: ...
 
     @property
-    def prepare(self) -> Callable[..., None] | None: ...
+    def options(self) -> Options: ...
 
     def look(self, totals: CheckTotals, watch: FileWatch) -> Iterator[Finding]: ...
 
@@ -117,7 +118,8 @@ class Looking:
     """One look at a unit. Open files with `opener`, pass each finding to `holds`, or several to `sort`, and yield from
     `rest` at the end."""
 
-    def __init__(self, unit: CheckedUnit) -> None:
+    def __init__(self, unit: CheckedUnit, *, may_resume: bool = False) -> None:
+        self.may_resume = may_resume
         self.watch = FileWatch()
         self.unit = unit
         self.opener = self.watch.opening(unit.options.open_source)
@@ -144,7 +146,7 @@ class Looking:
         """Yield the doubtful findings so far that a further look has confirmed."""
         doubtful, self._doubtful = self._doubtful, []
         if doubtful:
-            yield from _again(self.unit, self.watch, doubtful, self._reported, totals)
+            yield from _again(self.unit, self.watch, doubtful, self._reported, totals, may_resume=self.may_resume)
 
     def instead(self, totals: CheckTotals) -> Iterator[Finding]:
         """Yield all findings of a further look, if none of this one have been reported."""
@@ -166,11 +168,13 @@ class Looking:
         yield from (finding for finding in findings if id(finding) not in leaves)
 
 
-def stable_findings(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
+def stable_findings(
+    unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool, may_resume: bool
+) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
-    continues, so that none is held back."""
-    looking = Looking(unit)
-    unit.doubted = looking.doubted
+    continues, so that none is held back; `may_resume`: the look may begin at a later segment."""
+    looking = Looking(unit, may_resume=may_resume)
+    totals.doubted = looking.doubted
     held: list[Finding] = []
     reports = False
     for finding in look(looking.watch):
@@ -190,11 +194,16 @@ def stable_findings(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_on
 
 
 def _again(
-    unit: CheckedUnit, before: FileWatch, doubtful: list[Finding], reported: set[FindingKey], totals: CheckTotals
+    unit: CheckedUnit,
+    before: FileWatch,
+    doubtful: list[Finding],
+    reported: set[FindingKey],
+    totals: CheckTotals,
+    *,
+    may_resume: bool,
 ) -> Iterator[Finding]:
     """Yield those of the doubtful findings that remain when their files are checked again, without those already
     reported."""
-    may_resume = unit.prepare is not None
     for pause in PAUSES:
         look = _further_look(unit, pause, doubtful, totals)
         if look is None:
@@ -230,7 +239,6 @@ def _further_look(
         totals.notes.append(went_away(unit.name))
         return None
     watch = FileWatch()
-    again.options = replace(again.options, more=ignore)  # its bytes are counted already
     return again, watch, again.look(CheckTotals(), watch)
 
 

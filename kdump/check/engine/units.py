@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.check.engine.check_small_files import file_findings, items
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.engine.partition_scan import ObserversOf, PartitionScan
+from kdump.check.engine.rule_list import rules
 from kdump.check.engine.second_look import stable_findings
 from kdump.check.finding import Finding
 from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import Observer, SegmentContext
+from kdump.check.rule import Observer, SegmentContext, SegmentObserver
 from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import log_directory_findings, partition_directory_findings
 from kdump.check.rules.identity_files import missing_topic_id, other_topic_id, registered
@@ -30,6 +32,7 @@ from kdump.cluster.disks import Disks
 from kdump.io import file_system
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
+from kdump.io.run import ignore
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import FileWatch
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from kdump.state.metadata_refusal import Refusal
 
 
-@dataclass
+@dataclass(frozen=True)
 class CheckUnit:
     """Something that can be checked on its own. `name` is shown to the user."""
 
@@ -58,14 +61,6 @@ class CheckUnit:
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
     metadata: MetadataImage | None = None
-    check: PartitionCheck | None = None
-    """The check of a partition or segment, once it has started."""
-    watcher: Observer | None = None
-    """Sees every batch of the unit after the rules."""
-    prepare: Callable[[PartitionCheck], None] | None = None
-    """Called with the check of a partition or segment before it starts."""
-    check_class: type[PartitionCheck] = PartitionCheck
-    """Class that checks a partition or segment: a subclass if more than findings is needed."""
     ids: dict[str, str] = field(default_factory=dict)
     """Of a log directory: what its meta.properties states."""
     newer: dict[str, int | None] = field(default_factory=dict)
@@ -78,8 +73,6 @@ class CheckUnit:
     """The log directories of the cluster, of all its nodes that were given."""
     around: FileWatch = field(default_factory=FileWatch)
     """The files of the log directory that `known` was read from."""
-    doubted: set[str] = field(default_factory=set)
-    """Codes of findings that had to be checked again."""
 
     @property
     def topic(self) -> str | None:
@@ -108,52 +101,54 @@ class CheckUnit:
             return set()
         return {topic for topic, _ in missing_in(directory, self.ids, self.siblings, self.metadata, self.options).lost}
 
-    def run(self, totals: CheckTotals) -> Iterator[Finding]:
+    def run(
+        self, totals: CheckTotals, observers: ObserversOf | None = None, resume: tuple[int, str] | None = None
+    ) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
-        (kdump.check.engine.second_look)."""
-        at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
-        yield from stable_findings(self, lambda watch: self.look(totals, watch), totals, at_once=at_once)
+        (kdump.check.engine.second_look). `observers`: see the scan of a partition or segment after the rules; `resume`:
+        the index of the segment at which its scan begins, and the state there. Raises StateError if it does not fit."""
 
-    def look(self, totals: CheckTotals, watch: FileWatch) -> Iterator[Finding]:
+        def look(watch: FileWatch) -> Iterator[Finding]:
+            return self.look(totals, watch, observers, resume)
+
+        yield from stable_findings(self, look, totals, at_once=observers is not None, may_resume=resume is not None)
+
+    def look(
+        self,
+        totals: CheckTotals,
+        watch: FileWatch,
+        observers: ObserversOf | None = None,
+        resume: tuple[int, str] | None = None,
+    ) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
-        self.options = replace(options, open_source=watch.opening(options.open_source))
-        try:
-            for finding in self._run(totals):
-                if options.wants(declaration(finding.code)):
-                    yield finding.given(self.known.facts)
-        finally:
-            self.options = options
+        watched = replace(self, options=replace(options, open_source=watch.opening(options.open_source)))
+        for finding in watched._run(totals, observers, resume):
+            if options.wants(declaration(finding.code)):
+                yield finding.given(self.known.facts)
 
     def again(self, *, around: bool) -> CheckUnit | None:
-        """Return the same unit as it is on disk now, without observers; None if it is gone. `around`: also read the log
+        """Return the same unit as it is on disk now; None if it is gone. `around`: also read the log
         directory's files again."""
+        options = replace(self.options, more=ignore)  # its bytes are counted already
         if self.directory is not None:
             place = directory_at(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
-            return next(_of_directory(place, self.options, self._disks(place), self.siblings), None)
+            return next(_of_directory(place, options, self._disks(place), self.siblings), None)
         if self.partition is None:
-            return CheckUnit(self.name, self.known, self.options, target=self.target, around=self.around)
+            return replace(self, options=options)
         here = partition(self.partition.path, self.partition.source)
         if here.listing_errors or not any(here.files()):
             return None
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
-            context = LogDirContext(directory, self.options, self._disks(directory))
-            partition_context, around_it = context.known(here), context.watch
+            context = LogDirContext(directory, options, self._disks(directory))
+            known, around_it = context.known(here), context.watch
         else:
-            now = own_context(here, self.options, is_copy=self.known.is_copy)
-            partition_context, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
-        return CheckUnit(
-            self.name,
-            partition_context,
-            self.options,
-            here,
-            siblings=self.siblings,
-            cluster=self.cluster,
-            around=around_it,
-        )
+            now = own_context(here, options, is_copy=self.known.is_copy)
+            known, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
+        return replace(self, known=known, options=options, partition=here, around=around_it)
 
     def _disks(self, own: LogDirectory) -> Disks:
         """Return the log directories of the cluster as they are now."""
@@ -161,27 +156,34 @@ class CheckUnit:
         others = [place for place in directories if isinstance(place, LogDirectory)]
         return self.options.disks([own, *others])
 
-    def _run(self, totals: CheckTotals) -> Iterator[Finding]:
+    def _run(
+        self, totals: CheckTotals, observers: ObserversOf | None, resume: tuple[int, str] | None
+    ) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
             totals.partitions += 1
             for problem in self.partition.listing_errors:
                 totals.problem(problem)
-            check = self.check_class(self.partition, self.known, self.options, totals)
-            self._begin(check)
-            yield from check.findings()
+            scan = self._scan(self.partition, totals, observers)
+            if resume is not None:
+                scan.resume(*resume)
+            yield from scan.findings()
             if not self.options.headers_only:
-                yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(check)
+                yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(scan)
         elif self.target is not None:
-            yield from self._file(self.target, totals)
+            yield from self._file(self.target, totals, observers)
 
-    def _begin(self, check: PartitionCheck) -> None:
-        self.check = check
-        if self.watcher is not None:
-            check.watch(self.watcher)
-        if self.prepare is not None:
-            self.prepare(check)
+    def _scan(
+        self, place: PartitionDirectory, totals: CheckTotals, observers: ObserversOf | None, *, alone: bool = False
+    ) -> PartitionScan:
+        """Return the scan of a partition, or of a file `alone`, by the rules and these observers."""
+
+        def every(scan: PartitionScan) -> Iterator[Observer | SegmentObserver]:
+            yield from rules(scan)
+            yield from observers(scan) if observers is not None else ()
+
+        return PartitionScan(place, self.known, self.options, totals, every, alone=alone)
 
     def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
@@ -205,7 +207,7 @@ class CheckUnit:
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
-    def _file(self, target: Target, totals: CheckTotals) -> Iterator[Finding]:
+    def _file(self, target: Target, totals: CheckTotals, observers: ObserversOf | None) -> Iterator[Finding]:
         kind, options = target.kind, self.options
         if kind is None and target.path != "-":
             try:
@@ -224,9 +226,7 @@ class CheckUnit:
                 target = target._replace(kind=kind)
         if kind is None or kind is file_kinds.SEGMENT:
             here = one_file(target, SegmentFiles("", 0, target), self.known.state)
-            check = self.check_class(here, self.known, options, totals, alone=True)
-            self._begin(check)
-            yield from check.findings()
+            yield from self._scan(here, totals, observers, alone=True).findings()
         elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
             yield from self._index(target, totals)
         elif kind is file_kinds.KRAFT_SNAPSHOT:
@@ -244,12 +244,11 @@ class CheckUnit:
         here = one_file(index, segment, self.known.state)
         if file_system.isfile(log):
             here = one_file(index, segment.with_log(target(log, source=index.source)), self.known.state)
-            check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
-            yield from (finding for finding in check.findings() if finding.file == index.path)
+            scan = PartitionScan(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals, rules)
+            yield from (finding for finding in scan.findings() if finding.file == index.path)
             return
         rule_type = OffsetIndexRule if index.kind is file_kinds.INDEX else TimeIndexRule
-        check = PartitionCheck(here, self.known, self.options, totals)
-        rule = rule_type(check.neighbor_files.entry_runs, self.known)
+        rule = rule_type(NeighborFiles(self.options, totals).entry_runs, self.known)
         part = SegmentContext(segment, index, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         if rule.judge is not None:
@@ -349,8 +348,8 @@ class PartitionDirectoryCheck:
         self.options = options
         self.totals = totals
 
-    def findings(self, log: PartitionCheck) -> Iterator[Finding]:
-        """Yield the findings. `log`: the check of the segments, already run, which has the log start and end
+    def findings(self, log: PartitionScan) -> Iterator[Finding]:
+        """Yield the findings. `log`: the scan of the segments, already run, which has the log start and end
         offsets."""
         partition, chosen = self.partition, self.options.chosen
         if "indexes" in chosen:
@@ -384,7 +383,7 @@ class PartitionDirectoryCheck:
             if target is not None:
                 yield from invalid_entries(target, items(target, self.options, self.totals, count=False))
 
-    def _topic_id(self, log: PartitionCheck) -> Iterator[Finding]:
+    def _topic_id(self, log: PartitionScan) -> Iterator[Finding]:
         partition, context = self.partition, self.known
         name = "partition.metadata"
         target = partition.text(name)
@@ -396,12 +395,12 @@ class PartitionDirectoryCheck:
         elif context.topic_id is not None:
             yield from other_topic_id(target, items(target, self.options, self.totals, count=False), context.topic_id)
 
-    def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
+    def _checkpoints(self, log: PartitionScan) -> Iterator[Finding]:
         log_end = self._log_end(log)
         if log_end is not None and not self.partition.state:
             yield from beyond_log(self.known, log_end)
 
-    def _log_end(self, log: PartitionCheck) -> int | None:
+    def _log_end(self, log: PartitionScan) -> int | None:
         """Return the log end offset; None if it is unknown because of what could not be read. A log without a segment
         is created at its checkpointed log start offset (LogLoader.recoverLog)."""
         if self.partition.segments or self.partition.listing_errors:

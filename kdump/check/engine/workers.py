@@ -88,15 +88,13 @@ def _begin(
 
 
 def _run(unit: CheckUnit, totals: CheckTotals, jobs: int = 1) -> Iterator[Finding]:
-    unit.options = replace(unit.options, open_source=careful_source, jobs=jobs)
-    return unit.run(totals)
+    return replace(unit, options=replace(unit.options, open_source=careful_source, jobs=jobs)).run(totals)
 
 
 def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> Result:
     """Do the work on a unit in a worker."""
     assert _counter is not None
-    unit.options = replace(unit.options, open_source=careful_source, more=_counter.add)
-    done = work(unit)
+    done = work(replace(unit, options=replace(unit.options, open_source=careful_source, more=_counter.add)))
     _counter.flush()
     return done
 
@@ -168,7 +166,6 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
         if made is None:
             for unit in units:
                 yield unit, _run(unit, totals, ahead)
-                unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
         futures: dict[int, Future[UnitResult]] = {}

@@ -78,7 +78,6 @@ class Scrub:
                 others[number] = [finding for _, own in run_all([unit], 1, self.totals) for finding in own]
             else:
                 waiting += self._log(number, unit, only_known=True)
-            unit.check = None
         self._due(units, waiting)
         self._forget(units)
         for number, unit in enumerate(units):
@@ -164,8 +163,7 @@ class Scrub:
         look = Look(record, allows=self.budget.allows)
         looking = ScrubUnit.of(unit, look, stamps)
         totals = CheckTotals()
-        tagged = [(look.tag(looking, finding), finding) for finding in looking.run(totals)]
-        unit.doubted = looking.doubted
+        tagged = [(look.tag(totals, finding), finding) for finding in looking.run(totals)]
         self._count(totals)
         kept = [
             (tag, finding)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, fields
 
-from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.second_look import FindingKey, key
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.second_look import FindingKey, key, stable_findings
 from kdump.check.engine.units import CheckUnit, PartitionDirectoryCheck
 from kdump.check.finding import INFO, Finding
 from kdump.check.resume_state import StateError
-from kdump.check.scrub.record import SegmentNote, TaggedFinding, UnitRecord
+from kdump.check.rule import SegmentObserver
+from kdump.check.scrub.record import SegmentNote, UnitRecord
 from kdump.check.totals import CheckTotals
 from kdump.check.unchanged import Stamps, facts_of, file_stamps
 from kdump.core.column_numbers import BATCH_START, LAST_OFFSET
@@ -26,7 +27,6 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
-from kdump.log.walk import RegionObserver
 from kdump.version import __version__
 
 PIECE = 1 << 20
@@ -89,7 +89,7 @@ def differs(unit: CheckUnit, record: UnitRecord, segment: SegmentFiles) -> bool:
     return headers_sum(unit, segment.log, note.last) != note.headers
 
 
-class EndObserver(RegionObserver):
+class EndObserver(SegmentObserver):
     """Sees where the valid batches of a segment end: after the last of them, whose header is at byte `last`. `offset`:
     the one after it; `is_clean`: all bytes are of valid batches."""
 
@@ -137,16 +137,16 @@ class Look:
     stable: int | None = None
     open_since: int | None = None
 
-    def tag(self, unit: CheckUnit, finding: Finding) -> str:
+    def tag(self, totals: CheckTotals, finding: Finding) -> str:
         """Return the segment with which a finding stays and goes."""
         tag = self.tags.get(key(finding))
         if tag is not None:
             return tag
         name = os.path.basename(finding.file).partition(".")[0]
-        return name if unit.doubted and name in self.read else ""
+        return name if totals.doubted and name in self.read else ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class ScrubUnit(CheckUnit):
     """A partition that is looked at by a scrub."""
 
@@ -157,7 +157,10 @@ class ScrubUnit(CheckUnit):
     def of(cls, unit: CheckUnit, look: Look, stamps: Stamps) -> ScrubUnit:
         """Return a unit for a look."""
         own = {each.name: getattr(unit, each.name) for each in fields(CheckUnit)}
-        return cls(**(own | {"prepare": lambda check: None}), look_at=look, stamps=stamps)
+        return cls(**own, look_at=look, stamps=stamps)
+
+    def run(self, totals: CheckTotals, *_: object) -> Iterator[Finding]:
+        yield from stable_findings(self, lambda watch: self.look(totals, watch), totals, at_once=True, may_resume=True)
 
     def again(self, *, around: bool) -> CheckUnit | None:
         unit = super().again(around=around)
@@ -166,22 +169,20 @@ class ScrubUnit(CheckUnit):
         look = Look(self.look_at.record, self.look_at.alone)
         return ScrubUnit.of(unit, look, file_stamps(unit.partition))
 
-    def _run(self, totals: CheckTotals) -> Iterator[Finding]:
+    def _run(self, totals: CheckTotals, *_: object) -> Iterator[Finding]:
         place, look = self.partition, self.look_at
         assert place is not None
         totals.partitions += look.alone is None
         for problem in place.listing_errors:
             totals.problem(problem)
-        check = self._new_check(place, totals)
         ends = EndObserver()
         if look.alone is not None:
             number = next((number for number, one in enumerate(place.segments) if one.name == look.alone), None)
             if number is not None:
-                check.in_the_same_walk.append(ends)
+                check = self._new_check(place, totals, ends)
                 yield from self._read(place.segments[number], check.by_itself(number), ends, totals, None)
             return
-        check, first, note = self._begun(place, check, totals)
-        check.in_the_same_walk.append(ends)
+        check, first, note = self._begun(place, totals, ends)
         yield from self._log(place, check, ends, totals, first, note)
         if look.next_ is not None:
             return
@@ -191,16 +192,16 @@ class ScrubUnit(CheckUnit):
         look.open_since = min(times, default=0 if check.open_transactions else None)
         yield from PartitionDirectoryCheck(place, self.known, self.options, totals).findings(check)
 
-    def _new_check(self, place: PartitionDirectory, totals: CheckTotals) -> PartitionCheck:
-        self.check = PartitionCheck(place, self.known, self.options, totals)
-        return self.check
+    def _new_check(self, place: PartitionDirectory, totals: CheckTotals, ends: EndObserver) -> PartitionScan:
+        return self._scan(place, totals, lambda scan: [ends])
 
     def _begun(
-        self, place: PartitionDirectory, check: PartitionCheck, totals: CheckTotals
-    ) -> tuple[PartitionCheck, int, SegmentNote | None]:
+        self, place: PartitionDirectory, totals: CheckTotals, ends: EndObserver
+    ) -> tuple[PartitionScan, int, SegmentNote | None]:
         """Return the check with the state of the last look, the index of the segment at which it continues, and what is
         remembered of that if it continues within it."""
         record, segments = self.look_at.record, place.segments
+        check = self._new_check(place, totals, ends)
         names = [segment.name for segment in segments]
         at = record.next_ or record.tail
         if at not in names:
@@ -219,11 +220,11 @@ class ScrubUnit(CheckUnit):
                 self.look_at.within = note.end
                 return check, number, note
             except StateError:
-                check = self._new_check(place, totals)
+                check = self._new_check(place, totals, ends)
         try:
             check.resume(number, record.before or "")
         except StateError:
-            check = self._new_check(place, totals)
+            check = self._new_check(place, totals, ends)
             check.first = number
             if number:
                 check.forget()
@@ -246,7 +247,7 @@ class ScrubUnit(CheckUnit):
     def _log(
         self,
         place: PartitionDirectory,
-        check: PartitionCheck,
+        check: PartitionScan,
         ends: EndObserver,
         totals: CheckTotals,
         first: int,
@@ -299,16 +300,12 @@ class ScrubUnit(CheckUnit):
             ends.offset,
         )
 
-    def tagged(self, findings: list[Finding]) -> list[TaggedFinding]:
-        """Return the findings of the look with the segments that they are about."""
-        return [(self.look_at.tag(self, finding), finding) for finding in findings]
-
 
 def _size(segment: SegmentFiles, stamps: Stamps) -> int:
     return max(0, stamps.get(segment.log.path, (0,))[0]) if segment.log is not None else 0
 
 
-def _packed(check: PartitionCheck) -> str | None:
+def _packed(check: PartitionScan) -> str | None:
     """Return the state of a check; None if it is too large."""
     try:
         return check.state()

@@ -147,13 +147,11 @@ class DamageExamination:
             stopped = stopped or on.limit.is_over
             on.limit.stop_reading()
 
-        options, unit.options = unit.options, replace(unit.options, more=progress)
         try:
-            for finding in unit.run(totals or self.totals):
+            for finding in replace(unit, options=replace(unit.options, more=progress)).run(totals or self.totals):
                 if finding.severity != INFO:
                     self._count(finding, kinds, is_newest=bool(name))
         finally:
-            unit.check, unit.options = None, options
             for kind in kinds.values():
                 self._report(kind, unit, command("verify", name or unit.name))
         return not stopped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,16 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.answer import Note
-from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import in_worker, split_jobs, usual_jobs_for, worker_pool
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
-from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import BatchContext, Observer, SegmentContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext, SegmentObserver
 from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import had_clean_shutdown
-from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.incident.report.facts import Directory, PartitionFacts, PostMortem, Series, by_time
 from kdump.incident.report.facts_observer import FactsObserver
@@ -30,13 +28,12 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limited_to
 from kdump.io.run import Run
 from kdump.io.shared_counter import result_of
-from kdump.io.window import Window
 from kdump.kafka.small_files import properties
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.parallel_jobs import stop_workers
-from kdump.questions.partition_scan import PartitionScan, is_damage
+from kdump.questions.certain_answers import is_damage
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
@@ -144,45 +141,33 @@ class _Gather:
         self.made.series = [Series(topic, time) for topic, time in self.series.items()]
 
 
-def _slim(facts: PartitionFacts) -> None:
-    """Drop arrays that are only needed for counting."""
-    for sketch in (facts.stats.keys, facts.stats.producers):
-        sketch.shed()
-        sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
-
-
 def _directory(directory: LogDirectory) -> Directory:
     return Directory(directory.path, properties(directory.files.get(META)), had_clean_shutdown(directory))
 
 
 def read_unit(unit: CheckUnit) -> PartitionResult:
     """Read a unit of work once, and return its facts and totals."""
-    totals = CheckTotals()
-    unit.check_class = PostMortemCheck
-    name = unit.partition.name if unit.partition is not None else unit.name
-    facts = PartitionFacts(name, unit.name, "", None, None, "")
+    totals, scans = CheckTotals(), list[_ScanFacts]()
+    severities, codes, damages = Counter[str](), Counter[tuple[str, str]](), 0
     kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
-    check: Any = None
-    damages = 0
-    for finding in unit.run(totals):
-        check = unit.check
-        if isinstance(check, PostMortemCheck):
-            check.found(finding)
+
+    def observers(scan: PartitionScan) -> Iterable[Observer | SegmentObserver]:
+        scans.append(_ScanFacts(scan))
+        return scans[0].observers
+
+    for finding in unit.run(totals, observers):
+        for scan in scans:
+            scan.survey.found(finding)
         totals.missing.add(finding)
-        facts.severities[finding.severity] += 1
-        facts.codes[finding.severity, finding.code] += 1
+        severities[finding.severity] += 1
+        codes[finding.severity, finding.code] += 1
         damages += is_damage(finding)
         if len(kept[finding.severity]) < KEPT[finding.severity]:
             kept[finding.severity].append(finding)
-    check = unit.check
-    if isinstance(check, PostMortemCheck):
-        for segment in check.facts.segments:
-            segment.marks = list(check.survey.marks.get(segment.path, ()))
-        check.facts.severities, check.facts.codes = facts.severities, facts.codes
-        facts = check.facts
-        facts.ended = facts.ended and facts.ended._replace(damages=damages)
-        unit.check = None
-        _slim(facts)
+    name = unit.partition.name if unit.partition is not None else unit.name
+    facts = scans[0].taken() if scans else PartitionFacts(name, unit.name, "", None, None, "")
+    facts.severities, facts.codes = severities, codes
+    facts.ended = facts.ended and facts.ended._replace(damages=damages)
     facts.findings = [finding for severity in SEVERITIES for finding in kept[severity]]
     return facts, totals
 
@@ -196,8 +181,8 @@ def _run_all(
         made = worker_pool(stack, processes, named) if processes > 1 else None
         if made is None:
             for unit in work:
-                unit.options = replace(unit.options, open_source=careful_source, jobs=ahead)
-                yield unit, read_unit(unit)
+                options = replace(unit.options, open_source=careful_source, jobs=ahead)
+                yield unit, read_unit(replace(unit, options=options))
             return
         pool, counter = made
         futures: deque[Future[PartitionResult]] = deque()
@@ -279,52 +264,31 @@ def _name(partition: PartitionDirectory, alone: bool) -> str:
     return f"{partition.topic}-{partition.partition}/{partition.name}" if is_known else partition.name
 
 
-class PostMortemCheck(PartitionScan):
-    """The scan. `facts` is filled while the caller consumes the findings and passes each to `found`."""
+class _ScanFacts:
+    """Collects the facts of a scan by three `observers` more than it has rules."""
 
-    survey: FactsObserver
-
-    def __init__(
-        self,
-        partition: PartitionDirectory,
-        known: PartitionContext,
-        options: Options,
-        totals: CheckTotals,
-        *,
-        alone: bool = False,
-    ) -> None:
-        stats = Stats(partition.path, partition.topic, partition.partition)
+    def __init__(self, scan: PartitionScan) -> None:
+        partition = scan.partition
         self.facts = PartitionFacts(
-            name=_name(partition, alone),
+            name=_name(partition, scan.alone),
             path=partition.path,
             source=partition.source,
             topic=partition.topic,
             partition=partition.partition,
             state=partition.state,
-            is_compacted=bool(known.compacted),
-            stats=stats,
+            is_compacted=bool(scan.known.compacted),
+            stats=Stats(partition.path, partition.topic, partition.partition),
         )
-        self.reader = StatsReader(stats, options)
-        super().__init__(partition, known, options, totals, alone=alone)
-        self.in_the_same_walk = [self.reader]
-        self.survey = FactsObserver(self.facts, known, self.transactions)
-        coordinator = known.coordinator if isinstance(known.coordinator, TransactionCoordinatorState) else None
-        ledger = TransactionLedger(self, coordinator, options.now, options.transaction_timeout)
-        self.watch(LedgerObserver(ledger, self.facts, self.survey), self.survey)
+        self.survey = FactsObserver(self.facts, scan.known, scan.transactions)
+        ledger = LedgerObserver(TransactionLedger(scan), self.facts, self.survey)
+        self.observers = (ledger, self.survey, StatsReader(self.facts.stats, scan.options))
 
-    def _make_observers(self) -> list[Observer]:
-        """Return the rules of verify, of which the ledger needs the .txnindex entries without a marker."""
-        self.entries_of_index.keeps = True
-        return PartitionCheck._make_observers(self)
-
-    def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
-        stats = self.facts.stats
-        self.reader.begin(part.target, window.source)
-        self.reader.is_last = part.last
-        yield from super()._walk(part, window)
-        stats.files += 1
-        stats.bytes += window.source.size or 0
-
-    def found(self, finding: Finding) -> None:
-        """Add a finding of this partition."""
-        self.survey.found(finding)
+    def taken(self) -> PartitionFacts:
+        """Return the facts after the scan."""
+        facts = self.facts
+        for segment in facts.segments:
+            segment.marks = list(self.survey.marks.get(segment.path, ()))
+        for sketch in (facts.stats.keys, facts.stats.producers):  # arrays that are only needed for counting
+            sketch.shed()
+            sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
+        return facts

@@ -13,24 +13,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.rule import SegmentContext
+from kdump.check.rule import SegmentContext, SegmentObserver
 from kdump.check.rules.bytes import region_finding
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
+from kdump.io.source import Source
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
-from kdump.log.walk import RegionObserver
 from kdump.questions.read_committed import ReadCommitted
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, arrow_schema
 from kdump.tables.batch_rows import BatchRows
@@ -122,23 +121,12 @@ class Export:
             source = place.source if place is not None else unit.name
             self.identity = whose.get(source) or whose[unit.name]
             state = place.state or "live" if isinstance(place, PartitionDirectory) else None
+            taker = None
             if reader is not None and place is not None:
-                piece = TaskItem(unit, self.identity, 0, state)
-                unit.prepare = partial(self._prepare, reader=reader, piece=piece, put=put)
-            yield from unit.run(self.totals)
+                taker = _Taker(reader, partial(self._begin, reader, TaskItem(unit, self.identity, 0, state)), put)
+            yield from unit.run(self.totals, None if taker is None else taker.alone)
             for batch in reader.rest() if reader is not None else ():
                 put(batch)
-
-    def _prepare(
-        self,
-        check: PartitionCheck,
-        *,
-        reader: RecordRows | BatchRows,
-        piece: TaskItem,
-        put: Callable[[ArrowBatch], None],
-    ) -> None:
-        check.in_the_same_walk.append(_Taker(reader, put))
-        check.before = lambda number: self._begin(reader, check.partition.segments[number].log, piece)
 
     def _fleet(self) -> Fleet:
         fleet = self.read.fleet()
@@ -150,8 +138,7 @@ class Export:
         kind = RecordRows if self.query.table is RECORDS else BatchRows
         return kind(self.query.reading, self.query.selection, self.query.schema)
 
-    def _begin(self, reader: RecordRows | BatchRows, target: Target | None, piece: TaskItem) -> None:
-        assert target is not None
+    def _begin(self, reader: RecordRows | BatchRows, piece: TaskItem, target: Target) -> None:
         self.target = target
         reader.begin(target, self.read.common(piece, target))
 
@@ -193,7 +180,7 @@ class Export:
                     if committed is not None:
                         window.source.keep = True
                         committed.turn_to(target, window, self.check)
-                    self._begin(reader, target, piece)
+                    self._begin(reader, piece, target)
                     part = SegmentContext(SegmentFiles("", 0, target), target, is_last, None, 0, window.source.size)
                     for region in scan.chosen(target, window):
                         yield from reader.region(region)
@@ -233,12 +220,20 @@ class Export:
         return isinstance(place, LogDirectory) or self.query.is_selected(place)
 
 
-class _Taker(RegionObserver):
-    """Takes the rows of a walk."""
+class _Taker(SegmentObserver):
+    """Takes the rows of a scan; `turn_to` tells its reader of each segment."""
 
-    def __init__(self, reader: RecordRows | BatchRows, put: Callable[[ArrowBatch], None]) -> None:
-        self.reader, self.put = reader, put
+    def __init__(
+        self, reader: RecordRows | BatchRows, turn_to: Callable[[Target], None], put: Callable[[ArrowBatch], None]
+    ) -> None:
+        self.reader, self.turn_to, self.put = reader, turn_to, put
         self.depth = reader.depth
+
+    def alone(self, _: object) -> list[SegmentObserver]:
+        return [self]
+
+    def begin(self, target: Target, source: Source, is_last: bool) -> None:
+        self.turn_to(target)
 
     def region(self, region: Region) -> None:
         for batch in self.reader.region(region):

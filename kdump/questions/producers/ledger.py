@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.producers import break_text
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
@@ -15,7 +16,6 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.io import file_system
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.questions.producers.answer import Producer as Row
 from kdump.questions.producers.history import ProducerHistory, replayed
@@ -37,14 +37,12 @@ NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: i
 
 
 class ProducerLedger(Observer):
-    """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
-    `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
+    """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `expiration` is
+    producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 
     def __init__(
         self,
         scan: PartitionScan,
-        coordinator: TransactionCoordinatorState | None,
-        now: int,
         expiration: int,
         base: Target | None,
         *,
@@ -52,8 +50,9 @@ class ProducerLedger(Observer):
     ) -> None:
         self.scan = scan
         self.known = scan.known
-        self.names = coordinator.history.names if coordinator else {}
-        self.now = now
+        coordinator = self.known.coordinator
+        self.names = coordinator.history.names if isinstance(coordinator, TransactionCoordinatorState) else {}
+        self.now = scan.options.now
         self.expiration = expiration
         self.base = base
         self.with_events = with_events

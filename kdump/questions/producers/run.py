@@ -7,14 +7,16 @@ from functools import partial
 from typing import NamedTuple
 
 from kdump.answer import Note
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.rule import Observer
 from kdump.check.totals import CheckTotals
-from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.paths import Target
+from kdump.questions.certain_answers import REPORTED, certain_answers
 from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away
-from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, Producer, ProducerEvent
 from kdump.questions.producers.history import ProducerHistory
 from kdump.questions.producers.ledger import ProducerLedger
@@ -93,18 +95,17 @@ def _of(
     place, looking = place.now()
     if is_away(place):
         return
-    scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
-    coordinator = place.known.coordinator
-    watch = ProducerLedger(
-        scan,
-        coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
-        place.options.now,
-        default_expiration(place.known.release.release) if question.expiration is None else question.expiration,
-        _base(scan, place),
-        with_events=question.events,
-    )
+
+    def observers(scan: PartitionScan) -> list[Observer]:
+        default = default_expiration(place.known.release.release)
+        expiration = default if question.expiration is None else question.expiration
+        own = ledger_rules(scan)
+        return [*own, ProducerLedger(scan, expiration, _base(scan, place), with_events=question.events)]
+
+    state = ProducerState(ProducerHistory)
+    scan = PartitionScan(place.partition, place.known, place.options, totals, observers, producers=state)
     is_shown = partial(_is_reported, question=question)
-    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown):
+    for answer in certain_answers(scan, PartitionProducers, looking, is_shown):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kdump.answer import Note
+from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.remote_log import RemoteSegment
-from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.numbers import INT_MAX
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.bundle_tree import has_records
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
+from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput
-from kdump.questions.partition_scan import PartitionScan, is_damage
 from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
@@ -29,7 +29,7 @@ from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletio
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.transactions.answer import ABORTED, HANGING, OPEN, PartitionTransactions, Transaction
-from kdump.questions.transactions.ledger import TransactionLedger
+from kdump.questions.transactions.ledger import with_transactions
 from kdump.state.effective_config import COPY_RATE, MOVE_RATE, broker_config
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import DECOMPRESSED_LIMIT
@@ -126,18 +126,13 @@ class OnePartition:
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
-        scan = PartitionScan(place.partition, place.known, place.options, totals)
-        coordinator = place.known.coordinator
-        ledger = TransactionLedger(
-            scan,
-            coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
-            self.now,
-            self.place.options.transaction_timeout,
+        scan = PartitionScan(
+            place.partition, place.known, place.options, totals, lambda scan: [*with_transactions(scan), facts]
         )
         oldest: Transaction | None = None
         summary: PartitionTransactions | None = None
         damages = 0
-        for answer in scan.run(ledger, facts):
+        for answer in scan.findings():
             if isinstance(answer, PartitionTransactions):
                 summary = answer
             elif isinstance(answer, Finding):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kdump.check.options import Options
+from kdump.check.rule import SegmentObserver
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.core.batch_counts import count_batches, decode_batches
 from kdump.core.column_numbers import (
@@ -53,7 +54,7 @@ from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
-from kdump.log.walk import PartitionReader, RegionObserver, observe
+from kdump.log.walk import PartitionReader, observe
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.read_committed import surroundings_of_gates
 from kdump.questions.stats.readable_records import readable_records
@@ -130,7 +131,7 @@ ROWS = 8192
 SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
 
 
-class StatsReader(RegionObserver):
+class StatsReader(SegmentObserver):
     """Adds up the statistics of one partition. `is_last`: the current segment is the newest."""
 
     is_last = False
@@ -148,15 +149,15 @@ class StatsReader(RegionObserver):
         """Open a segment, and begin with it. Raises SourceError."""
         window = self.options.open(target)
         try:
-            self.begin(target, window.source)
+            self.begin(target, window.source, self.is_last)
         except SourceError as error:
             self.note_unread(error)
         return window
 
-    def begin(self, target: Target, source: Source) -> None:
+    def begin(self, target: Target, source: Source, is_last: bool) -> None:
         """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
         bundle."""
-        self.path = target.path
+        self.path, self.is_last = target.path, is_last
         self.hidden = isinstance(source, BundleLog) and (RECORDS_OF_BATCHES in source.lacks or source.log.redacted)
         if not self.hidden:
             return
@@ -172,6 +173,10 @@ class StatsReader(RegionObserver):
         self.stats.add(sums)
         self.stats.unknown -= 1
         self.stats.keyless += 1
+
+    def finish(self, source: Source) -> None:
+        self.stats.files += 1
+        self.stats.bytes += source.size or 0
 
     def note_unread(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))

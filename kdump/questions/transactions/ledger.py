@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.answer import Note, Unknown, unknown_keys
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.column_numbers import BATCH_START
@@ -18,7 +20,6 @@ from kdump.core.header_columns import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.log.paths import Target
 from kdump.questions.abort_command import abort_command, abort_command_before_3
-from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.transactions.answer import (
     ABORTED,
     COMMITTED,
@@ -64,24 +65,27 @@ UNKNOWN = (
 )
 
 
-class TransactionLedger(Observer):
-    """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
-    ms."""
+def with_transactions(scan: PartitionScan) -> list[Observer]:
+    """Return the observers of a scan whose answers are those of TransactionLedger."""
+    return [*ledger_rules(scan), TransactionLedger(scan)]
 
-    def __init__(
-        self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
-    ) -> None:
+
+class TransactionLedger(Observer):
+    """Yields Transaction, Difference and Note, and at the end PartitionTransactions."""
+
+    def __init__(self, scan: PartitionScan) -> None:
         self.scan = scan
         self.known = scan.known
-        self.coordinator = coordinator
-        self.now = now
-        self.timeout = timeout
+        coordinator = scan.known.coordinator
+        self.coordinator = coordinator if isinstance(coordinator, TransactionCoordinatorState) else None
+        self.now = scan.options.now
+        self.timeout = scan.options.transaction_timeout
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0, LOST: 0}
         self.below_start = 0
-        scan.transactions.keeps = True
+        scan.transactions.keeps = scan.entries_of_index.keeps = True
         self.empty = self.repeated = 0
         self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
-        self.differences = CoordinatorMismatches(scan, coordinator)
+        self.differences = CoordinatorMismatches(scan, self.coordinator)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop

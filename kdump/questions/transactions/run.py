@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.answer import Note
+from kdump.check.engine.partition_scan import PartitionScan
+from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -16,8 +18,8 @@ from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinato
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.questions.certain_answers import REPORTED, certain_answers
 from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
-from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.questions.transactions.answer import (
     ABORTED,
     COMMITTED,
@@ -29,7 +31,7 @@ from kdump.questions.transactions.answer import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.questions.transactions.ledger import TransactionLedger
+from kdump.questions.transactions.ledger import with_transactions
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
@@ -109,7 +111,7 @@ def _where_open(place: PartitionInput) -> PartitionDirectory:
         here = _since(place.partition, number)
         if begins is not None and here.segments[0].offset > begins:
             continue
-        scan = PartitionScan(here, place.known, place.options, CheckTotals())
+        scan = PartitionScan(here, place.known, place.options, CheckTotals(), ledger_rules)
         if scan.seeded_from is None:
             continue
         if begins is not None or not scan.open_transactions:
@@ -178,16 +180,12 @@ def transactions_of(
     question: TransactionsQuery,
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of one partition."""
-    totals = CheckTotals()
     place, looking = place.now()
     if is_away(place):
         return
     here = _where_open(place) if question.only_unended else place.partition
-    scan = PartitionScan(here, place.known, place.options, totals)
-    coordinator = place.known.coordinator
-    coordinator = coordinator if isinstance(coordinator, TransactionCoordinatorState) else None
-    ledger = TransactionLedger(scan, coordinator, place.options.now, place.options.transaction_timeout)
-    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions):
+    scan = PartitionScan(here, place.known, place.options, CheckTotals(), with_transactions)
+    for answer in certain_answers(scan, PartitionTransactions, looking, is_shown_with_transactions):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 

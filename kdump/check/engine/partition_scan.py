@@ -1,14 +1,14 @@
-"""Checks one partition: every segment in order with all rules, and the state that carries over between segments."""
+"""Scans one partition: every segment in order, seen by observers, and the state that carries over between segments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
+from typing import Any
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
-from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
@@ -16,7 +16,7 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import HELD as HELD_FINDINGS
 from kdump.check.resume_state import NUMBER, Resumable, packed, unpack
-from kdump.check.rule import BatchContext, Observer, SegmentContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext, SegmentObserver
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
@@ -42,21 +42,30 @@ from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBa
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
 from kdump.state.other_replicas import who_has_it
-from kdump.state.transaction_marker import EndTxnMarker, marker_of
+from kdump.state.producer_state import ProducerState
+from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
 
+ObserversOf = Callable[["PartitionScan"], Iterable[Observer | SegmentObserver]]
+"""Returns the observers of a scan, before it begins."""
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
 
 
-class PartitionCheck(Resumable):
-    """Check of one partition. `log_start` and `log_end` are set after it. It can stop before any segment and be
+class PartitionScan(Resumable, RegionObserver):
+    """One scan of a partition: its segments in order, seen by observers of batches, which may be rules, and then by
+    observers of regions. `observers` returns them for the scan, whose watchers they may ask if they are among them
+    (kdump.check.engine.rule_list). `log_start` and `log_end` are set after it. It can stop before any segment and be
     resumed there: `state` returns the state, `resume` restores it."""
 
     saved_fields = {
         **dict.fromkeys(("log_start", "log_end", "reached", "recovery_sensitive", "_records"), NUMBER),
         "_held": HELD_FINDINGS,
     }
+    _part: SegmentContext
+    """The current segment."""
+    _source: Source
+    _runs: BatchRunChecker | None = None
 
     def __init__(
         self,
@@ -64,15 +73,18 @@ class PartitionCheck(Resumable):
         known: PartitionContext,
         options: Options,
         totals: CheckTotals,
+        observers: ObserversOf,
         *,
         alone: bool = False,
+        producers: ProducerState[Any] | None = None,
     ) -> None:
+        """`alone`: only the segments are checked, because a single file was selected; `producers`: the state to keep of
+        the producers, by default what the rules need."""
         self.partition = partition
         self.known = known
         self.options = options
         self.totals = totals
         self.alone = alone
-        """Only the segments are checked, because a single file was selected."""
         self.log_start: int | None = None
         self.log_end: int | None = None
         """The offset after the last valid batch of the last segment, or its base offset (LogSegment.readNextOffset);
@@ -87,81 +99,60 @@ class PartitionCheck(Resumable):
         """Index of the segment to start with."""
         self.within: tuple[int, int] | None = None
         """Of that segment: the byte up to which it was checked before, and the offset of the next batch; None: none."""
-        self.before: Callable[[int], None] = lambda number: None
-        """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self._scans: SegmentScans | None = None
-        self.in_the_same_walk: list[RegionObserver] = []
-        """Observers that see each region after the check."""
+        self._damage: int | None = None
+        """Position of the bytes before the next batch that are not valid; None if there are none."""
         self._lacks: set[str] = set()
         """What of the log is not in the bundle that it is read from."""
-        self.neighbor_files = NeighborFiles(options, totals)
-        self.producers = self._producer_watcher()
-        self.transactions = TransactionWatcher()
-        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
-        self.compaction = CompactionWatcher(self.known)
-        self._observers = self._make_observers()
         self.seeded_from: Target | None = None
         """The producer snapshot at the base offset of the first segment, which stands in for the log below it: its open
         transactions are those at the start. None if there is no such snapshot, or it is not valid."""
-        if self.transactions in self._observers and not alone:
-            self.transactions.start = self._start
-            self._seed(self._start)
+        self.neighbor_files = NeighborFiles(options, totals)
+        self.producers = ProducerWatcher(known, producers)
+        self.transactions = TransactionWatcher()
+        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
+        self.compaction = CompactionWatcher(known)
+        every = list(observers(self))
+        self.observers = [observer for observer in every if isinstance(observer, Observer)]
+        self._of_regions = [observer for observer in every if isinstance(observer, SegmentObserver)]
 
     @cached_property
-    def _start(self) -> BrokerStart:
+    def start(self) -> BrokerStart:
+        """What a broker does with the snapshots."""
         return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, self.options.open)
 
-    def _producer_watcher(self) -> ProducerWatcher:
-        return ProducerWatcher(self.known)
+    @property
+    def is_one_log(self) -> bool:
+        """Whether the segments form one log, unlike copies in remote storage."""
+        return self.alone or self.partition.topic is not None
 
-    def _seed(self, start: BrokerStart) -> None:
-        first = start.bases[0]
-        for target in self.partition.snapshots if first > 0 else ():
-            stored = start.open_in(target) if target.name_offset == first else None
-            if stored is not None:
-                self.transactions.state.correct(stored)
-                self.seeded_from = target
+    def seeded_transactions(self) -> TransactionWatcher:
+        """Return the watcher of transactions, with those that are open where the log begins."""
+        if not self.alone:
+            self.transactions.start = self.start
+            first = self.start.bases[0]
+            for target in self.partition.snapshots if first > 0 else ():
+                stored = self.start.open_in(target) if target.name_offset == first else None
+                if stored is not None:
+                    self.transactions.state.correct(stored)
+                    self.seeded_from = target
+        return self.transactions
 
-    def _inputs(self) -> RuleInputs:
-        return RuleInputs(
-            partition=self.partition,
-            known=self.known,
-            files=self.neighbor_files,
-            producers=self.producers,
-            transactions=self.transactions,
-            entries=self.entries_of_index,
-            compaction=self.compaction,
-            limits=self.options.limits,
-            is_one_log=self.alone or self.partition.topic is not None,
-            start=lambda: self._start,
-        )
-
-    def _make_observers(self) -> list[Observer]:
-        """Return the rules and watchers, ordered so that each finds the state of the others as it needs it."""
-        given, families = self._inputs(), self.options.chosen
-        if self.alone:
-            families -= NEXT_TO_SEGMENTS
-        if self.options.headers_only:
-            families -= {"records"}
-        if not given.is_one_log:
-            families -= {"snapshots"}
-        return make_observers(given, families)
-
-    def watch(self, *watchers: Observer) -> None:
-        """Add observers that see each batch after all others."""
-        self._observers += watchers
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield the findings about the log. The other files of the directory are checked by
-        kdump.check.engine.units."""
-        with self._scanning() as self._scans:
-            for number in range(self.first, len(self.partition.segments)):
-                self.before(number)
-                yield from self.segment(number)
-        yield from self.end()
+    def findings(self) -> Iterator[Any]:
+        """Yield the findings about the log, and what else the observers answer, in log order. The other files of the
+        directory are checked by kdump.check.engine.units."""
+        try:
+            with self._scanning() as self._scans:
+                for number in range(self.first, len(self.partition.segments)):
+                    for observer in self.observers:
+                        observer.before(number)
+                    yield from self.segment(number)
+            yield from self.end()
+        finally:
+            self.observers, self._runs = [], None  # some refer to this scan
 
     def segment(self, number: int) -> Iterator[Finding]:
         """Yield the findings about the segment at this index, which follows the one that was read before it."""
@@ -178,7 +169,7 @@ class PartitionCheck(Resumable):
     def end(self) -> Iterator[Finding]:
         """Yield the findings that only the end of the log decides."""
         yield from self._truncated()
-        yield from _findings(observer.end() for observer in self._observers)
+        yield from _findings(observer.end() for observer in self.observers)
 
     def _scanning(self) -> AbstractContextManager[SegmentScans | None]:
         options = self.options
@@ -192,7 +183,7 @@ class PartitionCheck(Resumable):
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
-        return packed([self, self.neighbor_files, *self._observers])
+        return packed([self, self.neighbor_files, *self.observers])
 
     def resume(self, number: int, state: str, within: tuple[int, int] | None = None) -> None:
         """Continue with the segment at index `number`, with the `state` of another check of the same segments before
@@ -200,7 +191,7 @@ class PartitionCheck(Resumable):
         StateError, the check can no longer be used."""
         segments = self.partition.segments[: number + (within is not None)]
         logs = [segment.log for segment in segments if segment.log is not None]
-        unpack(state, [self, self.neighbor_files, *self._observers], [*logs, *self.partition.snapshots])
+        unpack(state, [self, self.neighbor_files, *self.observers], [*logs, *self.partition.snapshots])
         offset = self.partition.segments[number].offset if within is None else within[1]
         self.transactions.continue_at(offset, is_within=within is not None)
         self.first, self.within = number, within
@@ -208,7 +199,7 @@ class PartitionCheck(Resumable):
     def forget(self) -> None:
         """Note that what was read so far says nothing of what is read next: no rule concludes anything from both."""
         self.log_end = None
-        for observer in self._observers:
+        for observer in self.observers:
             observer.unread()
 
     def _segment(self, segment: SegmentFiles, following: SegmentFiles | None) -> Iterator[Finding]:
@@ -252,7 +243,7 @@ class PartitionCheck(Resumable):
         self.forget()
 
     def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
-        observers, source = self._observers, window.source
+        observers, source = self.observers, window.source
         decode = not self.options.headers_only
         keyed = bool(self.known.compacted)
         lacks = source.unchecked(keyed=keyed) if isinstance(source, BundleLog) else set()
@@ -261,14 +252,57 @@ class PartitionCheck(Resumable):
         deep = deep and RECORDS not in lacks
         self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
+        for other in self._of_regions:
+            other.begin(part.target, source, part.last)
         yield from _findings(observer.begin(part) for observer in observers)
-        runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
-        segment = _SegmentCheck(self, part, source, runs)
-        yield from walk(partial(self._regions, part, window), [segment, *self.in_the_same_walk], self.options)
+        self._runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
+        self._part, self._source, self._damage = part, source, None
+        yield from walk(partial(self._regions, part, window), [self, *self._of_regions], self.options)
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
         yield from _findings(observer.finish(part) for observer in observers)
+        for other in self._of_regions:
+            other.finish(source)
+
+    @property
+    def depth(self) -> Depth:  # type: ignore[override]
+        """What the observers need of the regions."""
+        return Depth.CHECKSUMS if all(observer.accepts_runs for observer in self.observers) else Depth.BATCHES
+
+    def region(self, region: Region) -> Iterator[Finding]:
+        part, source, damage = self._part, self._source, self._damage
+        if isinstance(region, BatchRun):
+            self._damage = None
+            yield from self._examined(region, damage)
+        elif isinstance(region, Batch):
+            yield from self._batch(region, damage)
+            if is_valid(region):
+                self._damage = None
+            elif damage is None:
+                self._damage = region.position
+        else:
+            self._damage = region.position if damage is None else damage
+            if not (region.end == source.size and isinstance(source, FileSource) and self._grows(source)):
+                yield from self._hold(region_finding(part, region, source.size, served=not self.known.state))
+                yield from _findings(observer.region(part, region) for observer in self.observers)
+
+    def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
+        """Let the observers examine the batches of a run. `damage`: as in `_batch`."""
+        runs = self._runs
+        assert runs is not None
+        for batches in runs.split(region, damage is not None):
+            if isinstance(batches, range):
+                self._count_accepted(region.headers, batches)
+                yield from runs.accept(region.headers, batches)
+                continue
+            batch, marker = batches
+            if marker is None:
+                yield from self._batch(batch, damage)
+            else:  # plain_marker has examined it
+                self._count(1, 1, batch.lastOffset, batch.lastOffset)
+                yield from self._observe(BatchContext(self._part, batch, True, marker, None))
+            damage = None
 
     def _regions(self, part: SegmentContext, window: Window, depth: Depth) -> Iterator[Region]:
         """Return the regions of the segment."""
@@ -282,16 +316,14 @@ class PartitionCheck(Resumable):
             known_runs=scans.runs(part.target, window.source) if scans else None,
         )
 
-    def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
+    def _batch(self, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        valid = is_valid(batch)
+        part, valid = self._part, is_valid(batch)
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
-                yield from self._hold(
-                    part, finding.given({"exactRepair": None if batch.lacks else repaired is not None})
-                )
+                yield from self._hold(finding.given({"exactRepair": None if batch.lacks else repaired is not None}))
         marker = None
         if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
@@ -311,13 +343,8 @@ class PartitionCheck(Resumable):
         written = repaired if isinstance(repaired, DefaultRecordBatch) else None
         yield from self._observe(BatchContext(part, batch, valid, marker, damage, written))
 
-    def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:
-        """Yield all findings for a batch with a transaction marker that plain_marker has examined."""
-        self._count(1, 1, batch.lastOffset, batch.lastOffset)
-        yield from self._observe(BatchContext(part, batch, True, marker, None))
-
     def _observe(self, seen: BatchContext) -> Iterator[Finding]:
-        for observer in self._observers:
+        for observer in self.observers:
             answers = observer.batch(seen)
             if answers:
                 yield from answers
@@ -335,19 +362,19 @@ class PartitionCheck(Resumable):
         self.log_end = max(self._base, last + 1)
         self.reached = max(self.reached, first, last)
 
-    def _grows(self, part: SegmentContext, source: FileSource) -> bool:
+    def _grows(self, source: FileSource) -> bool:
         """Return True, and add a note, if the file grew during the check: its last bytes cannot be judged."""
-        if not part.last or source.grown() <= 0:
+        if not self._part.last or source.grown() <= 0:
             return False
-        self.totals.notes.append(f"{part.target.path}: grew while being read; its new end was not checked")
+        self.totals.notes.append(f"{self._part.target.path}: grew while being read; its new end was not checked")
         return True
 
-    def _hold(self, part: SegmentContext, finding: Finding) -> Iterator[Finding]:
+    def _hold(self, finding: Finding) -> Iterator[Finding]:
         """Hold back damage that a restart will truncate until the records lost with it have been counted."""
         doubtful = finding.severity in (ERROR, WARNING)
         self.recovery_sensitive += doubtful
         survives = finding.code == MAGIC_UNKNOWN.code  # its checksum does not cover magic: recovery may keep it
-        if part.recovers and doubtful and not survives and len(self._held) < MAX_HELD:
+        if self._part.recovers and doubtful and not survives and len(self._held) < MAX_HELD:
             self._held.append((finding, self._records, self.log_end))
         else:
             yield finding
@@ -370,7 +397,7 @@ class PartitionCheck(Resumable):
     @property
     def compared(self) -> list[str]:
         """Paths of the producer snapshots that have been compared with the log so far."""
-        return next((rule.compared for rule in self._observers if isinstance(rule, ProducerSnapshotRule)), [])
+        return next((rule.compared for rule in self.observers if isinstance(rule, ProducerSnapshotRule)), [])
 
     @property
     def open_transactions(self) -> Mapping[int, OngoingTxn]:
@@ -398,48 +425,6 @@ class PartitionCheck(Resumable):
         """The producer ID of the transaction at which read_committed consumers stop; None if there is none."""
         producer_id = next(iter(self.open_transactions), None)
         return None if producer_id is None or self.last_stable_offset == self.start_end else producer_id
-
-
-class _SegmentCheck(RegionObserver):
-    """Passes the regions of one segment to a check. `damage`: position of the bytes before the next batch that are not
-    valid, None if there are none."""
-
-    def __init__(self, check: PartitionCheck, part: SegmentContext, source: Source, runs: BatchRunChecker) -> None:
-        self.check, self.part, self.source, self.runs = check, part, source, runs
-        self.depth = Depth.CHECKSUMS if all(rule.accepts_runs for rule in check._observers) else Depth.BATCHES
-        self.damage: int | None = None
-
-    def region(self, region: Region) -> Iterator[Finding]:
-        check, part, source, damage = self.check, self.part, self.source, self.damage
-        if isinstance(region, BatchRun):
-            self.damage = None
-            yield from self._examined(region, damage)
-        elif isinstance(region, Batch):
-            yield from check._batch(part, region, damage)
-            if is_valid(region):
-                self.damage = None
-            elif damage is None:
-                self.damage = region.position
-        else:
-            self.damage = region.position if damage is None else damage
-            if not (region.end == source.size and isinstance(source, FileSource) and check._grows(part, source)):
-                yield from check._hold(part, region_finding(part, region, source.size, served=not check.known.state))
-                yield from _findings(observer.region(part, region) for observer in check._observers)
-
-    def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
-        """Let the observers examine the batches of a run. `damage`: as in `_batch`."""
-        check = self.check
-        for batches in self.runs.split(region, damage is not None):
-            if isinstance(batches, range):
-                check._count_accepted(region.headers, batches)
-                yield from self.runs.accept(region.headers, batches)
-                continue
-            batch, marker = batches
-            if marker is None:
-                yield from check._batch(self.part, batch, damage)
-            else:
-                yield from check._marker(self.part, batch, marker)
-            damage = None
 
 
 def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
