@@ -125,6 +125,15 @@ def test_environment_variables_set_the_shared_options(monkeypatch: pytest.Monkey
     assert (hex_dump.exit_code, "batch at 0" in hex_dump.stdout.lower()) == (0, True), hex_dump.stdout[:200]
     monkeypatch.setenv("KDUMP_FORMAT", "csv")
     assert kdump("ls", disk, "--json").stdout.startswith("{")
+    monkeypatch.setenv("KDUMP_COLUMNS", "topic,size")
+    assert kdump("ls", disk).stdout.splitlines()[0] == "topic,size"
+    assert kdump("ls", disk, "--columns", "topic").stdout.splitlines()[0] == "topic"
+    monkeypatch.setenv("KDUMP_FORMAT", "json")
+    assert kdump("ls", disk).stdout == kdump("ls", disk, "--json").stdout
+    monkeypatch.delenv("KDUMP_FORMAT")
+    assert kdump("ls", disk).stdout.splitlines()[-1].split()[0] == "ledger"
+    assert kdump("verify", disk).stdout.startswith("OK"), "a report has no columns"
+    monkeypatch.delenv("KDUMP_COLUMNS")
     monkeypatch.setenv("KDUMP_TZ", "nowhere")
     assert "KDUMP_TZ" in kdump("ls", disk).stderr
 
@@ -156,8 +165,12 @@ OF_DISKS = (
     "producers",
 )
 OF_DISKS += ("find", "retention", "space", "salvage", "reindex", "carve", "bundle")
+PLACES = {"/var/lib/kafka": "clean-1", "/mnt/broker-1": "diverged-1", "/mnt/broker-2": "diverged-2"}
+PLACES = {name: str(FIXTURES / disk) for name, disk in (PLACES | {"/mnt/broker-3": "clean-2"}).items()}
+"""The disks that stand for those of the examples."""
 ELSEWHERE = re.compile(
-    r"/(etc|data|mnt|disk1|var/log)/|\b0{20}|\.bundle --with|^ssh |broker-1\.tar$|payments/|clicks-0 --config"
+    r"/(etc|data|mnt/controller|disk1|var/log)|-delete |\b0{20}|\.bundle --with|^ssh |broker-1\.tar$|payments/|"
+    r"clicks-0 --config"
 )
 """Paths of examples that no disk of the tests has."""
 
@@ -165,15 +178,18 @@ ELSEWHERE = re.compile(
 @pytest.mark.parametrize("command", few(OF_DISKS, 4))
 def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
     """In a directory of disks, one of which is /var/lib/kafka."""
-    for path in (*FIXTURES.iterdir(), *(FIXTURES / "clean-1").iterdir()):
+    for path in (FIXTURES / "clean-1").iterdir():
         (tmp_path / path.name).symlink_to(path)
+    for name in ("disk.img", "xaa", "xab"):
+        (tmp_path / name).symlink_to(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log")
     lines = [line.strip() for line in kdump(command, "--help").stdout.splitlines()]
     lines = [line for line in lines if line.startswith(("kdump ", "cat "))]
     lines = [line for line in lines if not ELSEWHERE.search(line)]
     assert len(lines) > 1
     for number, line in enumerate(lines):
         out = tmp_path / f"out-{number}"
-        line = line.replace("/var/lib/kafka", str(FIXTURES / "clean-1")).replace("/tmp/saved", str(out))
+        for typed, there in (PLACES | {"/tmp/saved": str(out)}).items():
+            line = line.replace(typed, there)
         said = shell(line, tmp_path)
         assert said or "jq" in line, line
         assert not re.search("^Usage:|Traceback|^Error|: not found|no such file", said, re.M), (line, said)

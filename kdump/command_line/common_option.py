@@ -10,9 +10,12 @@ import click
 from click.core import ParameterSource
 
 REPLACE_FORMAT = ("as_json", "as_hex", "template", "extract", "quiet")
-"""Parameters that choose the output: with one of them on the command line, KDUMP_FORMAT does not apply."""
-WITHOUT_VARIABLE = ("--json", "--columns", "--no-pager")
-"""KDUMP_FORMAT=json is the first, the columns differ from command to command, and KDUMP_PAGER is the last."""
+"""Parameters that choose the output: with one of them on the command line, KDUMP_FORMAT and KDUMP_COLUMNS do not
+apply."""
+WITHOUT_VARIABLE = ("--json", "--no-pager")
+"""KDUMP_FORMAT=json is the first, and KDUMP_PAGER is the last."""
+WITH_CSV = "With --format csv"
+"""Begins the help of --columns in a command that prints a report."""
 
 
 class CommonOption(click.Option):
@@ -29,7 +32,13 @@ class CommonOption(click.Option):
         if self.variable == "KDUMP_FORMAT":
             if any(ctx.params.get(name) for name in REPLACE_FORMAT):  # what was typed is in ctx.params first
                 return None
-            return None if value == "json" and ctx.params.get("columns") else value
+            is_typed = ctx.get_parameter_source("columns") is ParameterSource.COMMANDLINE
+            return None if value == "json" and is_typed else value
+        if self.variable == "KDUMP_COLUMNS":
+            form, only_csv = ctx.params.get("form"), (self.help or "").startswith(WITH_CSV)
+            applies = form == "csv" or not (only_csv or (isinstance(form, str) and form != "table"))
+            replaced = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in REPLACE_FORMAT)
+            return value if applies and not replaced else None
         return value
 
     def get_error_hint(self, ctx: click.Context | None) -> str:

@@ -61,6 +61,11 @@ QUESTIONS = (
     ),
     Asked("Which records are in this segment?", "kdump inspect FILE --records", "inspect", "; add `--json` for jq"),
     Asked(
+        "Which messages came between two and three o'clock?",
+        "kdump inspect DIR --topic T --time 2026-11-28T14:00..2026-11-28T15:00 --records",
+        "inspect#selecting-batches-and-records",
+    ),
+    Asked(
         "Where is the message with this key, or for this order?",
         "kdump find \"key == 'K'\" DIR",
         "find",
@@ -70,6 +75,11 @@ QUESTIONS = (
         "How many messages are in this topic, and how many of them do consumers receive?",
         "kdump stats DIR --topic T",
         "stats#how-many-messages-are-in-this-topic",
+    ),
+    Asked(
+        "How many messages came per hour, or from each key or producer?",
+        "kdump stats DIR --topic T --by hour",
+        "stats#counts-by-time-key-or-producer",
     ),
     Asked("Is a person's data gone from these disks?", "kdump find \"'K' in any\" DIR", "incidents/key-is-gone"),
     Asked(
@@ -94,7 +104,7 @@ QUESTIONS = (
         "kdump transactions DIR",
         "transactions",
     ),
-    Asked("Which producer wrote this? Is a sequence number missing?", "kdump producers DIR", "producers"),
+    Asked("Which producer wrote this? Is a batch missing, or there twice?", "kdump producers DIR", "producers"),
     Asked("Why is this segment still there? Why is it not compacted?", "kdump retention DIR", "retention"),
     Asked(
         "The disk is full: what may be deleted, and in which order?",
@@ -125,6 +135,11 @@ QUESTIONS = (
         "cluster",
     ),
     Asked(
+        "Which topics, configs, ACLs and users did the cluster have?",
+        "kdump cluster DIR --show all",
+        "cluster",
+    ),
+    Asked(
         "Tiered storage: what must the bucket have, and what does it have?",
         "kdump verify DIR --remote s3://BUCKET/PREFIX --quick",
         "remote",
@@ -140,7 +155,7 @@ QUESTIONS = (
         "kdump connect DIR",
         "connect",
     ),
-    Asked("Where do two replicas diverge, and what would each one lose?", "kdump diff A B", "diff"),
+    Asked("Do two replicas, or copies, have the same records? Where do they diverge?", "kdump diff A B", "diff"),
     Asked(
         "Does the mirror in another cluster lack something?",
         "kdump inspect DIR --topic T --records --json --redact --hash-key FILE",

@@ -3,6 +3,8 @@ that most commands share, which one page shows (`kdump help options`)."""
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from kdump.command_line.common_option import CommonOption
@@ -18,6 +20,8 @@ OPTIONS = "Options of most commands"
 OPTIONS_PAGE = f"""{OPTIONS}: how output looks, and how files are read. An environment variable sets an option
 for all commands that have it; what is typed takes precedence. KDUMP_FORMAT=json is --json for all commands, and
 KDUMP_PAGER= is --no-pager. A command that has a special meaning for an option shows it in its own help."""
+RANGE = re.compile(r" *\[[^][]*x[<>]=[^][]*\]$")
+"""What click appends about the range of a number. An error states it, too."""
 IN_REPORTS = "In a command that prints a report and not a table, with --format csv."
 
 
@@ -102,7 +106,8 @@ class HelpPage(click.Command):
                 continue
             record = param.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(USUAL if "--help" in param.opts else section, []).append(record)
+                names, about = record[0], RANGE.sub("", record[1])
+                sections.setdefault(USUAL if "--help" in param.opts else section, []).append((names, about))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.command_line.common_option import common
+from kdump.command_line.common_option import WITH_CSV, common
 from kdump.command_line.input_files import OUTPUT, print_error, unreadable_line
 from kdump.command_line.metrics_option import with_metrics
 from kdump.command_line.params import TZ
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FULL_HELP = "Do not truncate values."
 COLUMNS_HELP = "Show these columns, in this order, by their JSON names."
-CSV_COLUMNS_HELP = "With --format csv: write these columns, in this order, by their JSON names."
+CSV_COLUMNS_HELP = f"{WITH_CSV}: write these columns, in this order, by their JSON names."
 
 
 @dataclass(frozen=True)

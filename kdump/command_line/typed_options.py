@@ -58,7 +58,13 @@ SECTION = "kdump_section"
 
 def option(*flags: str, section: str = "", **more: Any) -> Any:
     """Return a field that an option fills. `section`: of the help, which it begins; `more`: as of click.option."""
-    return _field(more.get("default"), lambda name: _begins(section, click.option(*flags, name, **more)))
+    return _field(more.get("default"), lambda name: _begins(section, click.option(*flags, name, **_numbered(more))))
+
+
+def _numbered(more: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes of an option, whose value is named N if it is a number."""
+    kind = more.get("type")
+    return {"metavar": "N", **more} if kind is int or isinstance(kind, click.types.IntParamType) else more
 
 
 def flag(*flags: str, section: str = "", **more: Any) -> Any:
@@ -68,7 +74,7 @@ def flag(*flags: str, section: str = "", **more: Any) -> Any:
 
 def many(*flags: str, section: str = "", **more: Any) -> Any:
     """Return a field with the values of an option that may be repeated."""
-    return _field((), lambda name: _begins(section, click.option(*flags, name, multiple=True, **more)))
+    return _field((), lambda name: _begins(section, click.option(*flags, name, multiple=True, **_numbered(more))))
 
 
 def added(decorator: Callable[[Any], Any]) -> Any:

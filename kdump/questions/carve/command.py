@@ -33,9 +33,9 @@ from kdump.render.stdout import Output
 EXAMPLES = """
 \b
 Examples:
-  kdump carve indexed-1/payments-0 --runs
-  cat clean-1/payments-0/* | kdump carve - --out carved
-  kdump carve clean-1 --json | jq -c 'select(.type=="run") | [.position, .firstOffset, .lastOffset]'
+  kdump carve disk.img --runs
+  kdump carve disk.img --out /tmp/saved
+  cat xaa xab | kdump carve - --json | jq -c 'select(.type=="run") | [.position, .firstOffset, .lastOffset]'
 
 \b
 Exit status: 0 if batches were found, 1 if none were, 2 for a usage error, or if something could not be read.

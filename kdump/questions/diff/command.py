@@ -32,9 +32,9 @@ MAX_UNPAIRED = 5
 EXAMPLES = """
 \b
 Examples:
-  kdump diff diverged-1/ledger-0 diverged-2/ledger-0
-  kdump diff diverged-1 diverged-2 clean-2 --topic 'led*'
-  kdump diff diverged-1 diverged-2 --json | jq 'select(.type=="diff") | .firstDivergentOffset'
+  kdump diff /mnt/broker-1/ledger-0 /mnt/broker-2/ledger-0
+  kdump diff /mnt/broker-1 /mnt/broker-2 /mnt/broker-3 --topic 'led*'
+  kdump diff /mnt/broker-1 /mnt/broker-2 --json | jq 'select(.type=="diff") | .firstDivergentOffset'
 
 \b
 Exit status: 0 if the copies are the same, 1 if they differ (or one is a prefix of another), 2 for a usage error, or if

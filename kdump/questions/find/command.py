@@ -36,10 +36,10 @@ from kdump.render.table import UnknownColumn
 EXAMPLES = """
 \b
 Examples:
-  kdump find "key == 'user-42'" clean-1
-  kdump find "value.amount > 100 and not isAborted" clean-1 --live
-  kdump find "'4711' in any" clean-1 --json
-  kdump find "header.trace ~ '^ab'" clean-1/payments-0 -f '%o %k\\n'
+  kdump find "key == 'user-42'" /var/lib/kafka
+  kdump find "value.amount > 100 and not isAborted" /var/lib/kafka --live
+  kdump find "'4711' in any" /var/lib/kafka --json
+  kdump find "header.trace ~ '^ab'" /var/lib/kafka/payments-0 -f '%o %k\\n'
 
 \b
 EXPR compares fields with values, joined by and, or, not and parentheses:

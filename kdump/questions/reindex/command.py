@@ -26,9 +26,9 @@ from kdump.render.stdout import Output
 EXAMPLES = """
 \b
 Examples:
-  kdump reindex indexed-1/payments-0/00000000000000000000.log --out rebuilt
-  kdump reindex clean-1 clean-2 --topic 'ledg*' --all
-  kdump reindex clean-2 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
+  kdump reindex /var/lib/kafka/payments-0 --out /tmp/saved
+  kdump reindex /var/lib/kafka --topic 'pay*' --all
+  kdump reindex /var/lib/kafka --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
 
 \b
 Exit status: 0 if a broker could have written the old indexes, 1 if an index is wrong or missing, or a segment is

@@ -33,6 +33,7 @@ Examples:
   kdump rescue /mnt/controller-1 /mnt/broker-2 --dry-run
   kdump rescue /mnt/broker-* --controller 1@kafka-1:9093 --out /tmp/rescued
   kdump rescue /mnt/broker-* --as-of 2026-11-20T03:00 --out /tmp/rescued
+  kdump rescue /mnt/controller-* --leave-out 8153 --out /tmp/rescued    # also without the record at offset 8153
   kdump rescue /mnt/broker-* --from-data --kafka-version 4.3 --controller 1@kafka-1:9093 --out /tmp/rescued
 
 \b

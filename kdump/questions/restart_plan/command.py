@@ -43,12 +43,12 @@ INTERVAL = 5.0
 EXAMPLES = """
 \b
 Examples:
-  kdump restart-plan clean-2
-  kdump restart-plan clean-1 clean-2    # several nodes: in which order
-  kdump restart-plan clean-2 --estimate
-  kdump restart-plan clean-2 --kafka-version 4.2
-  kdump restart-plan clean-2 --topic 'led*' --all
-  kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
+  kdump restart-plan /var/lib/kafka
+  kdump restart-plan /mnt/broker-1 /mnt/broker-2 /mnt/broker-3    # several nodes: which one first
+  kdump restart-plan /var/lib/kafka --estimate                    # how long recovery takes
+  kdump restart-plan /var/lib/kafka --kafka-version 3.9           # a downgrade
+  kdump restart-plan /var/lib/kafka --topic 'pay*' --all
+  kdump restart-plan /var/lib/kafka --json | jq 'select(.type=="restartPlan") | .verdict'
 
 \b
 Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or moved to -stray,

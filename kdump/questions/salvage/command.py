@@ -76,10 +76,11 @@ SEGMENTS, JSONL = WRITES = ("segments", "jsonl")
 EXAMPLES = """
 \b
 Examples:
-  kdump salvage crash-1/payments-0 --out /tmp/saved
-  kdump salvage diverged-2/ledger-0 --replica diverged-1 --out /tmp/saved
-  kdump salvage clean-1 --topic 'orders-*' --write jsonl --out /tmp/saved
-  kdump salvage clean-1 --topic payments --until 2026-11-20T14:05 --out /tmp/saved
+  kdump salvage /var/lib/kafka/payments-0 --out /tmp/saved
+  kdump salvage /mnt/broker-2/ledger-0 --replica /mnt/broker-1 --out /tmp/saved
+  kdump salvage /var/lib/kafka --topic 'orders-*' --write jsonl --out /tmp/saved
+  kdump salvage /var/lib/kafka --topic payments --until 2026-11-20T14:05 --out /tmp/saved
+  kdump salvage /var/lib/kafka/orders-0.6ab1c2d3e4f5a6b7c8d9e0f1a2b3c4d5-delete --out /tmp/saved
 
 \b
 Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be

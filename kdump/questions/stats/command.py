@@ -34,10 +34,10 @@ from kdump.state.partition_summary import partition_summary
 EXAMPLES = """
 \b
 Examples:
-  kdump stats clean-1/orders-zstd-0
-  kdump stats clean-1 --topic payments --by hour
-  kdump stats clean-1 --topic 'orders-*' --by key --top 3
-  kdump stats clean-1 --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
+  kdump stats /var/lib/kafka --topic payments
+  kdump stats /var/lib/kafka --topic payments --by hour
+  kdump stats /var/lib/kafka --topic 'orders-*' --by key --top 3
+  kdump stats /var/lib/kafka --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
 
 \b
 Exit status: 0 on success, 2 for a usage error, or if something could not be read (the rest is shown).
