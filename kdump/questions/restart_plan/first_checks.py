@@ -44,6 +44,7 @@ DELAY, DELAY_NAME = 30_000, "log.initial.task.delay.ms"
 """ms after the start at which retention runs for the first time; constant up to 3.7."""
 WRITTEN_LAST = "replication-offset-checkpoint"
 """A broker writes it every 5 s (replica.high.watermark.checkpoint.interval.ms)."""
+DEFAULTS = "log.retention.* and offsets.retention.minutes are Kafka's defaults where no file states them (--properties)"
 WITHOUT_CONFIGS = "the configs of the topics are not on these disks"
 
 
@@ -102,6 +103,11 @@ class FirstChecks:
         if self.tiered:
             steps.append(UnansweredStep("remoteStorage", "what is due in remote storage is not on these disks"))
         return Part(unanswered=tuple(steps))
+
+    @property
+    def assumption(self) -> str:
+        """What the events of this hour take for granted."""
+        return f"no client writes in the hour after the start{f', and {DEFAULTS}' if self.assumes_defaults else ''}"
 
     def _due(self, log: PartitionPlan, loaded: list[DiskSegment], configs: Settings) -> tuple[StartupEvent, ...]:
         assert log.logStartOffset is not None

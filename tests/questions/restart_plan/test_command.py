@@ -27,7 +27,6 @@ from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, startup_failure
 from kdump.questions.restart_plan.log_loading import log_manager
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager, parse_name
-from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import broker_rights
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample
@@ -466,7 +465,7 @@ def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> N
 def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_manager, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(log_manager, "is_changing", lambda path, identities: True)
-    manager = LogManager([], Options(now=0), StrayPartitions(None), None, lambda topic: True, broker_rights([]))
+    manager = LogManager([], Options(now=0), lambda topic: True, broker_rights([]))
     attempts: list[int] = []
 
     def act(plan: PartitionPlan, seen: SeenDirectory) -> None:

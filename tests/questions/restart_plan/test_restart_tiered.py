@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kdump
+from kdump.answer import answer_object
+from kdump.check.options import Options
 from kdump.cluster.internal_log import read_records
 from kdump.format.count_text import offsets_text
 from kdump.format.metadata_record import decode_metadata_record
@@ -42,6 +45,15 @@ def test_local_segments_that_are_gone_are_in_remote_storage(disk: Path) -> None:
     assert (tiered.logEndOffset, tiered.acknowledged) == (110377, 260000 - 110377)
     assert tiered.notes[0].startswith("tiered: remote storage has it up to offset 215208; while another replica leads")
     assert "goes on at offset 110377" in tiered.notes[0]
+
+
+def test_what_is_found_is_complete(disk: Path) -> None:
+    for path in (disk / "tiered-0").glob("0*"):
+        path.unlink()
+    found: list[dict[str, Any]] = []
+    plan = kdump.restart_plan([str(disk)], Options(now=0, found=lambda log: found.append(answer_object(log))))
+    assert found == [answer_object(log) for log in plan.partitions]
+    assert any("tiered" in note for log in found for note in log["notes"])
 
 
 def test_a_missing_directory_makes_remote_storage_lose_its_segments(disk: Path) -> None:

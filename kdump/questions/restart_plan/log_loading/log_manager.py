@@ -139,17 +139,18 @@ def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
 
 @dataclass
 class LogManager:
-    """One startup of the broker over its `directories`."""
+    """One startup of the broker over its `directories`. `strays`, `metadata` and `checks` count for all logs but the
+    metadata log."""
 
     directories: list[DirectoryPlan]
     options: Options
-    strays: StrayPartitions
-    metadata: MetadataImage | None
     is_selected: Callable[[str], bool]
     rights: Rights
     release: KafkaRelease = NEWEST
     evidence: VersionEvidence = NO_EVIDENCE
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
+    strays: StrayPartitions = StrayPartitions(None)  # noqa: RUF009 (it does not change)
+    metadata: MetadataImage | None = None
     checks: FirstChecks | None = None
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)

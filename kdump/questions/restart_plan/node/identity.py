@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kdump.cluster.release_evidence import LEVEL
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
@@ -25,16 +25,16 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step, failure
+from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure, Step, failure
 from kdump.questions.restart_plan.node.access_rights import ENTER, WRITE, Rights, denied, temporary_file_stop
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_EQUAL, META_VERSION_0, META_VERSION_1
 
 
-def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights, release: KafkaRelease) -> None:
+def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRelease) -> None:
     """Read each meta.properties into its directory's plan, and add the stops that follow from them."""
     if not META_ENSEMBLE.applies(release):
-        valid = identify_by_checkpoint(directories, plan, rights, release)
+        valid = identify_by_checkpoint(directories, rights, release)
         if release.mode == KRAFT:
             _one_metadata_log(valid, directories)
         return
@@ -254,9 +254,9 @@ JBOD_LEVEL = 17
 """3.7-IV2: the first level at which controllers know in which directory a replica is (KIP-858, KAFKA-16606)."""
 
 
-def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
+def registered(directories: list[DirectoryPlan], metadata: MetadataImage) -> Iterator[str]:
     """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
-    configuration is not on the disk."""
+    configuration is not on the disk. Yield what that assumes of it."""
     for directory in directories:
         if directory.stops or directory.nodeId is None or directory.directoryId is None or not directory.logDir:
             continue
@@ -264,7 +264,7 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: 
         if owner is not None and owner != directory.nodeId:
             exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
             _differs("startup-node-id-registered", directory, exception, directory.nodeId, owner)
-            plan.assumptions.append(f"the broker's configuration has node.id={owner}")
+            yield f"the broker's configuration has node.id={owner}"
         own = metadata.broker_directories.get(directory.nodeId)
         if owner is None and own:
             values = {"own": directory.directoryId, "node": directory.nodeId, "registered": ", ".join(own)}
@@ -284,7 +284,7 @@ def is_reserved(directory_id: str) -> bool:
 
 
 def identify_by_checkpoint(
-    directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights, release: KafkaRelease
+    directories: list[DirectoryPlan], rights: Rights, release: KafkaRelease
 ) -> list[DirectoryPlan]:
     """Read each meta.properties into its directory's plan, and add the stops that follow from them. Return the
     directories whose file could be read."""

@@ -7,98 +7,96 @@ Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHa
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass, field
 
 from kdump.cluster.metadata_refusals import activation_refusal, refusals, refused_text
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.kafka.config_def import config_exception
-from kdump.log.internal_topics import METADATA_LOG
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, failure
+from kdump.questions.restart_plan.answer import EXIT, Quorum, StartupFailure, failure
 from kdump.state.metadata_image import MetadataImage
 
 UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
 
 
-def add_refused(
-    plan: RestartPlan,
-    directory: DirectoryPlan,
-    release: KafkaRelease,
-    metadata: MetadataImage,
-    *,
-    is_controller: bool | None,
-    with_levels: bool,
-) -> None:
-    """Add to the plan what happens at the first record that a node of this release cannot apply. `is_controller`:
-    whether it has the controller role, None if unknown; `with_levels`: whether levels, types and versions that the
-    release does not know count."""
-    if release.mode != KRAFT:
-        return
-    refused = refusals(metadata, release)
-    if not with_levels:
-        refused = [refusal for refusal in refused if refusal in metadata.refusals]
-    activation = activation_refusal(metadata, release) if is_controller else None
-    if activation is not None:
-        refused.append(activation)
-    first = next((refusal for refusal in refused if refusal.exception), None)
-    if first is None and metadata.is_too_large:
-        plan.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
-    if first is None:
-        return
-    what = refused_text(first, metadata)
-    more = f", nor {count_text(len(refused) - 1, 'later record')}" if len(refused) > 1 else ""
-    folder = os.path.join(directory.path, METADATA_LOG)
-    if first.stops_broker(release.line) or is_controller:
-        why = ""
-        if not first.stops_broker(release.line):
-            why = uncommitted(plan, metadata, first.offset)
-            plan.refusedAt.append(first.offset)
-        verb = "read" if first.reader else "abort" if first is activation else "apply"
-        values = {"record": what, "verb": verb, "more": more, "uncommitted": why, "folder": folder}
-        plan.stops.append(
-            failure(
-                EXIT,
-                "startup-record-refused",
-                first.file or folder,
-                first.exception,
-                first.position if first.file else None,
-                first.offset,
-                facts={"soleVoter": not _is_one_of_several(plan)},
-                values=values,
+@dataclass
+class RefusedMetadata:
+    """What a node does with what it cannot apply of its metadata log, in the directory `folder`. `quorum`: None if it
+    is unknown; `refusedAt` and `doubts` are those of the plan."""
+
+    folder: str
+    quorum: Quorum | None
+    stops: list[StartupFailure] = field(default_factory=list)
+    refusedAt: list[int | None] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_one_of_several(self) -> bool:
+        return self.quorum is not None and len(self.quorum.voters) > 1
+
+    def uncommitted(self, metadata: MetadataImage, offset: int | None) -> str:
+        """Return under which condition a node does not apply a record of its log: one voter of several commits nothing.
+        A snapshot, without an `offset`, is committed."""
+        may = offset is not None and offset >= metadata.committed and self.is_one_of_several
+        return UNCOMMITTED if may else ""
+
+    def add_records(
+        self, metadata: MetadataImage, release: KafkaRelease, *, is_controller: bool | None, with_levels: bool
+    ) -> None:
+        """Add what happens at the first record that a node of this release cannot apply. `is_controller`: whether it
+        has the controller role, None if unknown; `with_levels`: whether levels, types and versions that the release
+        does not know count."""
+        refused = refusals(metadata, release)
+        if not with_levels:
+            refused = [refusal for refusal in refused if refusal in metadata.refusals]
+        activation = activation_refusal(metadata, release) if is_controller else None
+        if activation is not None:
+            refused.append(activation)
+        first = next((refusal for refusal in refused if refusal.exception), None)
+        if first is None and metadata.is_too_large:
+            self.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
+        if first is None:
+            return
+        what = refused_text(first, metadata)
+        if first.stops_broker(release.line) or is_controller:
+            why = ""
+            if not first.stops_broker(release.line):
+                why = self.uncommitted(metadata, first.offset)
+                self.refusedAt.append(first.offset)
+            more = f", nor {count_text(len(refused) - 1, 'later record')}" if len(refused) > 1 else ""
+            verb = "read" if first.reader else "abort" if first is activation else "apply"
+            values = {"record": what, "verb": verb, "more": more, "uncommitted": why, "folder": self.folder}
+            self.stops.append(
+                failure(
+                    EXIT,
+                    "startup-record-refused",
+                    first.file or self.folder,
+                    first.exception,
+                    first.position if first.file else None,
+                    first.offset,
+                    facts={"soleVoter": not self.is_one_of_several},
+                    values=values,
+                )
             )
-        )
-        return
-    case = "" if any(refusal.loader for refusal in refused) else "applied"
-    problem = Problem("startup-record-left-out", {"record": what, "exception": first.exception}, case=case)
-    if is_controller is None:
-        plan.doubts.append(f"{problem.title} (--properties FILE states the roles)")
-    else:
-        directory.problems.append(problem)
+            return
+        case = "" if any(refusal.loader for refusal in refused) else "applied"
+        problem = Problem("startup-record-left-out", {"record": what, "exception": first.exception}, case=case)
+        if is_controller is None:
+            self.doubts.append(f"{problem.title} (--properties FILE states the roles)")
+        else:
+            self.problems.append(problem)
 
 
-def _is_one_of_several(plan: RestartPlan) -> bool:
-    return plan.quorum is not None and len(plan.quorum.voters) > 1
-
-
-def uncommitted(plan: RestartPlan, metadata: MetadataImage, offset: int | None) -> str:
-    """Return under which condition a node does not apply a record of its log: one voter of several commits nothing. A
-    snapshot, without an `offset`, is committed."""
-    may = offset is not None and offset >= metadata.committed and _is_one_of_several(plan)
-    return UNCOMMITTED if may else ""
-
-
-def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
-    """Add the stop for the first topic config that LogManager refuses when it starts: one of any topic, whether or not
-    the broker has a replica (LogConfig.fromProps). Limits that depend on another config (local.retention.bytes and
-    local.retention.ms up to 3.5) are not checked."""
-    for topic in metadata.topics.values():
+def invalid_config(metadata: MetadataImage, release: KafkaRelease, folder: str) -> StartupFailure | None:
+    """Return the stop for the first topic config that LogManager refuses when it starts: one of any topic, whether or
+    not the broker has a replica (LogConfig.fromProps). Limits that depend on another config (local.retention.bytes and
+    local.retention.ms up to 3.5) are not checked. `folder`: that of the metadata log."""
+    for topic in metadata.topics.values() if release.mode == KRAFT else ():
         for name, value in topic.configs.items():
             exception = config_exception(name, value, release)
-            if not exception or release.mode != KRAFT:
-                continue
-            directory = plan.metadata_directory or plan.directories[0]
-            file = os.path.join(directory.path, METADATA_LOG)
-            values = {"config": name, "value": value, "topic": topic.name}
-            plan.stops.append(failure(EXIT, "startup-config-invalid", file, exception, values=values))
-            return
+            if exception:
+                values = {"config": name, "value": value, "topic": topic.name}
+                return failure(EXIT, "startup-config-invalid", folder, exception, values=values)
+    return None

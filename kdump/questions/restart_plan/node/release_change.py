@@ -26,11 +26,10 @@ from kdump.cluster.release_evidence import (
 from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
-from kdump.log.internal_topics import METADATA_LOG
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, RestartPlan, StartupFailure, failure
+from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
-from kdump.questions.restart_plan.node.refused_records import uncommitted
+from kdump.questions.restart_plan.node.refused_records import RefusedMetadata
 from kdump.state.groups import CLASSIC, GroupCoordinatorState
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
@@ -52,12 +51,12 @@ WRAPPED = (4, 0)
 know."""
 
 
-def refusals(
-    plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
-) -> Iterator[StartupFailure]:
-    """Yield why a node of this release does not start with the metadata on the disk. What a broker does with a level
-    that it does not know, and that was lowered later, and an unfinished migration from ZooKeeper (KIP-866) are added to
-    the plan's doubts."""
+def add_levels(
+    part: RefusedMetadata, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
+) -> None:
+    """Add why a node of this release does not start with the levels in the metadata on the disk. What a broker does
+    with a level that it does not know, and that was lowered later, and an unfinished migration from ZooKeeper (KIP-866)
+    are doubts."""
     if metadata is None or release.mode != KRAFT or release.is_newer:
         return
     migration = metadata.zk_migration.get("")
@@ -65,8 +64,7 @@ def refusals(
     if migration == "PRE_MIGRATION" or (migration == "MIGRATION" and is_too_late):
         values = {"state": migration, "release": release.number}
         case = "withoutZookeeper" if is_too_late else ""
-        plan.doubts.append(Problem("startup-migration-unfinished", values, case=case).title)
-    file = os.path.join((plan.metadata_directory or plan.directories[0]).path, METADATA_LOG)
+        part.doubts.append(Problem("startup-migration-unfinished", values, case=case).title)
     final = dict(metadata.features)
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
@@ -84,52 +82,52 @@ def refusals(
             }
             case = "newer" if since > LAST else ""
             exception = unread or _exception(name, level, release, is_controller)
-            yield _stop(plan, metadata, file, (name, level), "unsupported", exception, of | values, case)
+            part.stops.append(_stop(part, metadata, (name, level), "unsupported", exception, of | values, case))
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
             values = {"level": what, "lowest": metadata_levels()[lowest]}
             exception = unread or _unknown_level(level, release)
-            yield _stop(plan, metadata, file, (name, level), "too-low", exception, of | values)
+            part.stops.append(_stop(part, metadata, (name, level), "too-low", exception, of | values))
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
     if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
         exception = f"RuntimeException: No FeatureLevelRecord for {LEVEL} was found in the bootstrap metadata"
-        yield failure(EXIT, "startup-format-without-level", os.path.join(file, BOOTSTRAP_SNAPSHOT), exception)
+        file = os.path.join(part.folder, BOOTSTRAP_SNAPSHOT)
+        part.stops.append(failure(EXIT, "startup-format-without-level", file, exception))
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
-            plan.doubts.append(formatted_level_text(name, level))
+            part.doubts.append(formatted_level_text(name, level))
     for (name, level), offset in all_levels(metadata).items():
         if first_release(name, level) <= release.line or final.get(name) == level:
             continue
         earlier = earlier_level_text(name, level, offset)
         if is_controller:
             exception = unread or _exception(name, level, release, is_controller)
-            yield _stop(plan, metadata, file, (name, level), "lowered", exception, of | {"level": earlier})
+            part.stops.append(_stop(part, metadata, (name, level), "lowered", exception, of | {"level": earlier}))
             return
         if name == LEVEL or first_release(name, level) > LAST:
-            plan.doubts.append(Problem("startup-level-lowered", of | {"level": earlier}).title)
+            part.doubts.append(Problem("startup-level-lowered", of | {"level": earlier}).title)
 
 
 def _stop(
-    plan: RestartPlan,
+    part: RefusedMetadata,
     metadata: MetadataImage,
-    file: str,
     level: tuple[str, int],
     problem: str,
     exception: str,
     values: dict[str, str],
     case: str = "",
 ) -> StartupFailure:
-    """Return the stop at the first record with the level of a feature; `file`: if it is not a record; `problem`: the
-    end of the code."""
+    """Return the stop at the first record with the level of a feature, or at the metadata log if it is not in a record;
+    `problem`: the end of the code."""
     offset = metadata.levels.get(level)
     path, position = metadata.places.get(offset, ("", 0)) if level in metadata.levels else ("", 0)
     if not exception.startswith(UNREAD):
-        values = {**values, "uncommitted": uncommitted(plan, metadata, offset)}
-        plan.refusedAt.append(offset)
+        values = {**values, "uncommitted": part.uncommitted(metadata, offset)}
+        part.refusedAt.append(offset)
     code, place = f"startup-level-{problem}", position if path else None
-    return failure(EXIT, code, path or file, exception, place, offset, case=case, values=values)
+    return failure(EXIT, code, path or part.folder, exception, place, offset, case=case, values=values)
 
 
 def _lowest_level(release: KafkaRelease) -> int:
@@ -185,14 +183,15 @@ def _unknown_level(level: int, release: KafkaRelease) -> str:
 
 
 def release_change(
-    plan: RestartPlan,
     disk: DiskRelease,
     release: KafkaRelease,
     metadata: MetadataImage | None,
     groups: Callable[[], GroupCoordinatorState | None],
+    *,
+    is_several: bool,
 ) -> ReleaseChange | None:
     """Return what the start of another release changes; None if it is the release of the disk. `groups`: reads those of
-    the node; None if they are unknown."""
+    the node; None if they are unknown. `is_several`: whether the node has more than one directory."""
     if not disk.is_stated or (disk.since <= release.line <= disk.until and release.mode == disk.release.mode):
         return None
     change = ReleaseChange([], [])
@@ -221,18 +220,12 @@ def release_change(
             "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.3 and earlier"
         )
     if release.line < disk.since:
-        change.wayBack.extend(_downgrade(plan, disk, release, groups))
+        if disk.since >= NEW_GROUPS and release.line < NEW_GROUPS:
+            change.wayBack.extend(_new_groups(release, groups()))
+        if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and is_several:
+            ignored = "which log directory the metadata assigns a replica to is ignored"
+            change.wayBack.append(f"directory.id is not known: {ignored}")
     return change
-
-
-def _downgrade(
-    plan: RestartPlan, disk: DiskRelease, release: KafkaRelease, groups: Callable[[], GroupCoordinatorState | None]
-) -> Iterator[str]:
-    """Yield what an older release does not know of the disk."""
-    if disk.since >= NEW_GROUPS and release.line < NEW_GROUPS:
-        yield from _new_groups(release, groups())
-    if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and len(plan.directories) > 1:
-        yield "directory.id is not known: which log directory the metadata assigns a replica to is ignored"
 
 
 def _new_groups(release: KafkaRelease, groups: GroupCoordinatorState | None) -> Iterator[str]:
