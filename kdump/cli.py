@@ -70,7 +70,7 @@ TO_THE_END = frozenset(
 that they write are results, too. The other commands then end with status 0."""
 
 
-TAKE_BUNDLES = frozenset(
+TAKE_MOUNTED = frozenset(
     (
         "doctor",
         "ls",
@@ -97,36 +97,35 @@ TAKE_BUNDLES = frozenset(
         "restore",
     )
 )
-"""Commands that take a bundle in place of a log directory."""
+"""Commands that take what can be mounted in place of a log directory."""
 
 
 def _mount(command: str, words: list[str]) -> None:
-    """Read the bundles among these words of the command line like disks. Raises UsageError."""
+    """Read what these words of the command line name like disks. Raises UsageError."""
     if command == "bundle" or command not in COMMANDS:
         return
-    if command not in TAKE_BUNDLES:
-        from kdump.log.bundle_names import bundle_of
+    if command not in TAKE_MOUNTED:
+        from kdump.io.mounted_paths import DOES_NOT_TAKE, mount_point
 
-        if any(map(bundle_of, words)):
-            raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
+        if any(map(mount_point, words)):
+            raise click.UsageError(f"kdump {command} {DOES_NOT_TAKE}")
         return
     from kdump.io.errors import SourceError
-    from kdump.log.mounted_bundles import mount_bundles
-    from kdump.questions.bundle.report import bundle_note
+    from kdump.io.mounted_paths import mount_paths
     from kdump.render.escape import printable
 
     try:
-        for bundle in mount_bundles(words):
-            click.echo(f"kdump: {printable(bundle_note(bundle))}", err=True)
+        for mounted in mount_paths(words):
+            click.echo(f"kdump: {printable(mounted.note)}", err=True)
     except SourceError as error:
         raise click.UsageError(str(error)) from error
 
 
 def _unmount() -> None:
-    """Forget the bundles of an earlier command in this process."""
-    from kdump.log.mounted_bundles import unmount_bundles
+    """Forget what an earlier command in this process has mounted."""
+    from kdump.io.mounted_paths import unmount_paths
 
-    unmount_bundles()
+    unmount_paths()
 
 
 ELSEWHERE = {
@@ -153,9 +152,9 @@ def _command_for(path: str) -> str:
     there is no such path."""
     from kdump.command_line.find_command import unknown_command
     from kdump.io import file_system
-    from kdump.log.bundle_names import bundle_of
+    from kdump.io.mounted_paths import mount_point
 
-    if bundle_of(path) or file_system.isdir(path):
+    if mount_point(path) or file_system.isdir(path):
         return "doctor"
     if file_system.isfile(path):
         return "inspect"
@@ -194,8 +193,8 @@ class Lazy(click.Group):
             return super().resolve_command(ctx, args)
         from kdump.io import file_system
         from kdump.io.command_line_paths import note_existing_paths
+        from kdump.io.mounted_paths import may_be_mounted
         from kdump.io.unreadable_paths import begin
-        from kdump.log.bundle_names import COMPRESSED, bundle_of
 
         if args[0] not in COMMANDS:
             args = [_command_for(args[0]), *args]
@@ -204,7 +203,7 @@ class Lazy(click.Group):
             _unmount()
         words = [word for arg in args[1:] for word in (arg, arg.partition("=")[2])]
         note_existing_paths(words)
-        if any(bundle_of(word) or word.endswith(COMPRESSED) for word in words):
+        if any(map(may_be_mounted, words)):
             _mount(args[0], words)
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)

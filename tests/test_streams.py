@@ -18,7 +18,7 @@ import pytest
 
 from bench.segments import repeat
 from kdump.cli import COMMANDS, TO_THE_END
-from kdump.log.bundle_names import MANIFEST
+from kdump.io.bundle.names import MANIFEST
 from kdump.log.output_directory import PASSING
 from tests import craft
 from tests.conftest import FIXTURES, ROOT, sample, segment

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.format.bundle_container import MAGIC
+from kdump.format.container import MAGIC
 from kdump.problems import catalogue
 from kdump.tables.declarations import RESULTS, TABLES
 from tools.manual import overall, pages

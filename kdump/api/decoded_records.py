@@ -9,7 +9,7 @@ from kdump.api.open_log import open as open_log
 from kdump.check.options import Options
 from kdump.decode.decoder_interface import NOTHING, DecodedRecord
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.log.mounted_bundles import mount_bundles
+from kdump.io.mounted_paths import mount_paths
 from kdump.log.record import Record
 
 UNDECODED = DecodedRecord(NOTHING, NOTHING)
@@ -37,7 +37,7 @@ def decoded(
     log = open_log(path, options)
     if schemas is not None:
         schemas = os.fspath(schemas)
-        mount_bundles([schemas])
+        mount_paths([schemas])
     decoding = RecordDecoder(
         DecodeOptions(
             decoder=decoder,

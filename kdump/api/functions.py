@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.options import Options
 from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.questions.connect import run as of_connect
 from kdump.questions.producers import run as of_producers
 from kdump.questions.registry import run as of_registry
@@ -18,7 +18,7 @@ from kdump.state.as_of import AsOf
 Paths = str | Iterable[str]
 
 
-@takes_bundles
+@takes_paths
 def transactions(
     paths: Paths,
     *,
@@ -53,7 +53,7 @@ def transactions(
     return of_transactions.transactions(paths, question, run=options)
 
 
-@takes_bundles
+@takes_paths
 def producers(
     paths: Paths,
     *,
@@ -88,7 +88,7 @@ def producers(
     return of_producers.producers(paths, question, run=options)
 
 
-@takes_bundles
+@takes_paths
 def registry(
     paths: Paths,
     *,
@@ -125,7 +125,7 @@ def registry(
     return of_registry.registry(paths, question, run)
 
 
-@takes_bundles
+@takes_paths
 def connect(
     paths: Paths,
     *,

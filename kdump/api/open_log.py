@@ -9,6 +9,7 @@ from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.command_line_paths import without_slash
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import Run
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
@@ -17,7 +18,6 @@ from kdump.log.entries import entries as read_entries
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
-from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, target
 from kdump.log.record import Record
@@ -103,7 +103,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     directory.
     """
     path, options = without_slash(os.fspath(path)), options or Options()
-    mount_bundles([path])
+    mount_paths([path])
     if path == "-" or "://" in path or not file_system.isdir(path):
         if path != "-" and "://" not in path and not file_system.exists(path):
             raise SourceError(f"{path}: no such file or directory")

@@ -13,8 +13,8 @@ from kdump.decode.record_decoder import DecodeOptions
 from kdump.format.number_range import Range
 from kdump.io import file_system
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import takes_paths
 from kdump.log.expression.parser import parse
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.selection import Selection
 from kdump.questions.export.run import Export, ExportQuery
 from kdump.tables.arrow import ArrowBatch, ArrowSchema
@@ -69,7 +69,7 @@ class Records:
         return f"<kdump.Records {self._query.table.name} of {paths}: {len(self.columns)} columns>"
 
 
-@takes_bundles
+@takes_paths
 def records(
     paths: str | Iterable[str],
     *,

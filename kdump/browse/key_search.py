@@ -16,7 +16,6 @@ from kdump.format.size_text import size_text
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import RedactedBatch
 from kdump.log.expression.terms import one_of_keys
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
@@ -206,7 +205,7 @@ def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[
             if batch.lacks:
                 absent += 1
                 continue
-            replaced += isinstance(batch, RedactedBatch)
+            replaced += bool(batch.replaced_under)
             yield from _in_batch(search, batch, selection)
             if batch.problems:
                 search.note(f"{name}, batch at byte {batch.position}: {batch.problems[0].reason}")

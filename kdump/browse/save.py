@@ -17,7 +17,6 @@ from kdump.check.engine.check_small_files import file_finding
 from kdump.cluster.directory_summary import single_partition_summary
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.run import Run
-from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
@@ -115,7 +114,7 @@ def part_of(browser: Browser, level: Level, row: BrowseRow, part: str) -> Saved:
 def _record(record: Record, part: str) -> Saved:
     offset = record.offset
     warning = "" if record.batch.crcValid else "the batch does not match its checksum: the bytes may be damaged"
-    if isinstance(record.batch, RedactedBatch):
+    if record.batch.replaced_under:
         warning = "names were replaced when the bundle was made"
     if part.startswith(HEADER):
         name = part.removeprefix(HEADER).encode("utf-8", "surrogateescape")
@@ -152,7 +151,7 @@ def _field(level: Level, owner: BrowseRow, row: BrowseRow) -> Saved:
 def _raw(level: Level, batch: Batch) -> Saved:
     """Return the bytes of a batch as they are in the file."""
     what = f"the batch at byte {batch.position}"
-    if isinstance(batch, RedactedBatch):
+    if batch.replaced_under:
         raise NotFound(f"{what} is not in the bundle as it was: names were replaced")
     assert level.file is not None
     with closing(open_window(level.file.target).source) as source:  # that of the level may be closed by now

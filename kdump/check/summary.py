@@ -57,7 +57,7 @@ class CheckSummary(NamedTuple):
             damagedBatches=totals.damaged_batches,
             damagedRecords=totals.damaged_records,
             findings={severity: totals.findings[severity] for severity in SEVERITIES},
-            notInBundle=dict(totals.not_in_bundle) or None,
+            notInBundle=dict(totals.withheld) or None,
             coverage=totals.coverage.as_dict() if totals.coverage is not None else None,
             seconds=round(seconds, 3),
         )

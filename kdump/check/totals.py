@@ -44,7 +44,7 @@ class CheckTotals(LogCounts):
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     missing: MissingTotals = field(default_factory=MissingTotals)
-    not_in_bundle: Counter[str] = field(default_factory=Counter)
+    withheld: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which records, or the results of checksums, are not in the bundle."""
     doubted: set[str] = field(default_factory=set, repr=False, compare=False)
     """Codes of findings that had to be checked again, of the unit that was checked last."""
@@ -92,4 +92,4 @@ class CheckTotals(LogCounts):
         for reason in (*other.unread, *other.notes):
             self.problem(reason)
         self.missing += other.missing
-        self.not_in_bundle.update(other.not_in_bundle)
+        self.withheld.update(other.withheld)

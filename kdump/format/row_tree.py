@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 
 STRUCT = "RowTree"

@@ -127,7 +127,7 @@ def _user(number: int) -> str:
         return f"UID {number}"
 
 
-def damaged_bundle(path: str, error: Exception) -> SourceError:
+def damaged_mount(path: str, error: Exception) -> SourceError:
     """Return the error for a file in a bundle that is damaged, or was made before its format had a number."""
     return SourceError(f"{path}: the bundle is damaged, or was made before 1.0: {error}; make it again")
 

@@ -41,6 +41,10 @@ class FileTree(Protocol):
         """Return a kdump.io.source.Source of a file. Raises SourceError."""
         ...
 
+    def has_records(self, inside: str) -> bool:
+        """Return False if segments in a directory lack records."""
+        ...
+
 
 _trees: dict[str, FileTree] = {}
 """By absolute path."""
@@ -109,6 +113,12 @@ def islink(path: str) -> bool:
 
 def getsize(path: str) -> int:
     return stat(path).st_size
+
+
+def has_records(path: str) -> bool:
+    """Return False if segments in a directory are described in a bundle that does not have all of their records."""
+    tree = tree_at(path)
+    return tree is None or tree[0].has_records(tree[1])
 
 
 def readlink(path: str) -> str:

@@ -327,6 +327,12 @@ class StreamSource:
             self._spill.close()
 
 
+def modified(source: Source) -> int | None:
+    """Return the modification time in epoch ms of what is read; None if it has none."""
+    state = getattr(source, "state", None)
+    return None if state is None else int(state()[1]) // 1_000_000
+
+
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 

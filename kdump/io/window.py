@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kdump.io.hash_key import RecordHash
 from kdump.io.source import NOTHING, Source
 
 DEFAULT_SIZE = 1024 * 1024
@@ -106,6 +107,11 @@ class Window:
                 return
             yield piece
             position += len(piece)
+
+    def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
+        """Return offset delta and hash of each record of the batch at a position, of which nothing else is there; None
+        if they are not known. Raises SourceError."""
+        return None
 
     def reaches(self, position: int) -> bool:
         """Return True if the source has all bytes before `position`, which may be its end."""

@@ -18,9 +18,9 @@ from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeade
 from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord
-from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.region import PADDING, Batch, make_batch
 from kdump.log.region_reader import regions
+from kdump.log.withheld_bytes import withheld_bytes
 
 UP_TO_MAGIC = 17
 """Bytes of a batch up to and including its magic (Records.HEADER_SIZE_UP_TO_MAGIC)."""
@@ -79,7 +79,7 @@ class FileLogInputStream:
         self.end = end
         size = window.source.size
         self._end = size if end is None or size is None else min(end, size)
-        self._bundle = window.source if isinstance(window.source, BundleBytes) else None
+        self._withheld = withheld_bytes(window.source)
 
     def reaches(self, position: int) -> bool:
         if self._end is not None:
@@ -94,8 +94,8 @@ class FileLogInputStream:
             left = bytes(window.view(position, UP_TO_MAGIC))
             is_end = not left or not self.reaches(position + len(left))
             return NoBatch("" if is_end else f"{count_text(len(left), 'byte')} left, less than a header")
-        if self._bundle is not None:
-            self._bundle.require(position)
+        if self._withheld is not None:
+            self._withheld.require(position)
         view = window.view(position, LARGEST_HEADER)
         if len(view) < UP_TO_MAGIC:  # truncated meanwhile
             return NoBatch()
@@ -123,11 +123,11 @@ class FileLogInputStream:
         return RecordBatchView(position, size, base, header.lastOffset, magic, header)
 
     def batch(self, head: RecordBatchView, limits: Limits) -> Batch:
-        """Return the batch to decode its records. Raises SourceError if they are not in a bundle."""
+        """Return the batch to decode its records. Raises SourceError if they are withheld."""
         header = head.header or legacy_header(self.window, head)
-        if self._bundle is not None:
+        if self._withheld is not None:
             message = header if isinstance(header, MessageHeader) else None
-            return self._bundle.batch_of(head.position, head.size, message, limits)
+            return self._withheld.batch_of(head.position, head.size, message, limits)
         return make_batch(self.window, head.position, head.size, limits, header)
 
 

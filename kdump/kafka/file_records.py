@@ -15,14 +15,14 @@ from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
-from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import LegacyRecordBatch
+from kdump.log.withheld_bytes import withheld_bytes
 
 
 def ensure_valid(window: Window, head: RecordBatchView) -> None:
     """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord, and SourceError
-    for a checksum that is not in a bundle."""
+    for a checksum that is withheld."""
     if head.header is not None:
         least = head.header.headerSize
         if head.size < least:
@@ -32,8 +32,9 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
     else:
         stored = int.from_bytes(window.view(head.position + 12, 4), "big")
         magic, covered = 0, LEGACY_CRC_START
-    if isinstance(window.source, BundleBytes):
-        computed = window.source.checksum_of(head.position, head.size)
+    withheld = withheld_bytes(window.source)
+    if withheld is not None:
+        computed = withheld.checksum_of(head.position, head.size)
     else:
         computed = checksum(magic, window.chunks(head.position + covered, head.size - covered))
     if stored != computed:
@@ -43,7 +44,7 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
 
 def base_offset(window: Window, head: RecordBatchView) -> int:
     """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1, or with a negative magic, has to be
-    decompressed for it. Raises UnreadableMessage, and SourceError if that is not in a bundle."""
+    decompressed for it. Raises UnreadableMessage, and SourceError if that is withheld."""
     if head.header is not None:
         return head.baseOffset
     codec = window.view(head.position + MESSAGE_V0.positions["attributes"], 1)[0] & 0x07
@@ -75,8 +76,9 @@ def _wrapper_exception(window: Window, head: RecordBatchView, codec: int) -> str
     value_at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4
     if left < 0:
         return "IndexOutOfBoundsException"
-    if isinstance(window.source, BundleBytes):
-        window.source.require_bytes(head.position + value_at, 4)
+    withheld = withheld_bytes(window.source)
+    if withheld is not None:
+        withheld.require_bytes(head.position + value_at, 4)
     size = int.from_bytes(window.view(head.position + value_at, 4), "big", signed=True)
     return (
         f"IllegalArgumentException: newLimit > capacity: ({size} > {left})" if size > left else "InvalidRecordException"

@@ -20,8 +20,9 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
+from kdump.io.hash_key import RecordHash
 from kdump.io.run import Limits
-from kdump.io.source import CHECKSUMS
+from kdump.io.source import CHECKSUMS, RECORDS
 from kdump.io.window import BufferWindow, Window
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
@@ -158,6 +159,8 @@ class Batch(Region):
     lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
     format: BatchFormat
+    replaced_under = ""
+    """Name of the key under which names in its records were replaced, empty if none were."""
 
     def __init__(
         self,
@@ -226,6 +229,11 @@ class Batch(Region):
         return lacks | {CHECKSUMS} if lacks and self.crc == 0 else lacks
 
     @property
+    def known_hashes(self) -> list[tuple[int, RecordHash]] | None:
+        """Offset delta and hash of each record, if its source has these in place of the records. Raises SourceError."""
+        return self.window.hashes(self.position) if RECORDS in self.window.lacks else None
+
+    @property
     def possible_records(self) -> int:
         """recordCount as a part of a sum: 0 if it is unknown, negative, or more than the batch has room for."""
         return max(0, self.recordCount or 0)
@@ -273,6 +281,8 @@ class BatchRun(Region):
     their headers.
     """
 
+    lacks_checksum = False
+    """Whether neither the records nor the checksum of one of its batches are known."""
     suspects: list[int] | None = None
     """Numbers of the batches whose records may have a problem; None if they were not checked."""
 

@@ -16,13 +16,12 @@ from kdump.format.batch_formats import CORE_MAGICS, FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
+from kdump.io.bundle.packed import is_packed, not_mounted
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.io.window import LARGE, Window
-from kdump.log.bundle_log import BundleLog
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, candidate_in, near
-from kdump.log.packed_bundles import is_packed, not_mounted
 from kdump.log.region import (
     ATTRIBUTES_AT,
     JUNK,
@@ -38,6 +37,7 @@ from kdump.log.region import (
     short_view,
 )
 from kdump.log.resync import NOT_ZERO, Resync
+from kdump.log.withheld_segment import withheld_segment
 
 
 class Depth(IntEnum):
@@ -75,8 +75,9 @@ def regions(
     byte; it may yield none, and is asked again at later positions. Raises SourceError if the device fails, and instead
     of any region if the file does not look like Kafka's (see Window.is_nameless).
     """
-    if isinstance(window.source, BundleLog):
-        return window.source.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)
+    withheld = withheld_segment(window.source)
+    if withheld is not None:
+        return withheld.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)
     reading = Reader(
         window, name_offset, limits or Limits(), depth, unordered=unordered, known_runs=known_runs
     ).regions(start)

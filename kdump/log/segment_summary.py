@@ -14,7 +14,6 @@ from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import SMALL, FileSource
 from kdump.io.window import LARGE, Window
-from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import candidate_at
 from kdump.log.header_totals import HeaderTotals
@@ -23,6 +22,7 @@ from kdump.log.paths import Target
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.walk import RegionObserver, observe
+from kdump.log.withheld_segment import withheld_segment
 
 BLOCK = 256 * 1024
 FEW_READS, FEW_HEADERS = 16, 128
@@ -42,11 +42,12 @@ def summarize_headers(
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
     read all batches. `others` see each region, too, after damage all of them again. Raises SourceError."""
     source = partial(regions, window, name_offset=target.name_offset, limits=Limits())
-    if isinstance(window.source, BundleLog):
+    withheld = withheld_segment(window.source)
+    if withheld is not None:
         run.more(window.source.size or 0)
         if others:
             observe(source, others)
-        return window.source.totals()
+        return withheld.totals()
     if quick or (window.source.size or LARGE) >= LARGE:
         window.seek_headers(LARGE)
     is_file = isinstance(window.source, FileSource)

@@ -189,7 +189,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         if totals.known:
             self._text(f"{plain_count(totals.known, 'finding')} in the baseline are not shown", "dim")
         families += ", as far as it could be read" if totals.unread else ""
-        families += ", as far as it is in the bundle" if totals.not_in_bundle else ""
+        families += ", as far as it is in the bundle" if totals.withheld else ""
         if totals.coverage is not None:
             self._coverage(totals.coverage)
         self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
@@ -350,7 +350,7 @@ def incomplete(totals: CheckTotals) -> list[str]:
         )
     unread += [
         f"the {what} of {count_text(count, 'partition')} are not in the bundle and were not checked"
-        for what, count in totals.not_in_bundle.items()
+        for what, count in totals.withheld.items()
     ]
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 

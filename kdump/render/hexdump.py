@@ -25,7 +25,6 @@ from kdump.io.errors import SourceError
 from kdump.io.source import BYTES
 from kdump.io.window import Window
 from kdump.log.batch_records import unpacked
-from kdump.log.bundle_log import BundleLog
 from kdump.log.entries import Entry
 from kdump.log.legacy_records import messages, value_bounds
 from kdump.log.paths import Target
@@ -129,12 +128,9 @@ class Hexdump:
         Return the messages of the findings about it."""
         target = self.target or Target("", None, None, None)
         messages = [finding.message for finding in header_findings(target, batch)]
-        if isinstance(getattr(batch.window, "source", None), BundleLog):
-            records = batch.known_records
-        else:
-            records = verdict(target, batch, keyed=False)
-            self._decoded_to = batch.decoded_to
-        if records is not None and batch.crcValid:
+        records = verdict(target, batch, keyed=False)
+        self._decoded_to = batch.decoded_to
+        if batch.crcValid:
             messages += [finding.message for finding in records.findings]
         return messages
 

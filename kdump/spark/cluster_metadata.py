@@ -14,8 +14,8 @@ from kdump.spark.delta_tables import write_rows
 from kdump.spark.store import OWN, Store
 from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
-from kdump.tables.bundles import mount_for_task
 from kdump.tables.declarations import SparkTable, own_columns
+from kdump.tables.mounted_paths import mount_for_task
 
 CLUSTERS = SparkTable(
     f"{OWN}/clusters",

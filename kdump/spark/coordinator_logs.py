@@ -12,6 +12,7 @@ from kdump.check.unchanged import file_stamp
 from kdump.cluster.lag import LagContext, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
+from kdump.io.mounted_paths import content_of
 from kdump.io.run import Limits, Run
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -20,8 +21,8 @@ from kdump.spark.delta_tables import LAYOUT, write_rows
 from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
 from kdump.state.groups import GroupCoordinatorState
-from kdump.tables.bundles import content_of, mount_for_task
 from kdump.tables.declarations import SparkTable, own_columns
+from kdump.tables.mounted_paths import mount_for_task
 from kdump.version import __version__
 
 READ = (OFFSETS_TOPIC, SHARE_TOPIC)

@@ -22,7 +22,7 @@ from kdump.spark.replica_differences import COMPACTED, MISSING
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.scan_sources import ScanSource, place_of
 from kdump.spark.task_runner import TaskRunner
-from kdump.tables.bundles import mount_for_task
+from kdump.tables.mounted_paths import mount_for_task
 
 AT_ONCE = 16
 """Number of partitions that one task compares."""

@@ -11,6 +11,7 @@ from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.unchanged import facts_of, file_stamp
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_copies import Age
+from kdump.io.mounted_paths import content_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -29,11 +30,11 @@ from kdump.spark.scan_sources import ScanSource, log_at, place_of
 from kdump.spark.store import OWN, key_of
 from kdump.spark.unit_read import UnitJob
 from kdump.spark.units import ENTRY_MARK, LATE_MARK, PLANNED, Entry, entries
-from kdump.tables.bundles import content_of, mount_for_task
 from kdump.tables.declarations import OF_TOPICS, RECORDS, SparkTable
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, FoundDirectory
+from kdump.tables.mounted_paths import mount_for_task
 from kdump.tables.read_task import OPENING
 from kdump.tables.segment_split import SegmentSplit
 from kdump.tables.table_plan import parts_of, slimmed

@@ -68,7 +68,7 @@ class ScanReport(Sink[FleetEnd]):
         missing.differing = len(differing)
         missing.truncated = sum(difference["lost"] or 0 for difference in differing)
         totals.missing = missing
-        totals.not_in_bundle = Counter(summary.get("notInBundle") or {})
+        totals.withheld = Counter(summary.get("notInBundle") or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
         report.write(totals, summary["seconds"], "everything")
         self._copies(summary)

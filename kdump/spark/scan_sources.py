@@ -11,16 +11,16 @@ from typing import NamedTuple
 from kdump.check.options import Options
 from kdump.cluster.metadata_copies import Age
 from kdump.io.directory_listing import is_url, length, parent, real_path
+from kdump.io.mounted_paths import unmount_paths
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
-from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.store import StoreError
 from kdump.spark.task_runner import TaskRunner
-from kdump.tables.bundles import recorded_place, same_place
 from kdump.tables.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
 from kdump.tables.fleet import expanded, facts, find, id_of, read_names
+from kdump.tables.mounted_paths import recorded_place, same_place
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
 """Topics whose records are rows of a table."""
@@ -101,7 +101,7 @@ class Sources:
 
 def find_sources(path: str, options: Options, brokers: Mapping[str, str]) -> FoundSources:
     """Find the sources at and below a path."""
-    unmount_bundles()
+    unmount_paths()
     fleet = find([path], options, None, brokers)
     return FoundSources(path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
 

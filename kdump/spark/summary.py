@@ -109,7 +109,7 @@ def summarize(
             "codes": _codes(sums),
             "unread": [*(why for _, why in done.sources.unreadable), *left, *sums.unread],
             "notes": sums.notes,
-            "notInBundle": dict(sums.not_in_bundle) or None,
+            "notInBundle": dict(sums.withheld) or None,
             **differences,
             **sums.lists(),
             **lists,

@@ -220,7 +220,7 @@ class UnitRead:
         totals = {name: getattr(self.totals, of) for name, of in RESUMED.items()}
         totals |= {"findings": dict(self.totals.findings)}
         codes = [[*name, count] for name, count in self.codes.items()]
-        counts = {"codes": codes, "totals": totals, "notInBundle": sorted(self.totals.not_in_bundle)}
+        counts = {"codes": codes, "totals": totals, "notInBundle": sorted(self.totals.withheld)}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ class UnitRead:
                 setattr(self.totals, of, int(state["totals"][name]))
             counts = state["totals"]["findings"]
             self.totals.findings.update({str(name): int(count) for name, count in counts.items()})
-            self.totals.not_in_bundle.update(map(str, state["notInBundle"]))
+            self.totals.withheld.update(map(str, state["notInBundle"]))
             self.codes.update({(str(code), str(severity)): int(count) for code, severity, count in state["codes"]})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -274,7 +274,7 @@ class UnitRead:
             **{name: getattr(totals, of) for name, of in COUNTS.items()},
             "unread": [path_text(line) for line in totals.unread],
             "notes": [path_text(line) for line in totals.notes],
-            "notInBundle": sorted(totals.not_in_bundle),
+            "notInBundle": sorted(totals.withheld),
             **(self.tally.as_columns() if isinstance(unit, CheckUnit) and place is not None else {}),
             "codes": [
                 {"code": code, "severity": severity, "count": count}

@@ -47,7 +47,7 @@ class UnitSums:
     """Oldest and newest timestamp in epoch ms; empty if there is none."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    not_in_bundle: Counter[str] = field(default_factory=Counter)
+    withheld: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which something is not in the bundle."""
 
     def entry(self, entry: Object) -> None:
@@ -56,7 +56,7 @@ class UnitSums:
             self.codes[found["code"], found["severity"]] += found["count"]
         self.unread += entry["unread"] or ()
         self.notes += entry["notes"] or ()
-        self.not_in_bundle.update(entry["notInBundle"] or ())
+        self.withheld.update(entry["notInBundle"] or ())
         if entry["copyOf"] is not None:
             return
         self.counts.update({name: entry[name] or 0 for name in COUNTS})
@@ -81,7 +81,7 @@ class UnitSums:
 
     def add(self, other: UnitSums) -> None:
         """Add the sums of other entries."""
-        for name in ("counts", "codes", "topics", "formats", "not_in_bundle"):
+        for name in ("counts", "codes", "topics", "formats", "withheld"):
             getattr(self, name).update(getattr(other, name))
         for topic, size in other.largest.items():
             self.largest[topic] = max(size, self.largest.get(topic, 0))

@@ -18,16 +18,16 @@ from kdump.cluster.node_ids import node_ids
 from kdump.io import file_system
 from kdump.io.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.io.errors import SourceError, is_gone
+from kdump.io.mounted_paths import mount_paths
 from kdump.io.remote_paths import TOPIC_ID
 from kdump.io.run import Run
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory, Place, directory_at
-from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.tables.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
 from kdump.tables.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
+from kdump.tables.mounted_paths import mount_for_task, place_on_host, recorded_place, with_mounts
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"
@@ -74,7 +74,7 @@ def find(
             fleet.missing.append(f"{given}: no such file or directory{unreached}")
         for path in matches:
             try:
-                mount_bundles([path])
+                mount_paths([path])
             except SourceError as error:
                 fleet.unreadable.append((path, str(error)))
                 continue
@@ -111,7 +111,7 @@ def expanded(path: str) -> list[str]:
         matches = [path]
     else:
         matches = sorted(globbed(path) if is_url(path) else glob.glob(path, recursive=True), key=natural)
-    return [below for match in matches for below in with_bundles(match)]
+    return [below for match in matches for below in with_mounts(match)]
 
 
 def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> DiskIdentity:

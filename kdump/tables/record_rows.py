@@ -53,11 +53,11 @@ from kdump.format.batch_header import TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
 from kdump.format.numbers import int64
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import mount_paths
 from kdump.log.batch_records import decode_columns
 from kdump.log.expression.terms import NO, NO_DECODERS
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
@@ -383,7 +383,7 @@ def _decoding(options: ReadOptions) -> RecordDecoder:
     """Return the decoders of a read. Raises OptionError, such as for a path without schemas."""
     decode = options.decode
     if decode.schemas is not None:
-        mount_bundles([decode.schemas])
+        mount_paths([decode.schemas])
     paths = [path for given in options.paths for path in expanded(given)]
     try:
         return RecordDecoder(replace(decode, paths=tuple(paths)))

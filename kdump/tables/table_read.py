@@ -16,9 +16,9 @@ from kdump.format.control_record import decode_control
 from kdump.format.transaction_record import decode_transaction
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.mounted_paths import unmount_paths
 from kdump.io.window import Window
 from kdump.log.batch_records import records
-from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Region, batches_of
@@ -29,10 +29,10 @@ from kdump.render.inspect_json import plain
 from kdump.state.partition_summary import SegmentSummary
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, Rows
 from kdump.tables.batch_rows import BatchRows
-from kdump.tables.bundles import mount_for_task, same_place
 from kdump.tables.declarations import FINDINGS
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, find
+from kdump.tables.mounted_paths import mount_for_task, same_place
 from kdump.tables.read_options import OptionError, ReadOptions
 from kdump.tables.read_task import TaskItem
 from kdump.tables.record_rows import RecordRows, decoded_fields
@@ -181,7 +181,7 @@ class TableRead:
         """Find what is below the paths. Raises OptionError for one that does not exist, except for the table findings,
         which has a row for it, and for bundles that cannot be told apart."""
         self.use_storage()
-        unmount_bundles()
+        unmount_paths()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         if fleet.missing and self.options.table is not FINDINGS:
             raise OptionError(fleet.missing[0])

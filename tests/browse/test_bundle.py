@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.cli import TAKE_BUNDLES
-from kdump.log.mounted_bundles import mount_bundles, unmount_bundles
+from kdump.cli import TAKE_MOUNTED
+from kdump.io.mounted_paths import mount_paths, unmount_paths
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import ZERO, backwards, browse, everything, forwards, listed, said
 from tests.command import run
@@ -29,9 +29,9 @@ def bundle(tmp_path: Path) -> Iterator[Path]:
     data = flip(log.read_bytes(), (502 + 100) * 8)
     log.write_bytes(data[:986] + b"garbage that is no batch at all" + data[986:])
     run("bundle", disk, "--out", tmp_path / "b")
-    mount_bundles([str(tmp_path / "b")])
+    mount_paths([str(tmp_path / "b")])
     yield tmp_path / "b"
-    unmount_bundles()
+    unmount_paths()
 
 
 def test_the_commands_that_take_a_bundle() -> None:
@@ -39,7 +39,7 @@ def test_the_commands_that_take_a_bundle() -> None:
     table = (ROOT / "docs" / "bundle.md").read_text().partition("| command | from a bundle |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
     named = {name for cell, answer in rows for name in re.findall(r"`([\w-]+)", cell) if "exit status 2" not in answer}
-    assert named == TAKE_BUNDLES
+    assert named == TAKE_MOUNTED
 
 
 def test_the_command_line_takes_a_bundle(bundle: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from kdump.format.bundle_container import FOOTER, MAGIC, ContainerReader, ContainerWriter, Frame
 from kdump.format.checksum import castagnoli
+from kdump.format.container import FOOTER, MAGIC, ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from tests.conftest import seeded
 from tests.each_case import each_case

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kdump.format import row_tree
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import HELD, MAX_NODE, MAX_ROW, NODE, RowTreeReader, RowTreeWriter, Tree
 from tests.each_case import each_case

@@ -10,7 +10,7 @@ import pytest
 
 import kdump
 from kdump.io import file_system
-from kdump.log.bundle_tree import open_bundle
+from kdump.io.bundle.tree import open_bundle
 from tests.command import run
 from tests.conftest import FIXTURES
 from tests.each_case import each_case
@@ -25,9 +25,9 @@ OF_THIS_MACHINE = {
     "command_line/completion.py",
     "io/file_system.py",
     "io/page_cache.py",
-    "log/bundle_members.py",
-    "log/bundle_names.py",
-    "log/bundle_tree.py",
+    "io/bundle/members.py",
+    "io/bundle/names.py",
+    "io/bundle/tree.py",
     "questions/bundle/directory_writer.py",
     "questions/bundle/places.py",
     "questions/bundle/run.py",

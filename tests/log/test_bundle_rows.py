@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
-from kdump.log import bundle_rows
-from kdump.log.bundle_rows import TABLE, Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of, rows_of
+from kdump.io.bundle import rows as bundle_rows
+from kdump.io.bundle.rows import TABLE, Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of, rows_of
 from tests.each_case import each_case
 
 MIB = 1 << 20

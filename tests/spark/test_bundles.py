@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdump.log.mounted_bundles import unmount_bundles
+from kdump.io.mounted_paths import unmount_paths
 from kdump.problems import catalogue
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
@@ -53,7 +53,7 @@ def assert_same_tables(disk: Path, bundle: Path) -> None:
 @pytest.fixture(autouse=True)
 def _unmounted() -> Any:
     yield
-    unmount_bundles()
+    unmount_paths()
 
 
 @pytest.mark.parametrize("name", healthy_disks(TIERED))
@@ -140,10 +140,10 @@ def test_a_log_directory_with_a_bundle_in_it(tmp_path: Path) -> None:
 def test_what_is_not_in_the_bundle_is_counted(tmp_path: Path) -> None:
     bundle = bundled(FIXTURES / "clean-1", tmp_path / "b")
     verified = same.cli_objects("verify", "--json", str(bundle))[-1]
-    unmount_bundles()
+    unmount_paths()
     found = run(bundle, tmp_path / "out", records=False)
     sums = sum_entries(Store(str(tmp_path / "out")), found.names(UNITS.name))
-    assert dict(sums.not_in_bundle) == verified["notInBundle"] != {}
+    assert dict(sums.withheld) == verified["notInBundle"] != {}
 
 
 def test_disks_without_ids(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_copies_of_a_partition(tmp_path: Path) -> None:
     assert {each.path: each.identity.copyOf for each in found} == copies
 
 
-def test_a_damaged_bundle_is_not_read(tmp_path: Path) -> None:
+def test_a_damaged_mount_is_not_read(tmp_path: Path) -> None:
     bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
     (bundle / "kdump-bundle.json").write_text("{}")
     found = same.scanned(Here(), ScanOptions((str(bundle),)), Store(str(tmp_path / "out")))

@@ -30,10 +30,9 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.io.errors import ReadingStopped, SourceError
-from kdump.io.source import RECORDS, FileSource, Source
+from kdump.io.source import RECORDS, FileSource, Source, modified
 from kdump.io.window import Window
 from kdump.log.batch_validity import impossible_count, is_valid
-from kdump.log.bundle_log import BundleLog
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
@@ -41,6 +40,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
+from kdump.log.withheld_segment import withheld_segment
 from kdump.state.other_replicas import who_has_it
 from kdump.state.producer_state import ProducerState
 from kdump.state.transaction_marker import marker_of
@@ -222,7 +222,7 @@ class PartitionScan(Resumable, RegionObserver):
             segment.log,
             last,
             recovers(self.known, following),
-            _modified(window, self.known.now),
+            self.known.now if (changed := modified(window.source)) is None else changed,
             window.source.size,
             start,
             start_offset,
@@ -246,11 +246,12 @@ class PartitionScan(Resumable, RegionObserver):
         observers, source = self.observers, window.source
         decode = not self.options.headers_only
         keyed = bool(self.known.compacted)
-        lacks = source.unchecked(keyed=keyed) if isinstance(source, BundleLog) else set()
+        withheld = withheld_segment(source)
+        lacks = set() if withheld is None else withheld.unchecked(keyed=keyed)
         deep = decode and "records" in self.options.chosen
         unchecked = {lacked for lacked in lacks if lacked != RECORDS or deep}
         deep = deep and RECORDS not in lacks
-        self.totals.not_in_bundle.update(unchecked - self._lacks)
+        self.totals.withheld.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         for other in self._of_regions:
             other.begin(part.target, source, part.last)
@@ -444,9 +445,3 @@ def recovers(context: PartitionContext, following: SegmentFiles | None) -> bool 
         return None if context.clean is None else False
     point = context.checkpoints.get("recovery-point-offset")
     return point is None or following is None or following.offset > point.offset
-
-
-def _modified(window: Window, now: int) -> int:
-    """Return the file's modification time in epoch ms, or `now` if it has none."""
-    source = window.source
-    return source.state()[1] // 1_000_000 if isinstance(source, (FileSource, BundleLog)) else now

@@ -19,10 +19,10 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.link_boundary import roots
 from kdump.io.low_impact_reads import limit_rate, rate_for_workers
+from kdump.io.mounted_paths import mount_paths, unmount_paths
 from kdump.io.shared_counter import SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
 from kdump.log.live_files import open_target
-from kdump.log.mounted_bundles import mount_bundles, unmount_bundles
 from kdump.log.region import read_header
 from kdump.parallel_jobs import MAX_JOBS, begin_worker, stop_workers, usual_jobs, worker_context
 from kdump.signals import uninterrupted
@@ -80,8 +80,8 @@ def _begin(
 ) -> None:
     begin_worker()
     set_existing_paths(named, above)
-    unmount_bundles()
-    mount_bundles(named)
+    unmount_paths()
+    mount_paths(named)
     limit_rate(rate)
     global _directory, _counter
     _directory, _counter = directory, counter

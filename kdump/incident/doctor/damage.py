@@ -290,7 +290,7 @@ class DamageExamination:
             question.answer = (
                 f"{' and '.join(filter(None, found)) or 'no damage'}; everything was read: {checked}, {records}"
             )
-        lacks = [what for what, count in self.totals.not_in_bundle.items() if count]
+        lacks = [what for what, count in self.totals.withheld.items() if count]
         for what in sorted(lacks):
             question.notExamined.append(f"{what} are not in the bundle")
         if remote:

@@ -50,8 +50,8 @@ from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run, ignore
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
 from kdump.questions.restart_plan import first_checks
@@ -270,7 +270,7 @@ class DoctorResult(NamedTuple):
     page: Page
 
 
-@takes_bundles
+@takes_paths
 def doctor(
     paths: str | Iterable[str],
     options: Run | None = None,

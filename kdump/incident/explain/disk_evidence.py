@@ -420,7 +420,7 @@ class DiskEvidence:
                 line += f", {count_text(totals.batches, 'batch', 'batches')}"
                 if self._summary(place).size > LARGEST:
                     line += " (headers, checksums and offsets only)"
-            if totals.not_in_bundle:
+            if totals.withheld:
                 line += "; the records are not in the bundle and were not checked"
             yield Evidence(FINDING, path, None, None, line)
 

@@ -16,9 +16,9 @@ from kdump.incident.explain.facts import of_message
 from kdump.incident.explain.grouping import Groups
 from kdump.incident.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source
-from kdump.log.mounted_bundles import mount_bundles
 from kdump.problems.advice import chosen_text
 from kdump.problems.catalogue import findings
 
@@ -40,7 +40,7 @@ def explain(
     `options` state. Times without a time zone are taken for UTC. Memory is bounded. Raises SourceError for a log or a
     directory that cannot be read."""
     paths = (disk,) if isinstance(disk, str) else tuple(disk)
-    mount_bundles(paths)
+    mount_paths(paths)
     return explain_log(os.fspath(log), DiskEvidence(paths, options) if paths else None)
 
 

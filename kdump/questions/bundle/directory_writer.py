@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame, Writable
+from kdump.format.container import ContainerReader, ContainerWriter, Frame, Writable
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeWriter, fits
+from kdump.io.bundle.directory import StoredDirectory, block_of, head_of, row_of
+from kdump.io.bundle.index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
+from kdump.io.bundle.rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
 from kdump.io.errors import SourceError, is_only_noted, reason
 from kdump.io.hash_key import HashKey
 from kdump.io.run import Limits, Run
 from kdump.io.source import Source
 from kdump.io.window import Window
-from kdump.log.bundle_directory import StoredDirectory, block_of, head_of, row_of
-from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
-from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
 from kdump.log.file_kinds import BATCHES, CLEAN_SHUTDOWN, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, SCHEMAS_TOPIC
 from kdump.log.partition_directory import partition

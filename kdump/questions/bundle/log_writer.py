@@ -1,4 +1,4 @@
-"""Writes the regions of a segment into a container, as kdump.log.bundle_log reads them."""
+"""Writes the regions of a segment into a container, as kdump.log.withheld_segment reads them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import NamedTuple
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START
-from kdump.format.bundle_container import ContainerWriter, Frame
+from kdump.format.container import ContainerWriter, Frame
 from kdump.format.header_planes import MAX_HEADERS, encode_headers
 from kdump.format.varint import Bytes
+from kdump.io.bundle.index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
+from kdump.io.bundle.rows import RowsWriter
 from kdump.io.run import Limits, Run
 from kdump.io.window import Window
 from kdump.log.batch_records import records
-from kdump.log.bundle_bytes import broker_view
-from kdump.log.bundle_index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
-from kdump.log.bundle_regions import row_of
-from kdump.log.bundle_rows import RowsWriter
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
+from kdump.log.stored_regions import row_of
 from kdump.log.walk import RegionObserver, observe
+from kdump.log.withheld_bytes import broker_view
 from kdump.questions.bundle.hidden_secrets import (
     connect_bytes,
     control_bytes,

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
-from kdump.format.bundle_container import ContainerReader, Writable
+from kdump.format.container import ContainerReader, Writable
 from kdump.format.errors import DecodeError
+from kdump.io.bundle.directory import StoredDirectory
+from kdump.io.bundle.members import read_member
+from kdump.io.bundle.names import MANIFEST, container_of_part, part_name
 from kdump.io.file_access import access_of, make_directories
-from kdump.log.bundle_directory import StoredDirectory
-from kdump.log.bundle_members import read_member
-from kdump.log.bundle_names import MANIFEST, container_of_part, part_name
 from kdump.log.output_directory import (
     PASSING,
     OutputError,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.format.bundle_container import ContainerWriter
+from kdump.format.container import ContainerWriter
 from kdump.io.hash_key import HashKey, RecordHash
-from kdump.log.bundle_hashes import HashesWriter
 from kdump.log.region import Batch, copy_of
+from kdump.log.stored_hashes import HashesWriter
 from kdump.questions.diff.comparable_records import hash_record, rows
 
 

@@ -13,15 +13,15 @@ from kdump.check.rules.records import verdict
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BATCH_START, NEWEST
 from kdump.core.header_columns import is_plain_batch
-from kdump.format.bundle_container import ContainerWriter
+from kdump.format.container import ContainerWriter
+from kdump.io.bundle.index import KnownRecords
+from kdump.io.bundle.rows import Located, RowsWriter
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
-from kdump.log.bundle_index import KnownRecords
-from kdump.log.bundle_rows import Located, RowsWriter
-from kdump.log.bundle_verdicts import verdict_row
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region
+from kdump.log.stored_verdicts import verdict_row
 from kdump.log.walk import RegionObserver
 from kdump.questions.stats.record_sums import sums_row
 from kdump.questions.stats.run import StatsReader

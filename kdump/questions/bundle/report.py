@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from kdump.format.count_text import count_text
-from kdump.log.bundle_tree import Bundle
 from kdump.questions.bundle.run import BundleSummary
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.times import iso
 
 
 class BundleReport(Sink[BundleSummary]):
@@ -30,16 +28,3 @@ class BundleReport(Sink[BundleSummary]):
             f"; {count_text(answer.leftOut, 'file or batch', 'files and batches')} left out" if answer.leftOut else ""
         )
         self.output.line(f"{printable(path_text(answer.out))}: {described}; {done}{removed}{unread}{left}")
-
-
-def bundle_note(bundle: Bundle) -> str:
-    """Return what to tell the user once about a bundle that is read in place of a disk."""
-    made = bundle.manifest
-    sources = ", ".join(map(path_text, made.directories))
-    lacks = "records of clients" if not made.topics else "records of other topics"
-    what = [lacks] if made.internal else ["records"]
-    what += ["results of checksums"] if made.depth == "headers" else []
-    note = f"{path_text(bundle.path)}: a bundle of {sources} on {made.host}, made {iso(made.created)}"
-    note += f"; it has no {' and no '.join(what)}"
-    note += "; its names are replaced" if made.redacted is not None else ""
-    return note if made.complete else f"{note}. IT IS NOT COMPLETE: run kdump bundle again"

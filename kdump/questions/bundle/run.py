@@ -13,12 +13,12 @@ from typing import Annotated, Any, NamedTuple
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
+from kdump.io.bundle.manifest import FORMAT
+from kdump.io.bundle.names import MANIFEST, container_name, is_bundle
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import SourceError, reason
 from kdump.io.link_boundary import refusal
 from kdump.io.run import PLAIN_RUN, Run
-from kdump.log.bundle_manifest import FORMAT
-from kdump.log.bundle_names import MANIFEST, container_name, is_bundle
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import PAUSES
 from kdump.log.output_directory import OutputError, OutputExists, refuse_output

@@ -8,8 +8,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from kdump.format.bundle_container import STRUCT
 from kdump.format.codec.source import library
+from kdump.format.container import STRUCT
 
 MAX_HELD = 4 << 20
 """Bytes of rows that are not compressed."""

@@ -14,10 +14,10 @@ from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch
@@ -39,7 +39,7 @@ class CarvedFile:
     notes: list[str] = field(default_factory=list)
 
 
-@takes_bundles
+@takes_paths
 def carve(
     paths: str | Iterable[str],
     out: str | None = None,

@@ -9,7 +9,6 @@ from kdump.core.record_columns import each_row
 from kdump.format.batch_header import sequence
 from kdump.io.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import NoPayload, RedactedBatch
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 
@@ -37,9 +36,9 @@ def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRe
     """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
     and batch.problems gives the reason. `hash_key`: yield them hashed under this key."""
     plain = _rows(batch)
-    if isinstance(batch, RedactedBatch):
+    if batch.replaced_under:
         # Comparable only with records whose names were replaced under the same key.
-        return (hash_record(HashKey(b"", f"redacted under {batch.key}"), row) for row in plain)
+        return (hash_record(HashKey(b"", f"redacted under {batch.replaced_under}"), row) for row in plain)
     if hash_key is None or batch.lacks:
         return plain
     return (hash_record(hash_key, row) for row in plain)
@@ -48,7 +47,7 @@ def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRe
 def _rows(batch: Batch) -> Iterator[ComparableRecord]:
     make: Any = ComparableRecord._make
     if batch.lacks:
-        hashes = hashes_of(batch)
+        hashes = batch.known_hashes
         if hashes is None:
             yield from header_rows(batch)
         for delta, digest in hashes or ():
@@ -84,17 +83,10 @@ def _rows(batch: Batch) -> Iterator[ComparableRecord]:
 def has_hidden_offsets(batch: Batch) -> bool:
     """Return True if the records of a valid batch are not in the bundle, and neither its header nor hashes show which
     of its offsets they have, because compaction may have removed some."""
-    if not batch.lacks or batch.size == batch.format.header.size or hashes_of(batch) is not None:
+    if not batch.lacks or batch.size == batch.format.header.size or batch.known_hashes is not None:
         return False
     count = batch.recordCount
     return count is None or batch.baseOffset is None or count != last_record_offset(batch) - batch.baseOffset + 1
-
-
-def hashes_of(batch: Batch) -> list[tuple[int, RecordHash]] | None:
-    """Return offset delta and hash of each record of a batch whose records are not in the bundle; None if they are not
-    known."""
-    window = batch.window
-    return window.hashes(batch.position) if isinstance(window, NoPayload) else None
 
 
 def hash_record(key: HashKey, row: ComparableRecord) -> ComparableRecord:

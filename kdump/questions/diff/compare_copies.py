@@ -10,7 +10,6 @@ from __future__ import annotations
 from kdump.check.options import Options
 from kdump.io.hash_key import HashKey
 from kdump.io.source import CHECKSUMS
-from kdump.log.bundle_log import StoredRun
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 from kdump.questions.diff.copy_damage import header_bytes
@@ -80,7 +79,7 @@ class _Pair:
         one, other = left.run, right.run
         if one is None or other is None or self.found.diverged_at is not None or self.unlike == (one, other):
             return False
-        if any(isinstance(batches, StoredRun) and batches.has_unknown_checksum for batches in (one, other)):
+        if one.lacks_checksum or other.lacks_checksum:
             return False
         size = min(left.stop - left.at, right.stop - right.at)
         # Memoryviews are compared byte by byte, which is slow; bytes.startswith is faster.

@@ -15,12 +15,12 @@ from kdump.io.hash_key import HashKey
 from kdump.io.run import Run
 from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
-from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader
+from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.questions.diff.copy_damage import (
     EpochInBatches,
@@ -233,10 +233,8 @@ class CopyReader:
         if base <= expected or self._reader.window is None:
             return False
         source = self._reader.window.source
-        if isinstance(source, BundleLog):
-            head = source.header_at(end)
-        else:
-            head = bytes(self._reader.window.peek(end, LARGEST_HEADER))
+        withheld = withheld_segment(source)
+        head = bytes(self._reader.window.peek(end, LARGEST_HEADER)) if withheld is None else withheld.header_at(end)
         following = format_at(head)
         if following is None or following.is_message:
             return False

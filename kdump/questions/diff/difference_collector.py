@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kdump.io.hash_key import RecordHash
 from kdump.io.source import CHECKSUMS
-from kdump.log.bundle_log import RedactedBatch
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 from kdump.questions.diff.comparable_records import HIDDEN, ComparableRecord, differing, is_hidden
@@ -16,13 +15,13 @@ from kdump.questions.diff.differences import (
     DAMAGED_ALIKE,
     DIVERGENT,
     MISSING,
-    NOT_IN_BUNDLE,
     PREFIX,
     RECORDS,
     REWRITTEN,
     SAME,
     UNKNOWN,
     UNREAD,
+    WITHHELD,
     BatchAtOffset,
     Comparison,
     DifferingRange,
@@ -92,7 +91,7 @@ class DifferenceCollector:
         one, other = (side.batch for side in self.sides)
         assert one is not None
         assert other is not None
-        if any(isinstance(batch, RedactedBatch) or CHECKSUMS in batch.lacks for batch in (one, other)):
+        if any(batch.replaced_under or CHECKSUMS in batch.lacks for batch in (one, other)):
             return False
         shapes = [
             (batch.magic, batch.attributes, batch.baseOffset, last_record_offset(batch), batch.recordCount)
@@ -104,7 +103,7 @@ class DifferenceCollector:
         """Handle offsets at which both copies have records, but those of one are not in its bundle, and the headers of
         the batches are not the same."""
         if not self._is_below(last):
-            self.sum(NOT_IN_BUNDLE, None, first, last, records=records)
+            self.sum(WITHHELD, None, first, last, records=records)
 
     def _written(self) -> tuple[str, ...]:
         """Return the names of the fields in which the two current batches differ, although they contain the same
@@ -185,7 +184,7 @@ class DifferenceCollector:
         lasts = [hole.last for hole in (one, other) if hole.last is not None]
         last = min(lasts, default=first)
         if not (one.is_known and other.is_known):
-            self.sum(NOT_IN_BUNDLE, None, first, last)
+            self.sum(WITHHELD, None, first, last)
         elif one.is_as(other):
             self.sum(DAMAGED_ALIKE, None, one.first, last)
         elif one.first == other.first and one.damages and other.damages:
@@ -315,7 +314,7 @@ class DifferenceCollector:
     def _relation(self, differences: list[DifferingRange]) -> tuple[str | None, int | None]:
         if any(difference.parts for difference in differences):
             return DIVERGENT, None
-        if any(difference.kind in (UNREAD, UNKNOWN, NOT_IN_BUNDLE) for difference in differences):
+        if any(difference.kind in (UNREAD, UNKNOWN, WITHHELD) for difference in differences):
             return None, None
         left, right = self.sides
         if left.end_unread or right.end_unread:

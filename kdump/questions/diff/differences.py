@@ -12,7 +12,7 @@ from kdump.questions.diff.copy_reader import CopyReader
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE, EPOCHS = "records", "missing", "damage", "epochs"
 CLEANED, REWRITTEN, LEADER_EPOCH, DAMAGED_ALIKE = "cleaned", "rewritten", "leaderEpoch", "damagedAlike"
-UNREAD, UNKNOWN, NOT_IN_BUNDLE = "unread", "unknown", "notInBundle"
+UNREAD, UNKNOWN, WITHHELD = "unread", "unknown", "notInBundle"
 PARTINGS = (RECORDS, MISSING, DAMAGE, EPOCHS)
 """Kinds of difference that make copies divergent; the others are legal, or cannot be judged."""
 
@@ -122,7 +122,7 @@ class Comparison:
 
     def doubt_cleaned(self, kind: str) -> None:
         """Note that it is unknown whether the log cleaner removed what one copy lacks: the difference is of this kind,
-        NOT_IN_BUNDLE or UNREAD."""
+        WITHHELD or UNREAD."""
         for difference in self.differences:
             if difference.kind == CLEANED:
                 difference.kind = kind

@@ -15,11 +15,10 @@ from heapq import merge, nsmallest
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import RedactedBatch
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.diff.copy_reader import CopyReader
-from kdump.questions.diff.differences import NOT_IN_BUNDLE, UNREAD
+from kdump.questions.diff.differences import UNREAD, WITHHELD
 from kdump.questions.find_copies import Copy
 from kdump.state.read_committed_view import ReadCommittedView
 from kdump.state.transaction_marker import ABORT, marker_of
@@ -61,14 +60,14 @@ def lost_records(
     left: Copy, right: Copy, options: Options, first: int, unread: tuple[list[str], list[str]]
 ) -> LostRecords | str:
     """Return which records from offset `first` on one copy lacks that the log cleaner did not remove; if this is
-    unknown, the kind of such a difference: NOT_IN_BUNDLE if a bundle does not have the keys, UNREAD if a copy could not
+    unknown, the kind of such a difference: WITHHELD if a bundle does not have the keys, UNREAD if a copy could not
     be read again, with the reasons added to `unread`. Reads both copies again: once, and once more each to find aborted
     transactions, for missing tombstones, and for further keys (MAX_KEYS)."""
     search = _Search((left, right), options, first)
     try:
         return search.run()
     except _UnknownKeys:
-        return NOT_IN_BUNDLE
+        return WITHHELD
     except _Unreadable as error:
         number, reasons = error.args
         unread[number].extend(reasons)
@@ -229,7 +228,7 @@ class _CopyKeys:
         while not reader.ended:
             batch = reader.batch
             assert batch is not None
-            if batch.lacks or isinstance(batch, RedactedBatch):
+            if batch.lacks or batch.replaced_under:
                 raise _UnknownKeys
             yield batch
             reader.advance()

@@ -22,12 +22,12 @@ from kdump.questions.diff.differences import (
     EPOCHS,
     LEADER_EPOCH,
     MISSING,
-    NOT_IN_BUNDLE,
     PREFIX,
     RECORDS,
     REWRITTEN,
     SAME,
     UNREAD,
+    WITHHELD,
     DifferingRange,
     Sample,
 )
@@ -276,12 +276,12 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             f" within {where} differ only in their leader epoch",
             DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
-            NOT_IN_BUNDLE: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
+            WITHHELD: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
         }
         line = texts.get(
             difference.kind, f"  {where}: both are damaged there in different ways: no comparison is possible"
         )
-        if difference.kind == NOT_IN_BUNDLE and lacks:
+        if difference.kind == WITHHELD and lacks:
             line = f"  {where}: {lacks} is missing {count}; whether later ones have their keys is not in the bundle"
         if difference.kind == DAMAGE and not difference.records:
             line = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {difference.reason}"
@@ -358,7 +358,7 @@ def verdict(diff: Diff) -> tuple[str, str]:
         return "prefix", ": " + "; ".join(parts)
     if any(copy.unread for copy in diff.copies):
         return "relation unknown", ": something could not be read"
-    if any(each.kind == NOT_IN_BUNDLE for pair in diff.pairs.values() for each in pair.differences):
+    if any(each.kind == WITHHELD for pair in diff.pairs.values() for each in pair.differences):
         return "relation unknown", ": some batches differ, and their records are not in the bundle"
     return "relation unknown", ": the copies have no common offset to compare"
 

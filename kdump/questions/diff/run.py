@@ -16,12 +16,12 @@ from kdump.io.command_line_paths import no_kafka_files
 from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.hash_key import HashKey
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.kafka.follower_truncation import Truncation, truncation
 from kdump.kafka.small_files import properties
 from kdump.log.live_files import PAUSES
 from kdump.log.log_directory import META
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
 from kdump.questions.diff.compare_copies import compare
@@ -156,7 +156,7 @@ class Diff:
         return None
 
 
-@takes_bundles
+@takes_paths
 def diff(
     paths: Iterable[str],
     options: Run | None = None,

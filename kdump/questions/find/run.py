@@ -16,12 +16,11 @@ from kdump.format.count_text import offsets_text
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import decode_columns, records, rows_of
-from kdump.log.bundle_log import RedactedBatch
 from kdump.log.expression.parser import parse
 from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region, batches_of
@@ -42,7 +41,7 @@ MAX_FRAMES = 100
 MANY = (1 << 31) - 1
 
 
-@takes_bundles
+@takes_paths
 def find(
     paths: str | Iterable[str],
     expression: str | Expression,
@@ -188,7 +187,7 @@ class _Search:
         coverage.batches += 1
         coverage.records += batch.possible_records
         self.remote.batch(file, batch)
-        if batch.lacks or isinstance(batch, RedactedBatch):
+        if batch.lacks or batch.replaced_under:
             reason = "records are not in the bundle" if batch.lacks else "keys and values are replaced in the bundle"
             coverage.add(file.path, reason, batch.position, batch.size)
             return

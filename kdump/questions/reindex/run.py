@@ -21,12 +21,12 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.io.errors import SourceError, went_away
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.live_files import PAUSES, FileWatch, identity
 from kdump.log.log_directory import CLEAN_MARK
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import is_live
@@ -122,7 +122,7 @@ class Reindexed:
         return any(verdict.status == UNREAD for verdict in self.verdicts)
 
 
-@takes_bundles
+@takes_paths
 def reindex(
     paths: str | Iterable[str],
     out: str | None = None,

@@ -21,6 +21,7 @@ from kdump.cluster.disks import Disks, Node
 from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, LEADER_EPOCH, PRODUCER_ID
 from kdump.core.column_numbers import BASE_OFFSET as BASE
 from kdump.format.batch_header import CONTROL, TIMESTAMP_TYPE
+from kdump.io.mounted_paths import origin
 from kdump.io.run import Run
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
@@ -32,7 +33,6 @@ from kdump.log.batch_validity import is_valid
 from kdump.log.entries import Entry, entries
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounted_bundles import origin
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.segment_summary import summarize_headers

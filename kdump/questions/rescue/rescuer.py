@@ -15,11 +15,11 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import Line, at_most
+from kdump.io.mounted_paths import why_without_metadata
 from kdump.io.run import Run
 from kdump.jsonl import line
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounted_bundles import manifest_of
 from kdump.log.output_directory import OutputDirectory
 from kdump.questions.rescue.answer import (
     Rescue,
@@ -104,10 +104,9 @@ class Rescuer:
         self.cluster_id = cluster_id
         refuse_running(self.places, asked.while_running)
         for place in self.places:
-            made = manifest_of(place.path)
-            if made is not None and (made.redacted is not None or not (made.complete and made.internal)):
-                lacks = "has other names" if made.redacted is not None else "is not complete"
-                raise RescueError(f"{place.path}: the bundle {lacks}: make one with neither --redact nor --no-internal")
+            why = why_without_metadata(place.path)
+            if why is not None:
+                raise RescueError(f"{place.path}: {why}")
         self.inventions: list[RescueInvention] = []
 
     @property

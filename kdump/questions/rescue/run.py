@@ -18,13 +18,13 @@ from kdump.format.metadata_record import decode_metadata_record, is_usual
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
 from kdump.io.errors import SourceError, Unread, raise_error, reason
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.config_def import config_exception
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueInvention, RescueStep
@@ -47,7 +47,7 @@ from kdump.state.secrets import SECRET_FIELDS
 CONFIG = "ConfigRecord"
 
 
-@takes_bundles
+@takes_paths
 def rescue(
     paths: str | Iterable[str],
     out: str | None = None,
@@ -265,12 +265,12 @@ class _Choices(dict[str, RecordChoice]):
         self.rule, self.asked, self.line = rule, asked, line
 
     def __missing__(self, path: str) -> RecordChoice:
-        in_bundle = file_system.tree_at(path) is not None
-        self[path] = RecordChoice(self._of_bundle if in_bundle else self.rule, self.line, self.asked)
+        is_mounted = file_system.tree_at(path) is not None
+        self[path] = RecordChoice(self._of_mounted if is_mounted else self.rule, self.line, self.asked)
         return self[path]
 
-    def _of_bundle(self, name: str, value: bytes) -> Rule | None:
-        """Return why a record of a bundle is left out: it has other characters in the place of secrets."""
+    def _of_mounted(self, name: str, value: bytes) -> Rule | None:
+        """Return why a record that is mounted is left out: it has other characters in the place of secrets."""
         values = (decode_metadata_record(value).values or {}) if name == CONFIG else {}
         if name in SECRET_FIELDS or (values and not is_public(values)):
             return Rule(loader="its secret is not in the bundle")

@@ -10,8 +10,8 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
+from kdump.io.mounted_paths import origin
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.mounted_bundles import origin
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.state.metadata_image import MetadataImage

@@ -23,9 +23,9 @@ from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.io.mounted_paths import mount_point
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.bundle_names import bundle_of
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress, follow_recovery
@@ -232,7 +232,7 @@ def _estimate(paths: tuple[str, ...], options: RecoveryOptions, check: Options, 
 def _follow(paths: tuple[str, ...], options: RecoveryOptions, output_options: OutputOptions) -> int:
     """Print how far the recovery is, again and again, and return the exit status: 1 if the broker exited before all
     logs were loaded."""
-    if any(map(bundle_of, paths)):
+    if any(map(mount_point, paths)):
         raise click.UsageError("--follow needs the broker's own disks, not a bundle")
     output_options = replace(output_options, pager=False)  # lines come for as long as the recovery takes
     output = output_options.output(headline=False)

@@ -17,12 +17,12 @@ from kdump.cluster.release_evidence import (
 )
 from kdump.format.kafka_release import KRAFT, KafkaRelease, parse_release
 from kdump.io.errors import Unread
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run, ignore
 from kdump.kafka.file_versions import VersionEvidence
-from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.mounted_bundles import takes_bundles
+from kdump.log.withheld_bytes import with_bytes
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.assumptions import assumed_of_logs, assumptions
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
@@ -81,7 +81,7 @@ def restart_plan(
     return predict_startup(paths, options, kafka_version, is_selected)
 
 
-@takes_bundles
+@takes_paths
 def predict_startup(
     paths: str | Iterable[str],
     options: Run | None = None,

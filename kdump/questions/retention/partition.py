@@ -14,8 +14,8 @@ from kdump.cluster.remote_log import RemoteSegment
 from kdump.format.numbers import INT_MAX
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
+from kdump.io.file_system import has_records
 from kdump.io.run import Run
-from kdump.log.bundle_tree import has_records
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput

@@ -10,9 +10,9 @@ from kdump.check.options import Options
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.file_kinds import SEGMENT
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import is_live, target
 from kdump.questions.find_partitions import find_partitions, is_away
 from kdump.questions.release_doubts import release_doubts
@@ -26,7 +26,7 @@ RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
 """Where releases differ in what is deleted or cleaned."""
 
 
-@takes_bundles
+@takes_paths
 def retention(
     paths: str | Iterable[str],
     *,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from kdump.check.options import Options
 from kdump.decode.record_cut import CutRequest
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged
@@ -29,7 +29,7 @@ from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
 LEDGER = "ledger.jsonl"
 
 
-@takes_bundles
+@takes_paths
 def salvage(
     sources: str | Iterable[str],
     out: str,

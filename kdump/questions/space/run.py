@@ -10,10 +10,10 @@ from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
 from kdump.io.errors import SourceError, is_gone
+from kdump.io.mounted_paths import mount_paths, takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.mounted_bundles import mount_bundles, takes_bundles
 from kdump.questions.retention.configs import ConfigOverrides
 from kdump.questions.space.answer import (
     RUNNING,
@@ -42,7 +42,7 @@ from kdump.state.metadata_image import MetadataImage
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceStep | SpaceKept | SpaceSummary
 
 
-@takes_bundles
+@takes_paths
 def space(
     paths: str | Iterable[str],
     *,
@@ -67,7 +67,7 @@ def space(
     """
     names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
     is_selected = topics if callable(topics) else lambda name: not names or name in names
-    mount_bundles(others := tuple(others))
+    mount_paths(others := tuple(others))
     unread: list[SourceError] = []
     report = run.unreadable
 

@@ -23,7 +23,7 @@ from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
-from kdump.questions.stats.report import NOT_IN_BUNDLE, CountReport, StatsPart, StatsReport
+from kdump.questions.stats.report import WITHHELD, CountReport, StatsPart, StatsReport
 from kdump.questions.stats.row_counts import BY, PERIODS, ROWS, PeriodCounts, rows
 from kdump.questions.stats.run import read_each, stats
 from kdump.questions.stats.totals import Stats
@@ -152,7 +152,7 @@ class StatsCommand:
         if by is None:
             self.sink.add(StatsPart(stats))
         elif by != "producer" and (stats.unknown or stats.keyless):
-            missing = NOT_IN_BUNDLE.partition(":")[0]
+            missing = WITHHELD.partition(":")[0]
             report_unreadable(SourceError(f"{stats.source}: {missing}, so --by {by} lacks them"))
         self.total.add(stats)
 

@@ -27,7 +27,7 @@ from kdump.render.times import iso
 
 PIPE_WIDTH = 80
 MAX_SHOWN = 5
-NOT_IN_BUNDLE = (
+WITHHELD = (
     "the records are not in the bundle: their times, keys and values are unknown (kdump bundle --depth records counts "
     "them)"
 )
@@ -137,7 +137,7 @@ class StatsReport(Sink[StatsPart]):
         self.written = True
         self._line(title, "head")
         if stats.unknown:
-            self._text(NOT_IN_BUNDLE)
+            self._text(WITHHELD)
         self._overview(stats)
         if not stats.unknown:
             self._times(stats)

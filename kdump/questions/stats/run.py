@@ -39,22 +39,21 @@ from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMEST
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
-from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.errors import SourceError, damaged_mount
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
-from kdump.io.source import RECORDS as RECORDS_OF_BATCHES
 from kdump.io.source import Source
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import invalidity, undecoded_count_problem
-from kdump.log.bundle_log import BundleLog
 from kdump.log.histograms import Histogram
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.walk import PartitionReader, observe
+from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.read_committed import surroundings_of_gates
 from kdump.questions.stats.readable_records import readable_records
@@ -62,7 +61,7 @@ from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
 
 
-@takes_bundles
+@takes_paths
 def stats(
     paths: str | Iterable[str],
     options: Run | None = None,
@@ -158,18 +157,18 @@ class StatsReader(SegmentObserver):
         """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
         bundle."""
         self.path, self.is_last = target.path, is_last
-        self.hidden = isinstance(source, BundleLog) and (RECORDS_OF_BATCHES in source.lacks or source.log.redacted)
-        if not self.hidden:
+        withheld = withheld_segment(source)
+        self.hidden = withheld is not None and withheld.hides_records
+        if withheld is None or not self.hidden:
             return
-        assert isinstance(source, BundleLog)
         self.stats.unknown += 1  # unless there are sums
-        row = source.sums()
+        row = withheld.sums()
         try:
             if row is None or newest_before(row) != self.stats.sums[NEWEST]:
                 return
             sums = sums_of(row, target.path)
         except DecodeError as error:
-            raise damaged_bundle(target.path, error) from error
+            raise damaged_mount(target.path, error) from error
         self.stats.add(sums)
         self.stats.unknown -= 1
         self.stats.keyless += 1

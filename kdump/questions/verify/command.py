@@ -259,7 +259,7 @@ class VerifyCommand:
         self.output.flush()
         for unread in self.totals.unread if not self.sink.shows_unread else ():
             print_error(unread)
-        if RECORDS in self.options.only and self.totals.not_in_bundle[RECORDS]:
+        if RECORDS in self.options.only and self.totals.withheld[RECORDS]:
             print_error(
                 "--only records: the records are not in the bundle (kdump bundle --records TOPIC includes them)"
             )

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from kdump.format.bundle_container import Frame
+from kdump.format.container import Frame
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.varint import unsigned_varint
-from kdump.log.bundle_names import MANIFEST, container_name
-from kdump.log.bundle_tree import open_bundle
+from kdump.io.bundle.names import MANIFEST, container_name
+from kdump.io.bundle.tree import open_bundle
 from kdump.log.internal_topics import COORDINATOR_TOPICS, INTERNAL_TOPICS, SCHEMAS
 from kdump.log.paths import PARTITION
 from kdump.log.pseudonyms import Pseudonyms

@@ -18,9 +18,9 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
+from kdump.io.bundle.names import MANIFEST
+from kdump.io.bundle.tree import open_bundle
 from kdump.io.run import PLAIN_RUN
-from kdump.log.bundle_names import MANIFEST
-from kdump.log.bundle_tree import open_bundle
 from kdump.questions.bundle import places
 from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
 from kdump.questions.bundle.run import bundle

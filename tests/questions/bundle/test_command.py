@@ -31,21 +31,22 @@ import pytest
 import zstandard
 
 import kdump
-from kdump.cli import TAKE_BUNDLES
+from kdump.cli import TAKE_MOUNTED
 from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
-from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.container import MAGIC as CONTAINER_MAGIC
+from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.row_tree import RowTreeReader, RowTreeWriter, Tree
 from kdump.io import file_system
+from kdump.io.bundle.index import MAX_FILES, Block
+from kdump.io.bundle.names import CONTAINER, MANIFEST, container_name
+from kdump.io.bundle.tree import open_bundle
 from kdump.io.low_impact_reads import bytes_read
+from kdump.io.mounted_paths import unmount_paths
 from kdump.io.run import Limits
-from kdump.log.bundle_index import MAX_FILES, Block
-from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
-from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.region_totals import RegionTotals
+from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.bundle import directory_writer, sorted_rows
 from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace
@@ -214,7 +215,8 @@ def assert_totals(bundle: Path) -> None:
         inside = unquote(path.name.removesuffix(CONTAINER)) if path.name != "%" + CONTAINER else ""
         for name in [file.name for file in tree.directory(inside).files()]:
             if re.fullmatch(r"\d{20}\.log", name):
-                source = tree.open(f"{inside}/{name}".lstrip("/"), name)
+                source = withheld_segment(tree.open(f"{inside}/{name}".lstrip("/"), name))
+                assert source is not None
                 totals = RegionTotals(int(name[:20]))
                 for region in source.stored_regions(0, Limits(), runs=False):
                     totals.region(region)
@@ -413,7 +415,7 @@ def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", sorted({"salvage", "carve", "dump-log"}))
 def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
-    assert command not in TAKE_BUNDLES
+    assert command not in TAKE_MOUNTED
     bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")
     assert "docs/bundle.md" in refused(command, bundle)
 
@@ -488,7 +490,7 @@ def test_the_api_takes_bundles(tmp_path: Path) -> None:
     assert kdump.restart_plan([str(tmp_path / "b")]).verdict == kdump.restart_plan([str(disk)]).verdict
     with pytest.raises(kdump.SourceError, match="not in the bundle"):
         list(log.records())
-    unmount_bundles()
+    unmount_paths()
 
 
 def test_an_empty_directory_of_a_broker_is_bundled(tmp_path: Path) -> None:
@@ -1080,7 +1082,7 @@ def small(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("made", few(["small", "deep"], 1))
-def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_a_damaged_mount_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     small: Path = request.getfixturevalue(made)
     dice = seeded("bundle")
     files = sorted(path for path in small.rglob("*") if path.is_file())
@@ -1471,7 +1473,7 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
 def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
     disk = aged(copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", *SOME))
     made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
-    for command in sorted(TAKE_BUNDLES - NO_ANSWER):
+    for command in sorted(TAKE_MOUNTED - NO_ANSWER):
         here = answer(made, (command,))
         there = answer(tmp_path / "one.tar", (command,))
         assert here[1], command

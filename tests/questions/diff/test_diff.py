@@ -27,7 +27,7 @@ from kdump.log.region import PADDING, TORN, Batch
 from kdump.questions.bundle.directory_writer import BundleOptions
 from kdump.questions.bundle.run import _BundleWriter, bundle
 from kdump.questions.diff.compare_copies import compare
-from kdump.questions.diff.differences import CLEANED, DIVERGENT, NOT_IN_BUNDLE
+from kdump.questions.diff.differences import CLEANED, DIVERGENT, WITHHELD
 from kdump.questions.diff.run import LITTLE, Diff, diff
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, covering, examples, iter_regions, kinds_of, numbers_in, sample, seeded
@@ -156,7 +156,7 @@ def agrees(disk: Diff, bundle: Diff, *, hashed: bool = False) -> None:
             disk.cause,
         )
     kinds = [{each.kind for each in pair.differences} for pair in bundle.pairs.values()]
-    unknown = any(NOT_IN_BUNDLE in each for each in kinds)
+    unknown = any(WITHHELD in each for each in kinds)
     for mine, theirs in zip(disk.copies, bundle.copies):
         left_out = ("copy", "notes", "damages", "damaged", "tail", "unread", "lacks")
         assert bool(mine.unread) == bool(theirs.unread)

@@ -22,8 +22,8 @@ from kdump.incident.report.html.page import page
 from kdump.incident.report.run import postmortem
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.render.redaction import Redaction
 
@@ -43,7 +43,7 @@ class ReportFiles:
     """How the page names what is in `facts`."""
 
 
-@takes_bundles
+@takes_paths
 def report(
     paths: str | Iterable[str],
     out: str,

@@ -50,7 +50,7 @@ class SegmentMaps:
         self.rows = segments if len(segments) <= SEGMENTS else _chosen(drawn)
         self.max_cells = max(24, CELLS // max(1, len(self.rows)))
         self.producers = self._producers()
-        self.valid = VALID if not made.totals.not_in_bundle[CHECKSUMS] else UNVERIFIED
+        self.valid = VALID if not made.totals.withheld[CHECKSUMS] else UNVERIFIED
 
     @property
     def first(self) -> str:

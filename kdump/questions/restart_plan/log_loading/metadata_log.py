@@ -19,9 +19,9 @@ from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.quorum_state import check_quorum_state
-from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
+from kdump.log.withheld_bytes import withheld_bytes
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     DELETED,
@@ -139,8 +139,9 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
             data += not is_control
             plan.bytesRead += head.size
         if size - end >= UP_TO_MAGIC:  # Kafka checks the magic before the length
-            if isinstance(window.source, BundleBytes):
-                window.source.require(end, magic=True)
+            withheld = withheld_bytes(window.source)
+            if withheld is not None:
+                withheld.require(end, magic=True)
             _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
         raise refuse(error.exception, error.position, reason=error) from error

@@ -18,12 +18,12 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.numbers import parse_int
 from kdump.io import file_system
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import open_source
 from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import properties
 from kdump.log.log_directory import META
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import target
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, GIVEN, MAX_TRIED, ReadSpeed, cached_bytes, measure
 from kdump.questions.restart_plan.recovery.recovery_model import Rates, device_of, extremes, simulate
@@ -89,7 +89,7 @@ class RecoveryQuery(NamedTuple):
 NOTHING_GIVEN = RecoveryQuery()
 
 
-@takes_bundles
+@takes_paths
 def recovery_time(
     paths: Iterable[str],
     query: RecoveryQuery = NOTHING_GIVEN,

@@ -18,11 +18,11 @@ from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET, RECOR
 from kdump.core.header_columns import total as sum_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run, ignore
 from kdump.kafka.small_files import clean_broker_epoch
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import partition
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
@@ -81,7 +81,7 @@ class ClusterPlan:
         return max([int(loses), *(plan.status for plan in self.plans.values())])
 
 
-@takes_bundles
+@takes_paths
 def restart_cluster(
     paths: str | Iterable[str],
     options: Run | None = None,

@@ -12,11 +12,11 @@ from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader, read_header
-from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.bundle.tree import StoredSegment
+from kdump.io.errors import SourceError, damaged_mount
 from kdump.io.run import Limits
 from kdump.io.source import Source
 from kdump.io.window import Window
-from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
@@ -32,13 +32,15 @@ from kdump.log.region import (
     make_batch,
     short_view,
 )
+from kdump.log.withheld_segment import WithheldSegment
 
 
-class BundleBytes(BundleLog):
+class SegmentBytes(StoredSegment):
     """A segment that can be read like a file. Holds the headers of one block at a time."""
 
-    def __init__(self, log: BundleLog) -> None:
-        self.__dict__.update(log.__dict__)
+    def __init__(self, stored: StoredSegment) -> None:
+        self.__dict__.update(stored.__dict__)
+        self.reader = WithheldSegment(self)
         self._part_starts: list[int] = []
         self._parts: list[tuple[int, bytes]] = []
         """Position and bytes of what is not zeros."""
@@ -127,13 +129,13 @@ class BundleBytes(BundleLog):
             return
         self._parts, self._whole, self._padding, self._views = [], {}, [], {}
         try:
-            block = self.blocks.find(position)
+            block = self.reader.blocks.find(position)
             if block is None or position >= block.end:
                 raise DecodeError("Block", "position", 0, f"no block has byte {position}")
-            for region in self.block_regions(block, Limits()):
+            for region in self.reader.block_regions(block, Limits()):
                 self._add(region)
         except DecodeError as error:
-            raise damaged_bundle(self.name, error) from error
+            raise damaged_mount(self.name, error) from error
         self._part_starts = [start for start, _ in self._parts]
         self._held = (block.position, block.end)
 
@@ -205,10 +207,15 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
 
 
 def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:
-    """Return a function that opens a path as `opener` does, but segments of bundles as BundleBytes."""
+    """Return a function that opens paths as `opener` does, but segments without some of their bytes as SegmentBytes."""
 
     def opened(path: str) -> Source:
         source = opener(path)
-        return BundleBytes(source) if isinstance(source, BundleLog) else source
+        return SegmentBytes(source) if isinstance(source, StoredSegment) else source
 
     return opened
+
+
+def withheld_bytes(source: Source) -> SegmentBytes | None:
+    """Return the source if bytes of it are withheld; None if not."""
+    return source if isinstance(source, SegmentBytes) else None

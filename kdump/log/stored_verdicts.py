@@ -8,13 +8,13 @@ import json
 from bisect import bisect_left
 from typing import Any
 
-from kdump.format.bundle_container import ContainerReader
+from kdump.format.container import ContainerReader
 from kdump.format.errors import DecodeError
+from kdump.io.bundle.index import KnownRecords
+from kdump.io.bundle.rows import Located, RowsReader, located_of
 from kdump.io.untrusted_json import integer, natural, optional_long, text
-from kdump.log.bundle_index import KnownRecords
-from kdump.log.bundle_regions import problem_of, problem_row
-from kdump.log.bundle_rows import Located, RowsReader, located_of
 from kdump.log.region import RecordVerdict, StoredFinding
+from kdump.log.stored_regions import problem_of, problem_row
 
 STRUCT = "RecordVerdict"
 NOTHING = RecordVerdict((), (), None)

@@ -12,9 +12,9 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from kdump.format.bundle_container import ReadAt
+from kdump.format.container import ReadAt
+from kdump.io.bundle.names import MANIFEST, container_of_part, part_name
 from kdump.io.errors import SourceError
-from kdump.log.bundle_names import MANIFEST, container_of_part, part_name
 
 ReadMember = Callable[[str], tuple[ReadAt, int]]
 """Returns a function that reads a member (position, count), and its size in bytes. Raises OSError."""

@@ -13,25 +13,33 @@ from kdump.core.batch_scan import ValidRun
 from kdump.core.column_numbers import BATCH_START, HEADER_WIDTH
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeader
-from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
-from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.bundle.directory import block_of
+from kdump.io.bundle.index import REDACTED, REGIONS, SIZE, Block
+from kdump.io.bundle.rows import RowsReader
+from kdump.io.bundle.tree import StoredSegment
+from kdump.io.errors import SourceError, damaged_mount
 from kdump.io.hash_key import RecordHash
 from kdump.io.run import Limits
-from kdump.io.source import BYTES, RECORDS
+from kdump.io.source import BYTES, RECORDS, Source
 from kdump.io.window import BufferWindow
-from kdump.log.bundle_directory import block_of
-from kdump.log.bundle_hashes import StoredHashes
-from kdump.log.bundle_index import REDACTED, REGIONS, SIZE, Block, FileStatus, Log
-from kdump.log.bundle_regions import kept_size, region_of
-from kdump.log.bundle_rows import RowsReader
-from kdump.log.bundle_verdicts import StoredVerdicts
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch
+from kdump.log.stored_hashes import StoredHashes
+from kdump.log.stored_regions import kept_size, region_of
+from kdump.log.stored_verdicts import StoredVerdicts
 
 RUN_BYTES = 1 << 20
 """Maximum bytes of a batch run. A larger batch is a region of its own."""
+
+
+def withheld_segment(source: Source) -> WithheldSegment | None:
+    """Return the reader of a segment of which bytes are withheld; None for any other source."""
+    if not isinstance(source, StoredSegment):
+        return None
+    source.reader = source.reader or WithheldSegment(source)
+    return source.reader  # type: ignore[no-any-return]
 
 
 class NoPayload:
@@ -39,7 +47,7 @@ class NoPayload:
 
     lacks = frozenset({RECORDS})
 
-    def __init__(self, log: BundleLog) -> None:
+    def __init__(self, log: WithheldSegment) -> None:
         self.name = log.name
         self._log = log
 
@@ -69,8 +77,7 @@ class RedactedBatch(DefaultRecordBatch):
     def __init__(self, data: bytes, position: int, limits: Limits, header: BatchHeader, key: str) -> None:
         window: Any = BufferWindow(data, position)
         super().__init__(window, position, header.size, limits, header)
-        self.key = key
-        """Name of the key under which names were replaced."""
+        self.replaced_under = key
         self._computed = header.crc
         self._length = len(data)
 
@@ -86,35 +93,30 @@ class RedactedBatch(DefaultRecordBatch):
         return self.window.chunks(self.position + start, size)
 
 
-class BundleLog:
-    """A Source that has the regions of a segment (`stored_regions`) instead of its bytes."""
+class WithheldSegment:
+    """Reads the regions of a segment in a bundle."""
 
-    def __init__(
-        self, name: str, container: ContainerReader, log: Log, status: FileStatus, key: str | None = None
-    ) -> None:
-        self.name = name
-        self.key = key or ""
-        """Name of the key under which names were replaced; empty if none were."""
-        self.size: int | None = log.size
-        self.error = log.error
-        self.unreadable = list(log.unreadable)
-        self.keep = True
-        self.status = status
-        self.lacks = frozenset({BYTES, *log.lacks})
-        self._container = container
-        self.log = log
-        self.blocks: RowsReader[Block] = RowsReader(container, log.blocks, block_of)
-        self._verdicts = None if log.records is None else StoredVerdicts(container, log.records)
-        self._hashes = None if log.hashes is None else StoredHashes(container, log.hashes)
+    def __init__(self, source: StoredSegment) -> None:
+        self.source = source
+        self.name, self.key, self.log = source.name, source.key, source.log
+        self._container = source.container
+        self.blocks: RowsReader[Block] = RowsReader(source.container, self.log.blocks, block_of)
+        self._verdicts = None if self.log.records is None else StoredVerdicts(source.container, self.log.records)
+        self._hashes = None if self.log.hashes is None else StoredHashes(source.container, self.log.hashes)
         self._headers: dict[int, bytes] = {}
         """Headers of batches by their positions, as header_at has read them last."""
+
+    @property
+    def hides_records(self) -> bool:
+        """Whether there are records that are not those of the segment: they are withheld, or names in them replaced."""
+        return RECORDS in self.source.lacks or self.log.redacted
 
     def unchecked(self, *, keyed: bool) -> set[str]:
         """Return what of the segment is neither in the bundle nor was it checked when the bundle was made: RECORDS,
         CHECKSUMS. `keyed`: whether records should have keys."""
         records = self.log.records
         is_known = records is not None and (records.keyed or not keyed)
-        return {*self.lacks} - {BYTES} - ({RECORDS} if is_known else set())
+        return {*self.source.lacks} - {BYTES} - ({RECORDS} if is_known else set())
 
     def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
         """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises
@@ -122,14 +124,14 @@ class BundleLog:
         try:
             return None if self._hashes is None else self._hashes.of_batch(position)
         except DecodeError as error:
-            raise damaged_bundle(self.name, error) from error
+            raise damaged_mount(self.name, error) from error
 
     def totals(self) -> HeaderTotals:
         """Return the totals over the headers of the segment. Raises SourceError for a damaged bundle."""
         try:
             return HeaderTotals.of(self.log.totals)
         except DecodeError as error:
-            raise damaged_bundle(self.name, error) from error
+            raise damaged_mount(self.name, error) from error
 
     def sums(self) -> Any:
         """Return the sums over the segment's records, as an object of JSON's types from another host; None if they are
@@ -139,26 +141,7 @@ class BundleLog:
         try:
             return json.loads(self._container.read(self.log.records.sums))
         except (DecodeError, ValueError, RecursionError) as error:
-            raise damaged_bundle(self.name, error) from error
-
-    def read_at(self, position: int, count: int) -> bytes:
-        """Raises SourceError, unless there are no such bytes."""
-        if count <= 0 or position >= self.log.size:
-            return b""
-        raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
-
-    def next_data(self, position: int) -> int:
-        return position
-
-    def release(self, position: int) -> None:
-        pass
-
-    def state(self) -> tuple[int, int]:
-        """Return the size in bytes and modification time in ns that the file had when it was read."""
-        return self.status.size, self.status.mtimeNs
-
-    def close(self) -> None:
-        pass
+            raise damaged_mount(self.name, error) from error
 
     def stored_regions(self, start: int, limits: Limits, *, runs: bool) -> Iterator[Region]:
         """Yield the regions from position `start` on. `runs`: as batch runs where possible. Raises SourceError for a
@@ -170,7 +153,7 @@ class BundleLog:
                 elif isinstance(region, BatchRun) or region.position >= start:
                     yield region
         except DecodeError as error:
-            raise damaged_bundle(self.name, error) from error
+            raise damaged_mount(self.name, error) from error
 
     def header_at(self, position: int) -> bytes:
         """Return the header of the v2 batch that begins at `position`; empty if there is none. Raises SourceError for a
@@ -180,7 +163,7 @@ class BundleLog:
             try:
                 self._headers = self._headers_of_block(position)
             except DecodeError as error:
-                raise damaged_bundle(self.name, error) from error
+                raise damaged_mount(self.name, error) from error
         return self._headers.get(position, b"")
 
     def _headers_of_block(self, position: int) -> dict[int, bytes]:
@@ -313,7 +296,7 @@ def _payload_size(payload: bytes, position: int, row: int) -> int:
 class _RunBuilder:
     """Joins batches to a batch run; the payloads that are missing are zeros in its buffer."""
 
-    def __init__(self, log: BundleLog, limits: Limits) -> None:
+    def __init__(self, log: WithheldSegment, limits: Limits) -> None:
         self.log = log
         self.limits = limits
         self.size = 0
@@ -323,7 +306,7 @@ class _RunBuilder:
         self.parts: list[bytes] = []
         self.numbers: list[int] = []
         self.complete: set[int] = set()
-        self.has_unknown_checksum = False
+        self.lacks_checksum = False
 
     def add(self, position: int, header: BatchHeader, stored: bytes, body: bytes | None) -> None:
         size, start = header.size, self.size
@@ -331,7 +314,7 @@ class _RunBuilder:
             self.position = position
         if body is not None:
             self.complete.add(start)
-        self.has_unknown_checksum |= body is None and not header.crc
+        self.lacks_checksum |= body is None and not header.crc
         self.parts += (stored, bytes(size - len(stored)) if body is None else body)
         self.numbers += (
             start,
@@ -361,7 +344,7 @@ class _RunBuilder:
         run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
         missing = None if len(self.complete) == len(self.headers) else NoPayload(self.log)
         stored_run = StoredRun(self.limits, self.position, run, missing, self.complete)
-        stored_run.has_unknown_checksum = self.has_unknown_checksum
+        stored_run.lacks_checksum = self.lacks_checksum
         return stored_run
 
 
@@ -376,8 +359,6 @@ class StoredRun(BatchRun):
         self.missing = missing
         self.complete = complete
         self.verdicts: StoredVerdicts | None = None
-        self.has_unknown_checksum = False
-        """Whether neither the records nor the checksum of one of its batches are in the bundle."""
 
     def batch(self, at: int) -> DefaultRecordBatch:
         batch = super().batch(at)

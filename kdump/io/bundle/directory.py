@@ -8,11 +8,10 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.bundle_container import ContainerReader
+from kdump.format.container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeReader, Tree
-from kdump.io.untrusted_json import integer, natural, optional_path_text, path_text, text
-from kdump.log.bundle_index import (
+from kdump.io.bundle.index import (
     BATCHES,
     MAX_FILE,
     MAX_FILES,
@@ -28,7 +27,8 @@ from kdump.log.bundle_index import (
     Log,
     StoredFile,
 )
-from kdump.log.bundle_rows import frame_of, located_of, rows_of
+from kdump.io.bundle.rows import frame_of, located_of, rows_of
+from kdump.io.untrusted_json import integer, natural, optional_path_text, path_text, text
 
 STRUCT = "BundleIndex"
 

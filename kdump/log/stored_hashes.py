@@ -6,11 +6,11 @@ from __future__ import annotations
 import sys
 from array import array
 
-from kdump.format.bundle_container import ContainerReader, ContainerWriter
+from kdump.format.container import ContainerReader, ContainerWriter
 from kdump.format.errors import DecodeError
+from kdump.io.bundle.index import KnownHashes
+from kdump.io.bundle.rows import Located, RowsReader, RowsWriter, located_of
 from kdump.io.hash_key import HASH_SIZE, RecordHash
-from kdump.log.bundle_index import KnownHashes
-from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, located_of
 
 STRUCT = "RecordHashes"
 MAX_RECORDS = 1 << 16

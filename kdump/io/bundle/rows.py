@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.io.untrusted_json import natural
 

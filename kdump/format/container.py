@@ -16,7 +16,7 @@ from kdump.format.checksum import castagnoli
 from kdump.format.codec.source import library
 from kdump.format.errors import DecodeError
 
-STRUCT = "BundleContainer"
+STRUCT = "Container"
 MAGIC = b"KDUMPBN1"
 """The last character is the version of the format."""
 FOOTER = Struct("<QIII8s")

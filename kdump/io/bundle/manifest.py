@@ -6,9 +6,9 @@ import json
 import os
 from typing import NamedTuple
 
+from kdump.io.bundle.members import ReadMember
+from kdump.io.bundle.names import MANIFEST
 from kdump.io.errors import SourceError
-from kdump.log.bundle_members import ReadMember
-from kdump.log.bundle_names import MANIFEST
 
 FORMAT = 1
 """Version of the format of bundles. A reader refuses others."""

@@ -7,9 +7,9 @@ import stat
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kdump.format.bundle_container import Frame
+from kdump.format.container import Frame
+from kdump.io.bundle.rows import StoredRows
 from kdump.io.source import CHECKSUMS, RECORDS
-from kdump.log.bundle_rows import StoredRows
 
 BATCHES, REDACTED, REGIONS = "batches", "redacted", "regions"
 """Kinds of blocks: headers of valid v2 batches as columns; the same, with payloads of other sizes than on the disk;

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 
 from kdump.io import file_system
+from kdump.io.bundle.names import MANIFEST, PACKED
 from kdump.io.errors import SourceError
 from kdump.io.source import FileSource, Source, open_source
 from kdump.io.window import Window
-from kdump.log.bundle_names import MANIFEST, PACKED
 
 
 def is_packed(window: Window) -> bool:

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
-from kdump.format.bundle_container import ContainerReader
+from kdump.format.container import ContainerReader
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound, damaged_bundle
-from kdump.io.file_system import tree_at
-from kdump.io.source import NOTHING, RECORDS, Source
+from kdump.format.iso_time import iso
+from kdump.io.bundle.directory import StoredDirectory
+from kdump.io.bundle.index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredFile
+from kdump.io.bundle.manifest import read_manifest
+from kdump.io.bundle.members import ReadMember, packed_members, read_member
+from kdump.io.bundle.names import container_name
+from kdump.io.errors import SourceError, SourceNotFound, damaged_mount
+from kdump.io.source import BYTES, NOTHING, RECORDS, Source
 from kdump.io.unreadable_paths import note
-from kdump.log.bundle_directory import StoredDirectory
-from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredFile
-from kdump.log.bundle_log import BundleLog
-from kdump.log.bundle_manifest import read_manifest
-from kdump.log.bundle_members import ReadMember, packed_members, read_member
-from kdump.log.bundle_names import container_name
+from kdump.text import path_text
 
 
 class BundleFile:
@@ -63,7 +63,7 @@ class BundleFile:
                     raise DecodeError("BundleIndex", "frames", number, f"{frame.size} bytes in a piece")
                 self._held = number, self._container.read(frame)
             except DecodeError as error:
-                raise damaged_bundle(self.name, error) from error
+                raise damaged_mount(self.name, error) from error
         return self._held[1]
 
     def next_data(self, position: int) -> int:
@@ -71,6 +71,44 @@ class BundleFile:
 
     def release(self, position: int) -> None:
         pass
+
+    def close(self) -> None:
+        pass
+
+
+class StoredSegment:
+    """A Source that has the regions of a segment instead of its bytes (kdump.log.withheld_segment)."""
+
+    def __init__(self, name: str, container: ContainerReader, log: Log, status: FileStatus, key: str | None) -> None:
+        self.name = name
+        self.key = key or ""
+        """Name of the key under which names were replaced; empty if none were."""
+        self.size: int | None = log.size
+        self.error = log.error
+        self.unreadable = list(log.unreadable)
+        self.keep = True
+        self.status = status
+        self.lacks = frozenset({BYTES, *log.lacks})
+        self.container = container
+        self.log = log
+        self.reader: Any = None
+        """What reads it, once it has begun to."""
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Raises SourceError, unless there are no such bytes."""
+        if count <= 0 or position >= self.log.size:
+            return b""
+        raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
+
+    def next_data(self, position: int) -> int:
+        return position
+
+    def release(self, position: int) -> None:
+        pass
+
+    def state(self) -> tuple[int, int]:
+        """Return the size in bytes and modification time in ns that the file had when it was read."""
+        return self.status.size, self.status.mtimeNs
 
     def close(self) -> None:
         pass
@@ -119,6 +157,18 @@ class Bundle:
                 self._directory(source, "")
             except OSError as error:
                 raise SourceError(f"{path}: {error.strerror}") from error
+
+    @property
+    def note(self) -> str:
+        """What to tell the user once about a bundle that is read in place of a disk."""
+        made = self.manifest
+        lacks = "records of clients" if not made.topics else "records of other topics"
+        what = [lacks] if made.internal else ["records"]
+        what += ["results of checksums"] if made.depth == "headers" else []
+        note = f"{path_text(self.path)}: a bundle of {', '.join(map(path_text, made.directories))} on {made.host}"
+        note += f", made {iso(made.created)}; it has no {' and no '.join(what)}"
+        note += "; its names are replaced" if made.redacted is not None else ""
+        return note if made.complete else f"{note}. IT IS NOT COMPLETE: run kdump bundle again"
 
     @property
     def _is_single(self) -> bool:
@@ -183,7 +233,14 @@ class Bundle:
         if isinstance(file.contents, Bytes):
             size = file.seen.size if file.contents.size is None else file.contents.size
             return BundleFile(path, container, file.contents, size)
-        return BundleLog(path, container, file.contents, file.seen, self.manifest.redacted)
+        return StoredSegment(path, container, file.contents, file.seen, self.manifest.redacted)
+
+    def has_records(self, inside: str) -> bool:
+        try:
+            files = self.directory(inside).files()
+            return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
+        except (OSError, DecodeError):
+            return False
 
     def status_of(self, status: FileStatus) -> os.stat_result:
         """Return what stat returns for a file of the bundle."""
@@ -264,18 +321,6 @@ class Bundle:
 
 def _damaged(number: int, inside: str, error: DecodeError) -> OSError:
     return OSError(errno.EIO, f"the bundle is damaged: {number}/{container_name(inside)}: {error}", inside)
-
-
-def has_records(directory: str) -> bool:
-    """Return False if a partition directory is in a bundle that does not have its records."""
-    tree = tree_at(directory)
-    if tree is None or not isinstance(tree[0], Bundle):
-        return True
-    try:
-        files = tree[0].directory(tree[1]).files()
-        return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
-    except (OSError, DecodeError):
-        return False
 
 
 def open_bundle(path: str, number: int) -> Bundle:
