@@ -190,7 +190,9 @@ class StatsReport(Sink[StatsPart]):
         )
         if stats.readable is not None and (stats.readable, stats.committed) != (stats.records, stats.records):
             committed = "" if stats.committed == stats.readable else f"; {stats.committed:,} with read_committed"
-            self._pair("for consumers", f"{count_text(stats.readable, 'record')}{committed}")
+            is_later = stats.start is not None and stats.start > (stats.firstOffset or 0) and stats.partitions == 1
+            start = f" from log start offset {stats.start} on" if is_later else ""
+            self._pair("for consumers", f"{count_text(stats.readable, 'record')}{start}{committed}")
         if stats.firstOffset is not None and stats.partitions == 1:
             span = (stats.lastOffset or 0) - stats.firstOffset + 1
             self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}, which are {span:,}")

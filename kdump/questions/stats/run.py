@@ -76,8 +76,8 @@ def stats(
     surroundings = surroundings_of_gates(options.limits)
     for made, segments, place in read_each(paths, options, is_selected):
         if place is not None:
-            start = single_partition_summary(place, states).log_start
-            made.readable, made.committed = readable_records(segments, start, made, options, surroundings)
+            made.start = single_partition_summary(place, states).log_start
+            made.readable, made.committed = readable_records(segments, made.start, made, options, surroundings)
         yield made
 
 

@@ -129,6 +129,8 @@ class Stats(LogCounts):
     readable: int | None = None
     """Data records that consumers receive, and `committed`: that read_committed ones do; None if not known."""
     committed: int | None = None
+    start: int | None = None
+    """Log start offset of a partition, if known."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

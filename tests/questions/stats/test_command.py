@@ -134,6 +134,8 @@ def test_what_consumers_receive(name: str, tmp_path: Path) -> None:
         (said,) = stats(log)
         assert said["readableRecords"] == sum(offset >= (start or 0) for offset in every)
         assert said["committedRecords"] == sum(offset >= (start or 0) for offset in committed)
+        shown = f" from log start offset {start} on" in command.run("stats", log).stdout
+        assert shown == (start is not None and start > said["firstOffset"])
 
 
 def test_total_is_the_sum() -> None:
