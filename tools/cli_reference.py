@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
 
 from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
 
+ALIKE = ("--topic", "--partition", "--kafka-version", "--properties", "--now", "--quiet", "--transaction-timeout")
+"""Options that mean the same in all commands, whatever verb their help begins with."""
 SHARED, SEVERAL = "#options-of-most-commands", "#options-of-several-commands"
 HEAD = """# The commands
 
@@ -34,18 +35,28 @@ def option_row(option: Option) -> str:
 def option_table(options: list[Option]) -> str:
     """Return a line for each option; those that several commands have with the same meaning are named in one."""
     rows = [option_row(option) for option in options]
-    own = [row for row in rows if row not in several()]
-    named = [row[2 : row.index("`:") + 1] for row in rows if row in several()]
+    elsewhere = [is_elsewhere(option.names[-1], row) for option, row in zip(options, rows)]
+    own = [row for row, is_elsewhere in zip(rows, elsewhere) if not is_elsewhere]
+    named = [f"`{option.names[-1]}`" for option, is_elsewhere in zip(options, elsewhere) if is_elsewhere]
     return "\n".join([*own, *([f"- {', '.join(named)}: [as in several commands]({SEVERAL})"] if named else [])])
 
 
+def is_elsewhere(name: str, row: str) -> bool:
+    """Return True if an option is described with those that several commands have, and has the same default."""
+    there = several().get(name, "")
+    return row == there or (name in ALIKE and row.partition("  [")[2] == there.partition("  [")[2])
+
+
 @cache
-def several() -> frozenset[str]:
-    """Return the lines of options that several commands have and that are long enough to be written once."""
-    counts = Counter(option_row(option) for page in pages() for option in page.own_options)
-    return frozenset(
-        row for row, count in counts.items() if count > 2 and len(row.split()) > 12 and ": The same" not in row
-    )
+def several() -> dict[str, str]:
+    """Return the lines of options that several commands have and that are long enough to be written once, by name."""
+    every = [(option.names[-1], option_row(option)) for page in pages() for option in page.own_options]
+    often = {
+        name: row
+        for (name, row), count in reversed(Counter(every).most_common())
+        if name in ALIKE or (count > 2 and len(row.split()) > 12 and ": The same" not in row)
+    }
+    return dict(sorted(often.items()))
 
 
 def shared() -> str:
@@ -59,16 +70,18 @@ def shared_by(page: Page) -> str:
     lacks = [name for name in every if name not in page.common]
     if len(lacks) < len(page.common):
         but = f", without {', '.join(f'`{name}`' for name in lacks)}" if lacks else ""
-        return f"And the [options of most commands]({SHARED}){but}."
-    return f"And, [as in most commands]({SHARED}), {', '.join(f'`{name}`' for name in page.common)}."
+        return f"Also the [options of most commands]({SHARED}){but}."
+    return f"Also, [as in most commands]({SHARED}), {', '.join(f'`{name}`' for name in page.common)}."
 
 
 def section(page: Page) -> str:
-    description = page.description
-    if page.doc:  # which begins with the rest
-        description = [re.split(r"(?<=[^.]\.) (?=[A-Z])", page.description[0])[0]]
-    parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *description]
-    parts.append(option_table(page.own_options))
+    parts = [f"## kdump {page.name}", f"`{page.usage}`"]
+    if page.doc:  # which begins with what the command does
+        parts[1] = f"[`{page.usage}`]({page.doc})"
+    else:
+        parts += page.description
+    if page.own_options:
+        parts.append(option_table(page.own_options))
     if page.common:
         parts.append(shared_by(page))
     if page.examples and not page.doc:
@@ -76,20 +89,27 @@ def section(page: Page) -> str:
     parts += page.notes
     if page.status:
         parts.append(f"Exit status: {page.status}")
-    if page.doc:
-        parts.append(f"More: [{page.doc.removesuffix('.md')}]({page.doc})")
     return "\n\n".join(parts) + "\n"
 
 
 def environment() -> str:
-    rows = [f"- `{name}`: {said}" for name, said in (ENVIRONMENT | variables()).items()]
+    rows = [f"- `{name}`: {said}" for name, said in ENVIRONMENT.items()]
+    rows.append(f"- {', '.join(f'`{name}`' for name in variables())}: the [option]({SHARED}) of that name.")
     return "\n".join(["## Environment", "", *rows]) + "\n"
 
 
 def page() -> str:
     whole = overall()
     top = [HEAD, f"```text\n{whole.usage}\n```\n", option_table(whole.options) + "\n", shared()]
-    top.append("\n".join(["## Options of several commands\n", *sorted(several()), ""]))
+    top.append(
+        "\n".join(
+            [
+                "## Options of several commands\n\nThe `--help` of each says what it does with them.\n",
+                *several().values(),
+                "",
+            ]
+        )
+    )
     return "\n".join([*top, *map(section, pages()), environment()])
 
 

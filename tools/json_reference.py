@@ -25,7 +25,8 @@ have all other keys of each type, in the order in which they are written.
   value `"base64"` in `keyEncoding` or `valueEncoding` next to it.
 - `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
   [decoders.md](decoders.md).
-- A type with `?` may be null. Keys marked *optional* are absent if they have no value.
+- A key without a type is a number (of what is named, or in the unit in parentheses), or a boolean if it is described
+  as *whether*. One with `?` may be null; one with `*` is absent if it has no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
 ## Several paths
@@ -113,7 +114,7 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 """
 
 
-SHARED, LONG = 3, 15
+SHARED, LONG = 3, 8
 """A key that so many types have with the same meaning is described once, and one of two types if the description has so
 many words; of several meanings, the most frequent."""
 PLAIN = {"number", "of", "the", "its", "it", "is", "whether"}
@@ -126,9 +127,21 @@ def described(key: Key) -> Described:
 
 
 def line(key: Key) -> str:
-    name = f"`{key.name}`" + (" *optional*" if key.optional else "")
-    kind = key.type.replace(" or null", "?") + (f", {key.unit}" if key.unit else "")
-    return f"- {name} {kind}" + (f": {key.meaning}" if words(key.meaning) - words(key.name) - PLAIN else "")
+    kind, is_null, _ = key.type.partition(" or null")
+    meaning = key.meaning
+    if kind == "number":
+        kind, meaning = "", meaning.removeprefix("number of ")
+    elif kind == "boolean" and meaning.startswith("whether "):
+        kind = ""
+    kind = ", ".join(filter(None, (kind, key.unit)))
+    kind = f" ({kind})" if kind else ""
+    return f"- {named(key, '?' if is_null else '')}{kind}" + (
+        f": {meaning}" if words(meaning) - words(key.name) - PLAIN else ""
+    )
+
+
+def named(key: Key, more: str = "") -> str:
+    return f"`{key.name}{more}{'*' if key.optional else ''}`"
 
 
 def words(text: str) -> set[str]:
@@ -141,8 +154,7 @@ def table(keys: tuple[Key, ...], shared: Collection[Described]) -> str:
     lines = []
     for is_shared, group in groupby(keys, lambda key: described(key) in shared):
         if is_shared:
-            names = ", ".join(f"`{key.name}`" + (" *optional*" if key.optional else "") for key in group)
-            lines.append(f"- {names}: [shared](#shared-keys)")
+            lines.append(f"- {', '.join(map(named, group))}: [shared](#shared-keys)")
         else:
             lines += map(line, group)
     return "\n".join(lines)
