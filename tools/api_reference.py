@@ -163,6 +163,9 @@ def markdown(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([*_<|\[\]])", r"\\\1", part) for part in parts)
 
 
+FIELDS = "`help()` describes their members.\n"
+
+
 class Member(NamedTuple):
     """Field, property or method."""
 
@@ -229,10 +232,10 @@ def listed(found: Found) -> list[Member]:
     ]
 
 
-def table(found: Found) -> str:
-    """Return the members of a class: those with a docstring on a line of their own, then the others, then where the
-    JSON object describes more of them."""
-    rows = listed(found)
+def table(found: Found, brief: bool) -> str:
+    """Return the members of a class: those with a docstring on a line of their own, unless it is to be `brief`, then
+    the others, then where the JSON object describes more of them."""
+    rows = [each._replace(said="") if brief else each for each in listed(found)]
     texts = {each.name: f"`{' '.join(each.name.split())}: {each.type}`" for each in rows}
     lines = [f"- {texts[each.name]}: {markdown(' '.join(each.said.split()))}\n" for each in rows if each.said]
     plain = [texts[each.name] for each in rows if not each.said]
@@ -251,15 +254,15 @@ def table(found: Found) -> str:
 
 def same_as_json(title: str, found: Found) -> str:
     kind, _ = json_keys(found)
-    return f"- {title}: [`{kind}`](json.md#{kind.lower()})\n"
+    return f"{title.removeprefix('kdump.')} ([`{kind}`](json.md#{kind.lower()}))"
 
 
-def section(title: str, found: Found) -> str:
+def section(title: str, found: Found, brief: bool = False) -> str:
     said = markdown(doc(found.node))
     if isinstance(found.node, ast.FunctionDef):
         text = signature(found.module, found.node, title)
         return f"### {title}\n\n```python\n{text}\n```\n\n{said}\n"
-    inner = table(found)
+    inner = table(found, brief)
     return f"### {title}\n\n{said}\n" + (f"\n{inner}" if inner else "")
 
 
@@ -310,9 +313,12 @@ def page() -> str:
     parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
     parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
     plain = {name: found for name, found in sorted(others.items()) if not listed(found) and json_keys(found)[1]}
-    parts += ["## Classes with the keys of JSON objects\n", "".join(map(same_as_json, plain, plain.values()))]
-    rest = [section(name, found) for name, found in sorted(others.items()) if name not in plain]
-    parts += ["## Classes of fields and results\n", *rest]
+    parts += [
+        "## Classes with the keys of JSON objects\n",
+        f"Below `kdump`: {', '.join(map(same_as_json, plain, plain.values()))}.\n",
+    ]
+    rest = [section(name, found, brief=True) for name, found in sorted(others.items()) if name not in plain]
+    parts += ["## Classes of fields and results\n", FIELDS, *rest]
     return "\n".join(parts)
 
 
