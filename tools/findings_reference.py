@@ -41,8 +41,8 @@ Actions of several findings, which refer to them by number.
 
 {shared}
 """
-SHARED = 3
-"""An action of so many findings is described once."""
+SHARED, LONG = 3, 15
+"""An action of so many findings is described once, and one of two if it has so many words."""
 CAUSE = re.compile(
     r"(?!.*(?:terminating consumer process|Received exception when fetching)).*(?:Exception|Error|ERROR)"
 )
@@ -69,17 +69,27 @@ def consumer(trial: dict[str, Any]) -> str:
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
 
 
+def is_shared(text: str, count: int) -> bool:
+    return count >= SHARED or (count > 1 and len(text.split()) >= LONG)
+
+
 def shared_actions(problems: Iterable[Declaration]) -> dict[str, int]:
     """Return the actions that several problems have, with their numbers on the page."""
     counts = Counter(action.conditional for problem in problems for action in problem.actions)
-    return {text: number for number, text in enumerate((text for text, n in counts.items() if n >= SHARED), 1)}
+    return {text: number for number, text in enumerate((text for text, n in counts.items() if is_shared(text, n)), 1)}
 
 
 def action_lines(problem: Declaration, shared: dict[str, int]) -> Iterator[str]:
     """Yield the actions of a problem, those that are shared by their numbers."""
-    for is_shared, group in groupby((each.conditional for each in problem.actions), shared.__contains__):
-        if is_shared:
-            yield f"    - [Shared actions](#shared-actions): {', '.join(str(shared[text]) for text in group)}."
+    texts = [each.conditional for each in problem.actions]
+    numbers = "[shared](#shared-actions) {}"
+    if all(text in shared for text in texts):
+        yield f"- Actions: {numbers.format(', '.join(str(shared[text]) for text in texts))}."
+        return
+    yield "- Actions:"
+    for is_numbered, group in groupby(texts, shared.__contains__):
+        if is_numbered:
+            yield f"    - {numbers.format(', '.join(str(shared[text]) for text in group))}."
         else:
             yield from (f"    - {text}." for text in group)
 
@@ -91,9 +101,9 @@ def numbered(shared: dict[str, int]) -> str:
 def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, int]) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
     unless = f" ({code.unless})" if code.unless else ""
-    lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
+    lines += [f"- **{code.severity}**{unless}" + ("" if code.family in TITLES else f"; family `{code.family}`")]
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
-    lines += ["- Actions:", *action_lines(code, shared)]
+    lines += action_lines(code, shared)
     lines += [code.tried] if code.untried else []
     told = [f"{trial['what']}. Broker: {trial['broker']}. Consumer: {consumer(trial)}." for trial in trials]
     lines += [f"- Tried: {text}" for text in told]

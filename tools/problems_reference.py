@@ -42,7 +42,7 @@ def section(problem: Declaration, stated: Collection[str], shared: dict[str, int
     ]
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
-        lines += ["- Actions:", *action_lines(problem, shared)]
+        lines += action_lines(problem, shared)
     lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
     return "\n".join(lines) + "\n"
 
