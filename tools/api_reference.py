@@ -163,7 +163,7 @@ def markdown(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([*_<|\[\]])", r"\\\1", part) for part in parts)
 
 
-FIELDS = "`help()` describes their members.\n"
+FIELDS = "`help()` describes their members, and those of answers above that are no keys of the JSON.\n"
 
 
 class Member(NamedTuple):
@@ -262,7 +262,7 @@ def section(title: str, found: Found, brief: bool = False) -> str:
     if isinstance(found.node, ast.FunctionDef):
         text = signature(found.module, found.node, title)
         return f"### {title}\n\n```python\n{text}\n```\n\n{said}\n"
-    inner = table(found, brief)
+    inner = table(found, brief or (bool(json_keys(found)[1]) and not found.module.startswith("kdump.log.")))
     return f"### {title}\n\n{said}\n" + (f"\n{inner}" if inner else "")
 
 

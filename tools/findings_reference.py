@@ -28,8 +28,8 @@ but worth knowing. A finding of the severity of `--fail-on` or higher sets the e
 
 Before any repair: stop the broker, back the partition's directory up, and compare it with another replica.
 
-"Tried" is what a broker and a consumer of 4.3.1 did with such damage, after a clean shutdown or a crash
-([broker-trials.json](broker-trials.json)). A clean startup reads little of a log: a broker that starts normally has not
+"Tried" is what a broker and a consumer of 4.3.1 did with such damage ([broker-trials.json](broker-trials.json) has the
+damage and the logs). A clean startup reads little of a log: a broker that starts normally has not
 found the damage, and a consumer encounters it later. An action of each error was done on a real broker's disk, unless
 it is **untried**: see [remedy-trials.json](remedy-trials.json), [incident-trials.json](incident-trials.json),
 [salvage-trials.json](salvage-trials.json), [rescue-trials.json](rescue-trials.json),
@@ -105,7 +105,7 @@ def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, i
     lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
     lines += action_lines(code, shared)
     lines += [code.tried] if code.untried else []
-    told = [f"{trial['what']}. Broker: {trial['broker']}. Consumer: {consumer(trial)}." for trial in trials]
+    told = [f"broker {trial['broker']}; consumer {consumer(trial)}." for trial in trials]
     lines += [f"- Tried: {text}" for text in told]
     said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]
     cause = next(filter(CAUSE.match, said), None)

@@ -23,7 +23,8 @@ HEAD = """# Kafka's messages
 Every message of Kafka's protocol that is stored on disk, by the schemas of Kafka NEWEST: records of internal topics,
 values of control records, and quorum-state, with its versions, those that are flexible (KIP-482), and its fields.
 `kdump schema NAME --version N` shows the fields of one version with their types, in the order of their bytes. [The
-format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how kdump prints them.
+format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how kdump prints them. *v*:
+before the value is its version, an INT16.
 """
 
 
@@ -84,11 +85,16 @@ def message_table(struct: NamedStruct) -> str:
     return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
 
 
+VERSION = "; its version is an INT16 before it"
+"""Written in one letter."""
+
+
 def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
     said = versions if flexible == "none" else f"{versions}, flexible {flexible}"
-    about = f": {struct.about[0].upper()}{struct.about[1:]}" if struct.about else ""
+    text = struct.about.replace(VERSION, "; *v*")
+    about = f": {text[0].upper()}{text[1:]}" if text else ""
     fields = ", ".join(f"`{row.name}`" for row in rows(struct))
     return f"- **{struct.name}** ({said}){about}. {fields or 'No fields'}.\n"
 

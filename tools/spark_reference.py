@@ -45,7 +45,7 @@ def _table(table: SparkTable, known: set[SparkColumn]) -> list[str]:
         elif column in known:
             listed.append(column.name)
         elif (column.name, column.meaning) in MEANINGS:
-            in_json.append(f"{column.name} {column.type}")
+            in_json.append(column.name)
         else:
             own.append(f"- `{column.name}` `{kind}`" + (f": {column.meaning}" if column.meaning else "") + "\n")
         known.add(column)
