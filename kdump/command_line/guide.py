@@ -144,7 +144,11 @@ QUESTIONS = (
         "kdump verify DIR --remote s3://BUCKET/PREFIX --quick",
         "remote",
     ),
-    Asked("Tiered storage: which segments are in the bucket?", "kdump ls s3://BUCKET/PREFIX", "incidents/missing-remote-segment"),
+    Asked(
+        "Tiered storage: which segments are in the bucket?",
+        "kdump ls s3://BUCKET/PREFIX",
+        "incidents/missing-remote-segment",
+    ),
     Asked(
         "The schema registry lost its topic, or nobody knows this schema ID: which schemas are on the disk?",
         "kdump registry DIR",
