@@ -54,7 +54,11 @@ def parse_long(digits: str | None) -> int | None:
 
 
 def _parse(text: str | None, bits: int) -> int | None:
-    match = None if text is None else _INTEGER.fullmatch(text)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= bits // 3.5:  # most numbers
+        return int(text)
+    match = _INTEGER.fullmatch(text)
     if match is None:
         return None
     sign, digits = match.groups()

@@ -68,8 +68,9 @@ def _checkpoint(data: bytes, columns: dict[str, Callable[[str], Any]]) -> Iterat
     count = None
     found = 0
     for number, (position, line) in enumerate(lines(data)):
-        text, problem, values = line.rstrip(b"\r\n").decode("utf-8", "replace"), _not_utf8(line), {}
+        problem, values = "" if line.isascii() else _not_utf8(line), {}
         if number < 2:
+            text = line.rstrip(b"\r\n").decode("utf-8", "replace")
             what = ("version", "count")[number]
             value = parse_int(text)
             newer = newer_version(CHECKPOINT, value) if number == 0 else ""
