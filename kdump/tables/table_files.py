@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 GROUP_ROWS, GROUP_BYTES = 1 << 17, 32 << 20
 """Rows and bytes in memory from which on a row group of a Parquet file is written."""
+FORMAT: Any = {"compression": "zstd", "compression_level": 1, "write_batch_size": 1 << 13}
+"""Of JSON and the like, zstd's first level makes half of what snappy does, in the same time. A page is complete after a
+multiple of this many rows, so that most columns have one."""
 
 
 class NoPyarrow(Exception):
@@ -36,7 +39,7 @@ class TableFile(Protocol):
     def end(self) -> None: ...
 
 
-RISING = ("offset", "timestamp", "time", "position")
+RISING = ("offset", "timestamp", "time", "position", "sequence")
 """Columns whose values hardly repeat, like keys and values: a dictionary of them would be built and thrown away."""
 
 
@@ -44,6 +47,7 @@ class ParquetTable:
     """A Parquet file. A row group is written while the next one is read."""
 
     def __init__(self, file: BinaryIO, schema: ArrowSchema) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         from kdump.tables.as_pyarrow import as_schema
@@ -56,7 +60,9 @@ class ParquetTable:
             for field in schema
             if field.type != BINARY and not field.type.children and field.name not in RISING
         ]
-        self.writer: Any = pq.ParquetWriter(file, self.schema, compression="snappy", use_dictionary=repeated)
+        # Not Python's file, for whose lock the thread would wait at each page.
+        self.file = pa.OSFile(f"/dev/fd/{file.fileno()}", "wb")
+        self.writer: Any = pq.ParquetWriter(self.file, self.schema, use_dictionary=repeated, **FORMAT)
         self.thread = ThreadPoolExecutor(1)
         self.writing: Future[None] | None = None
 
@@ -92,6 +98,7 @@ class ParquetTable:
         finally:
             self.thread.shutdown()
             self.writer.close()
+            self.file.close()
 
 
 class StreamTable:
