@@ -256,7 +256,7 @@ class Lazy(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from kdump.command_line.find_command import as_help_option, help_topic
 
-        topic = help_topic(args)
+        topic = help_topic(args, COMMANDS)
         if topic:
             click.echo(topic)
             ctx.exit()

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kdump.cli import COMMANDS, cli
-from kdump.command_line.find_command import SECTIONS, sections
-from kdump.command_line.guide import QUESTIONS
+from kdump.command_line.find_command import SECTIONS, sections, titles
+from kdump.command_line.guide import QUESTIONS, by_section
 from kdump.command_line.help_page import OPTIONS, common_options
 from kdump.version import __version__
 from tests.conftest import FIXTURES, ROOT, few
@@ -95,7 +95,10 @@ def test_help_by_topic() -> None:
     options, questions = kdump("help", "options").stdout, kdump("help", "questions").stdout
     assert all(f"  {name}" in options for name in common_options())
     asked = [line.strip() for line in questions.splitlines() if line.startswith("    ")]
-    assert asked == [each.command for each in QUESTIONS]
+    assert sorted(asked) == sorted(each.command for each in QUESTIONS)
+    assert [line for line in questions.splitlines() if line[:1].strip()] == [
+        title for title, _ in by_section(titles(COMMANDS))
+    ]
     typed = [words[1] for words in map(str.split, asked) if words[0] == "kdump"]
     assert {name for name in COMMANDS if name not in typed} <= {"query", "completion"}
     assert {name: (ROOT / name).read_text() for name in guide.tables()} == guide.tables()

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 from kdump.cli import COMMANDS
-from kdump.command_line.find_command import sections
-from kdump.command_line.guide import QUESTIONS, Asked
+from kdump.command_line.find_command import sections, titles
+from kdump.command_line.guide import Asked, by_section
 from tools.manual import PAGES, ROOT
 
 TABLE = re.compile(r"(?<=<!-- guide -->\n\n).*?(?=\n\n)", re.DOTALL)
@@ -16,6 +16,13 @@ TABLE = re.compile(r"(?<=<!-- guide -->\n\n).*?(?=\n\n)", re.DOTALL)
 def question_row(asked: Asked) -> str:
     page, mark, anchor = asked.page.partition("#")
     return f"| {asked.question} | [`{asked.command}`]({page}.md{mark}{anchor}){asked.more} |"
+
+
+def question_rows() -> list[str]:
+    rows = []
+    for title, questions in by_section(titles(COMMANDS)):
+        rows += [f"| **{title}** | |", *map(question_row, questions)]
+    return rows
 
 
 def command_rows() -> list[str]:
@@ -28,7 +35,7 @@ def command_rows() -> list[str]:
 
 def tables() -> dict[str, str]:
     """Return the text of each page with its table, by its path."""
-    index = "\n".join(["| question | command |", "| --- | --- |", *map(question_row, QUESTIONS)])
+    index = "\n".join(["| question | command |", "| --- | --- |", *question_rows()])
     readme = "\n".join(["| command | |", "| --- | --- |", *command_rows()])
     made = {"docs/index.md": index, "README.md": readme}
     return {name: _with_table((ROOT / name).read_text(), text) for name, text in made.items()}

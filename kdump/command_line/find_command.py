@@ -47,6 +47,11 @@ def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, st
     yield title, rows
 
 
+def titles(commands: dict[str, str]) -> dict[str, str]:
+    """Return the question that each command answers."""
+    return {name: title for title, rows in sections(commands) for name, _ in rows}
+
+
 def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
     """Return the error for a command that does not exist, with the most similar ones: first by name, then by what their
     help mentions."""
@@ -74,12 +79,12 @@ def _similar(name: str, commands: dict[str, str]) -> list[str]:
     return by_help or difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY - 0.15)
 
 
-def help_topic(args: list[str]) -> str:
+def help_topic(args: list[str], commands: dict[str, str]) -> str:
     """Return the page of `kdump help questions` or `kdump help options`; empty for other words."""
     if args[:2] == [HELP, "questions"]:
         from kdump.command_line.guide import questions_page
 
-        return questions_page()
+        return questions_page(titles(commands))
     if args[:2] == [HELP, "options"]:
         from kdump.command_line.help_page import options_page
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
+
+ELSEWHERE = "Where, and with what?"
+"""Title of the questions that no command of kdump answers."""
 
 
 class Asked(NamedTuple):
@@ -14,6 +18,12 @@ class Asked(NamedTuple):
     page: str
     more: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the command; that of another program for one that is not kdump's."""
+        program, name, *_ = self.command.split()
+        return name if program == "kdump" else program
+
 
 QUESTIONS = (
     Asked("It is an incident: what is wrong with this disk, and what do I do first?", "kdump doctor DIR", "doctor"),
@@ -24,7 +34,11 @@ QUESTIONS = (
         "verify",
         ", and [every finding](findings.md)",
     ),
-    Asked("What will the broker do if I start it now, and what will I lose?", "kdump restart-plan DIR", "restart-plan"),
+    Asked(
+        "The broker does not start: because of which file? What will it do at the next start, and what will I lose?",
+        "kdump restart-plan DIR",
+        "restart-plan",
+    ),
     Asked(
         "Several machines went down: which one do I start first?",
         "kdump restart-plan DIR DIR DIR",
@@ -81,7 +95,17 @@ QUESTIONS = (
         "kdump stats DIR --topic T --by hour",
         "stats#counts-by-time-key-or-producer",
     ),
-    Asked("Is a person's data gone from these disks?", "kdump find \"'K' in any\" DIR", "incidents/key-is-gone"),
+    Asked(
+        "Is a person's data gone from these disks? How do I put that in writing?",
+        "kdump find \"'K' in any\" DIR --report FILE",
+        "incidents/key-is-gone",
+    ),
+    Asked(
+        "Was a message with this key written twice, and by which producers?",
+        "kdump inspect DIR --topic T --key K",
+        "inspect#selecting-batches-and-records",
+        " shows producer, epoch and sequences of each batch; then [`kdump producers`](producers.md)",
+    ),
     Asked(
         "What is in this one message that no consumer can read?",
         "kdump inspect DIR/TOPIC-PARTITION --offset N --hex",
@@ -105,7 +129,11 @@ QUESTIONS = (
         "transactions",
     ),
     Asked("Which producer wrote this? Is a batch missing, or there twice?", "kdump producers DIR", "producers"),
-    Asked("Why is this segment still there? Why is it not compacted?", "kdump retention DIR", "retention"),
+    Asked(
+        "Why is this segment still there, also with tiered storage? Why is it not compacted?",
+        "kdump retention DIR",
+        "retention",
+    ),
     Asked(
         "The disk is full: what may be deleted, and in which order?",
         "kdump space DIR",
@@ -249,9 +277,17 @@ QUESTIONS = (
 )
 
 
-def questions_page() -> str:
+def by_section(title_of: dict[str, str]) -> Iterator[tuple[str, list[Asked]]]:
+    """Yield the questions below the titles of `kdump --help`, in its order: `title_of` has that of each command."""
+    for title in (*dict.fromkeys(title_of.values()), ELSEWHERE):
+        yield title, [asked for asked in QUESTIONS if title_of.get(asked.name, ELSEWHERE) == title]
+
+
+def questions_page(title_of: dict[str, str]) -> str:
     """Return the questions with their commands as text."""
-    lines = ["What people ask, and what to type:", ""]
-    for asked in QUESTIONS:
-        lines += [f"  {asked.question}", f"    {asked.command or f'docs/{asked.page}.md'}"]
+    lines: list[str] = []
+    for title, questions in by_section(title_of):
+        lines += [*([""] if lines else []), title]
+        for asked in questions:
+            lines += [f"  {asked.question}", f"    {asked.command}"]
     return "\n".join(lines)

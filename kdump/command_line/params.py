@@ -149,7 +149,11 @@ def time_range(typed: str, zone: tzinfo) -> Range:
     return Range(start, stop)
 
 
-TZ: dict[str, Any] = {"type": ZoneParam(), "default": "UTC", "help": "Show times in this time zone.  [UTC]"}
+TZ: dict[str, Any] = {
+    "type": ZoneParam(),
+    "default": "UTC",
+    "help": "Show times in this time zone; times without a zone that you type are in it.  [UTC]",
+}
 
 
 def zone_option() -> Any:

@@ -107,10 +107,10 @@ class InspectOptions(CommandOptions):
 @click.command(cls=HelpPage, epilog=EXAMPLES)
 @takes(InspectOptions)
 def command(options: InspectOptions) -> None:
-    """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
-    standard input, or URLs. For a log directory it shows the overview of kdump ls, unless an option applies to the
-    contents of files. Files compressed with gzip or zstd are decompressed. Bytes that belong to no batch are shown in
-    their place as torn, junk or padding. Nothing is written to the disk."""
+    """Show the contents of segments, indexes, snapshots and checkpoints: files, partition directories (segments in
+    offset order), parent directories, - for standard input, or URLs. For a log directory it shows the overview of kdump
+    ls, unless an option applies to the contents of files. Files compressed with gzip or zstd are decompressed. Bytes
+    that belong to no batch are shown in their place as torn, junk or padding. Nothing is written to the disk."""
     _refuse_contradictions(options)
     if _wants_ls(options):
         run_ls(LsOptions(paths=options.paths, output=options.output))

@@ -76,8 +76,9 @@ class RetentionOptions(CommandOptions):
 def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which
     config; what is clean and dirty, and whether the log cleaner would clean it; and what is kept longer than the
-    configs require, and by which record, transaction or bytes. A path is a segment, a partition directory, a log
-    directory, or a parent directory. Nothing is written."""
+    configs require, and by which record (a timestamp in the future), transaction or bytes. With tiered storage, also
+    what local.retention.ms and local.retention.bytes keep on the disk. A path is a segment, a partition directory, a
+    log directory, or a parent directory. Nothing is written."""
     if options.keys and options.headers:
         raise click.UsageError("choose one of --keys and --headers")
     if options.holds and options.listing:
