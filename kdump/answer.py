@@ -117,7 +117,10 @@ class Unknown(NamedTuple):
 
     key: Annotated[str, Doc("the key")]
     code: Annotated[
-        str, Doc("noFile, damagedFile, unreadableFile, noEntry, notLive, noSegment, unreadSegment, notSelected")
+        str,
+        Doc(
+            "noFile, damagedFile, unreadableFile, noEntry, earlierTopic, notLive, noSegment, unreadSegment, notSelected"
+        ),
     ]
     reason: Annotated[str, Doc()]
     file: Annotated[PathText | None, Doc("the file that would state it")]

@@ -23,14 +23,15 @@ from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.missing_partitions import Expected, checkpointed_partitions, missing_partitions
 from kdump.kafka.small_files import properties
 from kdump.log import file_kinds, live_files
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.restart_plan.run import restart_plan
-from tests.command import run, unmatched
-from tests.conftest import DISKS, SEED, numbers_in
+from tests.command import objects, run, unmatched
+from tests.conftest import DISKS, FIXTURES, SEED, numbers_in
 from tests.questions.restart_plan.restart_recipe import metadata_apart, second
 
 META = "__cluster_metadata-0"
@@ -460,3 +461,23 @@ def test_what_never_had_a_record_is_not_lost(
     noted = checkpointed_partitions(place.files)
     made = missing_partitions(Expected.of(place.path, (), properties(place.files["meta.properties"]), noted, image))
     assert ("orders-none", 0) in (made.lost if expected else made.never)
+
+
+@pytest.mark.parametrize(("written", "is_older"), [(-1, True), (1, False)])
+def test_a_high_watermark_of_an_earlier_topic_of_the_name(tmp_path: Path, written: int, *, is_older: bool) -> None:
+    """A broker is killed within seconds of creating a topic again: its high watermark is that of the topic before, and
+    nothing is lost. A checkpoint that was written after the topic was created is its own."""
+    disk = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    source, metadata = Disks([directory_at(str(disk))]).newest_metadata()
+    created = Disks([]).copies.created(source, metadata.topics["ledger"].id)
+    checkpoint = disk / "replication-offset-checkpoint"
+    checkpoint.write_text(re.sub("ledger 0 .*", "ledger 0 999", checkpoint.read_text()))
+    os.utime(checkpoint, (0, created / 1000 + written))
+    findings = [each for each in objects("verify", disk) if each["type"] == "finding"]
+    beyond = [each["topic"] for each in findings if each["code"] == "checkpoint-beyond-log"]
+    assert beyond == ([] if is_older else ["ledger"])
+    plan = next(each for each in restart_plan([str(disk)]).partitions if each.topic == "ledger")
+    assert (plan.highWatermark, plan.loses) == ((None, False) if is_older else (999, True))
+    of_ledger = next(each for each in objects("retention", disk) if each["type"] == "retention")
+    codes = [each["code"] for each in of_ledger["unknown"] if each["key"] == "highWatermark"]
+    assert (of_ledger["highWatermark"], codes) == ((None, ["earlierTopic"]) if is_older else (999, []))

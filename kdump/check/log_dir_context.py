@@ -25,11 +25,13 @@ from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_ab
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
+from kdump.state.unknown_offsets import CHECKPOINT_OF
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.remote_log import RemoteLog
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
+MARK = CHECKPOINT_OF["highWatermark"]
 CHECKPOINT = re.compile("-checkpoint$")
 """Files that a broker writes once a minute; a copy of partitions may have a meta.properties, but none of them."""
 
@@ -39,7 +41,7 @@ class LogDirContext:
     them this one."""
 
     def __init__(self, directory: LogDirectory, options: Options, disks: Disks) -> None:
-        self.directory = directory
+        self.directory, self.disks = directory, disks
         self.watch = FileWatch()
         """The files that all of this was read from."""
         self.options = options
@@ -82,12 +84,16 @@ class LogDirContext:
         # A directory without any broker file at its root is a copy of partitions: how the broker was shut down is
         # unknown.
         at_root = any(name != "bootstrap.checkpoint" for name in self.directory.files)
+        checkpoints, files = self.checkpoints.of(partition), self.checkpoints.files
+        if MARK in checkpoints and self.disks.is_of_older_topic(checkpoints[MARK].target.path, partition.path, topic):
+            checkpoints = {name: noted for name, noted in checkpoints.items() if name != MARK}
+            files = files.without(MARK)
         context = replace(
             context,
             clean=self.directory.is_clean if at_root else None,
             running=self.running if at_root else None,
-            checkpoints=self.checkpoints.of(partition),
-            checkpoint_files=self.checkpoints.files,
+            checkpoints=checkpoints,
+            checkpoint_files=files,
             coordinator=self.coordinator,
             release=self.release,
         )

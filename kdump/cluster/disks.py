@@ -340,6 +340,20 @@ class Disks:
         paths = paths or tuple(directory.path for directory in self.directories)
         return self.copies.newest(self.of_cluster(*paths), run)
 
+    def is_of_older_topic(self, checkpoint: str, directory: str, topic: str | None) -> bool:
+        """Return True if a topic was created, by the metadata, after a checkpoint was last written: what that states of
+        its name is of one that was deleted before. `directory`: of its partition. A copy of the files never makes the
+        checkpoint older."""
+        try:
+            written = file_system.stat(checkpoint).st_mtime
+            is_newer = file_system.stat(os.path.join(directory, "partition.metadata")).st_mtime > written
+        except OSError:
+            return False
+        source, metadata = self.newest_metadata(os.path.dirname(checkpoint)) if is_newer else ("", None)
+        described = metadata.topics.get(topic or "") if metadata is not None else None
+        created = self.copies.created(source, described.id) if described is not None else None
+        return created is not None and created > written * 1000
+
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken
         from. For all its log directories it is that of one look at all copies, which is repeated after LOOK_AGAIN."""

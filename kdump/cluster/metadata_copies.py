@@ -82,6 +82,7 @@ class MetadataCopies:
         anything is read."""
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
+        self._created: dict[str, tuple[dict[str, Identity], dict[str, int]]] = {}
 
     def replayed(self, directory: str, run: Run = PLAIN_RUN) -> MetadataImage | None:
         """Return what a node replays from the metadata log in this directory; None if there is none."""
@@ -104,6 +105,17 @@ class MetadataCopies:
         self._look(directory, PLAIN_RUN)
         image = self.replayed(directory) if self._copies[directory].has_newer else None
         return {} if image is None else newer_in(image, node)
+
+    def created(self, directory: str, topic_id: str) -> int | None:
+        """Return when a topic was created, in epoch ms, by the metadata log in this directory; None if it no longer has
+        the record."""
+        seen = see(os.path.join(directory, METADATA_LOG)).identities
+        known = self._created.get(directory)
+        if known is None or (topic_id not in known[1] and seen != known[0]):
+            from kdump.cluster.metadata_log import topics_created
+
+            known = self._created[directory] = seen, topics_created(directory, Run(self.limits))
+        return known[1].get(topic_id)
 
     def newest(self, directories: Iterable[str], run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in

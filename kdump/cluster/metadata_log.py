@@ -41,7 +41,9 @@ MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
 MAX_COPIES = 100
 """Maximum number of aborted transactions whose records are checked: each needs a copy of the state."""
-NO_OP = "NoOpRecord"
+MAX_TOPICS = 1_000_000
+"""Maximum number of topics whose time of creation is kept."""
+NO_OP, TOPIC = "NoOpRecord", "TopicRecord"
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 
 
@@ -119,6 +121,24 @@ def changes_between(files: MetadataFiles, first: int, end: int, run: Run = PLAIN
                 return True
             expected = record.offset + 1
     return expected < end
+
+
+def topics_created(directory: str, run: Run = PLAIN_RUN) -> dict[str, int]:
+    """Return when each topic was created whose record the metadata log in a log directory still has, in epoch ms, by
+    topic ID."""
+    created: dict[str, int] = {}
+    try:
+        segments = metadata_files(os.path.join(directory, METADATA_LOG)).segments
+    except OSError:
+        return created
+    for path in segments:
+        for record in read_records(path, lambda problem: None, Run(bounded(run.limits))):
+            if record is None or record.is_control or metadata_record_name(record.value) != TOPIC:
+                continue
+            topic_id = (decode_metadata_record(record.value).values or {}).get("topicId")
+            if topic_id is not None and record.timestamp is not None and len(created) < MAX_TOPICS:
+                created[topic_id] = record.timestamp
+    return created
 
 
 @dataclass

@@ -37,7 +37,7 @@ class CheckpointedOffsets(NamedTuple):
 
 
 NO_FILE, DAMAGED, UNREADABLE = "noFile", "damagedFile", "unreadableFile"
-NO_ENTRY, NOT_LIVE, NO_SEGMENT = "noEntry", "notLive", "noSegment"
+NO_ENTRY, EARLIER, NOT_LIVE, NO_SEGMENT = "noEntry", "earlierTopic", "notLive", "noSegment"
 UNREAD, NOT_SELECTED = "unreadSegment", "notSelected"
 
 
@@ -58,6 +58,11 @@ class CheckpointFiles(NamedTuple):
         if name in self.unread:
             return self.unread[name]._replace(key=key)
         return Unknown(key, NO_ENTRY, "the file does not list the partition", _path(self.directory, name))
+
+    def without(self, name: str) -> CheckpointFiles:
+        """Return the same for a partition whose topic was created after the checkpoint was written."""
+        reason = "it was written before the topic was created, and lists an earlier topic of this name"
+        return self._replace(unread={**self.unread, name: Unknown("", EARLIER, reason, _path(self.directory, name))})
 
 
 NO_FILES = CheckpointFiles("", {})

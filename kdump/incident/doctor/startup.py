@@ -570,7 +570,8 @@ class StartupExamination:
             return True
         if not (plan.missing or plan.stray):
             is_at_work = lock_holder(plan.source) is not None
-            return is_at_work and any(_modified(cut.file) >= self._began for cut in plan.cuts)
+            files = [cut.file for cut in plan.cuts] or [plan.path]
+            return is_at_work and any(_modified(path) >= self._began for path in files)
         source, metadata = self.disks.newest_metadata(plan.source)
         if metadata is None or (source, metadata.end_offset) == self._metadata_read:
             return False

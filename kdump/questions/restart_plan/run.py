@@ -109,6 +109,7 @@ def predict_startup(
         node.release,
         VersionEvidence(bool(node.disk.newer), node.disk.is_registered),
         on_seen=on_seen,
+        is_older=disks.is_of_older_topic,
     )
     plan.partitions += manager.metadata_logs()
     plan.quorum = _quorum(node, plan.metadata_log)

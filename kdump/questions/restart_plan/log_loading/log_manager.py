@@ -152,6 +152,8 @@ class LogManager:
     strays: StrayPartitions = StrayPartitions(None)  # noqa: RUF009 (it does not change)
     metadata: MetadataImage | None = None
     checks: FirstChecks | None = None
+    is_older: Callable[[str, str, str], bool] = lambda checkpoint, directory, topic: False
+    """Disks.is_of_older_topic."""
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
 
@@ -252,6 +254,8 @@ class LogManager:
 
             plan = self._planned(plan, act, work)
             work.end()
+            if plan.acknowledged and self.is_older(os.path.join(directory.path, OFFSETS[2]), plan.path, topic):
+                plan.highWatermark = None
             if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
         names = {item.name for item in entries if item.is_directory}
