@@ -45,6 +45,13 @@ def harmless(code: str, disk: str, path: str, description: str, change: Change) 
     LOOKALIKES.append(Lookalike(code, disk, path, description, change))
 
 
+def rolled(root: Path) -> Path:
+    """Give the tiered partition a next segment, so that the one before is to be copied; return the snapshot there."""
+    for suffix in ("log", "index", "timeindex"):
+        (root / f"tiered-0/{260000:020}.{suffix}").write_bytes(b"")
+    return root / f"tiered-0/{260000:020}.snapshot"
+
+
 def appended(
     code: str, partition: str, description: str, make: Callable[[Log], bytes], disk: str = "clean-1", base: int = 0
 ) -> None:
@@ -278,6 +285,8 @@ edited("snapshot-mismatch", f"users-0/{254:020}.snapshot",
        producer(4, timestamp=1_795_247_905_232 + 137))
 harmless("snapshot-missing", "clean-1", "orders-gzip-0", "no .snapshot after a clean shutdown, and no open transaction",
          lambda root: [path.unlink() for path in (root / "orders-gzip-0").glob("*.snapshot")])
+harmless("tier-snapshot-missing", "tiered", "tiered-0", "a segment that is to be copied, and the .snapshot at its end",
+         lambda root: rolled(root).stat())
 edited("newer-release", f"franz-gzip-0/{120:020}.snapshot",
        "a producer snapshot of version 0, of a development version", lambda data: b"\0\0" + data[2:])
 edited("checkpoint-invalid", f"{PLAIN}/leader-epoch-checkpoint", "an empty leader-epoch-checkpoint", lambda _: b"")

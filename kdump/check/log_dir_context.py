@@ -100,6 +100,7 @@ class LogDirContext:
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return context
+        from kdump.cluster.remote_log import never_copied
         from kdump.state.effective_config import effective, is_tiered, size_config
         from kdump.state.other_replicas import other_replicas
 
@@ -109,6 +110,11 @@ class LogDirContext:
         tiered, remote_start = is_tiered(self.metadata, topic), None
         if tiered and context.log_start is None and partition.segments and partition.segments[0].offset:
             remote_start = self.remote.start_of(described.id, number)
+        bases = [segment.offset for segment in partition.segments]
+        snapshots = {each.name_offset or 0 for each in partition.snapshots}
+        lacking = None
+        if tiered and not partition.state and not snapshots.issuperset(bases[1:]):
+            lacking = never_copied(bases, snapshots, self.remote.end_of(described.id, number))
         interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
             context,
@@ -120,6 +126,7 @@ class LogDirContext:
             topic_id=described.id if not partition.state else None,
             tiered=tiered,
             remote_start=remote_start,
+            never_copied=lacking,
             replicas=other_replicas(self.metadata, topic, number, node_id),
         )
 

@@ -79,6 +79,9 @@ class PartitionContext:
     """Whether segments of the topic are copied to remote storage."""
     remote_start: int | None = None
     """Of a tiered partition that log-start-offset-checkpoint does not list: see RemoteLog.start_of."""
+    never_copied: int | None = None
+    """Of a tiered partition: the base offset of a segment whose missing producer snapshot keeps the one before it from
+    remote storage (kdump.cluster.remote_log.never_copied)."""
     release: AppliedRelease = NEWEST_APPLIES
     last: bool | None = None
     """For a file that is checked alone: whether it is the newest segment of its partition."""

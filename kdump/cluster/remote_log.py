@@ -8,7 +8,7 @@ RemoteLogMetadataTopicPartitioner (all records of a partition are in the same pa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -123,6 +123,14 @@ class RemoteLog:
                 low, high = ends.get(epoch, (MAX_OFFSET, 0)) if lineage else (0, MAX_OFFSET)
                 here.append((max(first, low), min(end, high) - 1))
         return uncovered(here, start, stop)
+
+
+def never_copied(bases: Sequence[int], snapshots: Collection[int], end: int | None) -> int | None:
+    """Return the base offset of the segment after the first that is to be copied, if its producer snapshot is missing:
+    the broker then copies neither that segment nor a later one (RemoteLogManager.copyLogSegment). `end`: the last
+    offset in remote storage, None if unknown."""
+    following = next((later for later in bases[1:] if end is not None and later - 1 > end), None)
+    return None if following in snapshots else following
 
 
 def uncovered(ranges: Iterable[tuple[int, int]], start: int, stop: int) -> list[tuple[int, int]]:

@@ -15,8 +15,10 @@ from kdump.log.remote_objects import layout_pattern
 from tests import command
 from tests.cluster.test_remote_log import DELETED, DELETING, FINISHED, STARTED, TOPIC, change, tiered
 from tests.conftest import DISKS, seeded
+from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.generated_table import check_table
+from tests.lookalikes import rolled
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -231,3 +233,23 @@ def test_real_consumers_stop_where_it_is_predicted() -> None:
         f"offset. It waits for ever, without an error, after {', '.join(waits)}.\n"
     )
     check_table(ROOT / "docs" / "remote.md", "remote-trials.json", text)
+
+
+def test_a_segment_that_is_never_copied(tmp_path: Path) -> None:
+    """RemoteLogManager.copyLogSegment needs the producer snapshot at its end. What is in remote storage needs none."""
+    root = copy_disk(DISKS / "kafka-4.3-tiered" / "disk", tmp_path / "disk")
+    shown = ("verify", root, "--only", "snapshots")
+    snapshot = rolled(root)
+    snapshot.with_name(f"{215209:020}.snapshot").unlink()  # at the end of one that was copied
+    assert command.objects(*shown)[:-1] == []
+    snapshot.unlink()
+    (finding,) = command.objects(*shown)[:-1]
+    assert (finding["code"], finding["severity"], finding["offset"]) == ("tier-snapshot-missing", "warning", 215209)
+    assert finding["file"].endswith(f"tiered-0/{215209:020}.log")
+    assert (command.run("verify", root / "tiered-0", "--only", "snapshots").stdout.count(snapshot.name)) == 1
+    held = ("retention", root, "--now", "2026-11-22", "--config", "local.retention.ms=1")
+    (hold,) = (row for row in command.objects(*held, status=1) if row["type"] == "retentionHold")
+    assert snapshot.name in hold["message"]
+    assert "delete the .index of this segment" in hold["fix"]  # it has no other replica
+    shutil.rmtree(root / "__remote_log_metadata-0")
+    assert command.objects(*shown)[:-1] == []  # whether it was copied is unknown

@@ -24,6 +24,7 @@ from kdump.state.producer_state import ProducerStateEntry
 SNAPSHOT_INVALID = Code("snapshot-invalid")
 SNAPSHOT_MISMATCH = Code("snapshot-mismatch")
 SNAPSHOT_MISSING = Code("snapshot-missing")
+TIER_SNAPSHOT_MISSING = Code("tier-snapshot-missing")
 
 
 def invalid_region(target: Target, region: Region) -> Finding:
@@ -87,7 +88,17 @@ class ProducerSnapshotRule(Observer):
 
     def end(self) -> Iterable[Finding]:
         findings = [finding for target in self.waiting for finding in self._compare(target)]
-        return findings + list(self._forgotten())
+        return [*findings, *self._forgotten(), *self._never_copied()]
+
+    def _never_copied(self) -> Iterator[Finding]:
+        """Yield a finding if remote storage never gets a segment, because there is no snapshot at its end."""
+        lacking = None if self.start is None else self.start.known.never_copied
+        if self.start is None or lacking is None:
+            return
+        *_, before = (each for each in self.start.partition.segments if each.offset < lacking)
+        if before.log is not None:
+            message = f"{lacking:020}.snapshot is missing, without which this segment is never copied to remote storage"
+            yield TIER_SNAPSHOT_MISSING.finding(before.log, message=message, offset=before.offset)
 
     def _forgotten(self) -> Iterator[Finding]:
         """Yield a finding if a broker starts without producer state, though a transaction is open in the log."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -46,8 +45,6 @@ class RetentionCase:
     """The open transaction that blocks the last stable offset."""
     timeout: int
     options: Options
-    snapshots: frozenset[int]
-    """Offsets of the producer snapshots."""
     release: KafkaRelease = NEWEST
     state: str = ""
     """Same as Partition.state."""
@@ -177,7 +174,7 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         is_open = stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0)
         if is_open:
             more += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
-        lacking = None if is_open else _without_snapshot(case)
+        lacking = None if is_open else case.known.never_copied
         copying = None if is_open or lacking is not None else case.log.copying
         is_under_way = copying is not None and case.log.now - copying.time < UNDER_WAY
         if lacking is not None:
@@ -189,21 +186,13 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
             "transactional": is_open,
             "copyLag": bool(lag),
             "withoutSnapshot": lacking is not None,
+            "onlyReplica": case.known.facts.get("onlyReplica"),
             "copyUnderWay": is_under_way,
             "copyHangs": copying is not None and not is_under_way,
         }
         yield _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0])._replace(
             offset=case.log.remote_end
         )
-
-
-def _without_snapshot(case: RetentionCase) -> int | None:
-    """Return the base offset of the segment after the first that is to be copied, if its producer snapshot is missing:
-    the broker then copies neither that segment nor a later one. Source: RemoteLogManager.copyLogSegment."""
-    bases = [segment.base for segment in case.segments]
-    end = case.log.remote_end
-    following = next((later for _, later in pairwise(bases) if end is not None and later - 1 > end), None)
-    return None if following in case.snapshots else following
 
 
 def _move(case: RetentionCase) -> RetentionBlocker:

@@ -271,7 +271,6 @@ class OnePartition:
             known=known,
             log=log,
             settings=config,
-            snapshots=frozenset(each.name_offset or 0 for each in self.place.partition.snapshots),
             oldest=oldest if summary.heldBy is not None else None,
             timeout=self.place.options.transaction_timeout,
             options=self.place.options,

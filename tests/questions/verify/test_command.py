@@ -180,7 +180,7 @@ LOCAL = {code.code for code in catalogue.findings().values() if code.family != "
 def test_every_code_is_provoked() -> None:
     """But what needs a device or a bucket, what tests of its own provoke (test_newer_release.py, test_timestamps.py,
     test_remote_segments.py)."""
-    elsewhere = {"unreadable-bytes", NEWER_RELEASE.code, TIMESTAMP_IN_PAST.code}
+    elsewhere = {"unreadable-bytes", NEWER_RELEASE.code, TIMESTAMP_IN_PAST.code, "tier-snapshot-missing"}
     assert LOCAL - elsewhere == {damage.code for damage in DAMAGES}
 
 
