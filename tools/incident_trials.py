@@ -27,6 +27,7 @@ from kdump import restart_plan
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.incident.doctor.answer import page_order
 from kdump.log.log_directory import META
 from tools.incident import damaged_bytes, groups, producers
 from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, USERS, ZERO, Disk
@@ -56,7 +57,7 @@ def items(*roots: Path, options: Sequence[str] = ()) -> list[Result]:
     """Return the items of doctor, in the order of its page."""
     rows = map(json.loads, kdump("doctor", "--json", *map(str, roots), *options).splitlines())
     found = [row for row in rows if row["type"] == "doctorItem"]
-    return sorted(found, key=lambda row: int(row["priority"]))
+    return sorted(found, key=lambda row: page_order(row["priority"], row["severity"]))
 
 
 class Operator:
@@ -128,10 +129,17 @@ class Operator:
         return f"find-hanging: it {found}; abort --start-offset {start}"
 
     def fetch_again(self, action: str) -> str:
-        """Move the directory of a replica that does not lead away."""
-        match = self.words(action, r"Once another broker is Leader .* move (\S+) out of log.dirs and start the broker")
-        Path(match[1]).rename(self.work / "moved")
-        return "broker 2 leads, and the directory is moved out of log.dirs of broker 1"
+        """Move the directory of a replica that does not lead away, while its broker is stopped, and start it."""
+        assert self.cluster is not None
+        pattern = r"Once another broker is Leader .*--describe (--topic \S+)\), move (\S+) out of log.dirs and start"
+        match = self.words(action, pattern)
+        where = ("--bootstrap-server", f"127.0.0.1:{self.cluster.ports['broker-2']}", "--describe", *match[1].split())
+        out = self.cluster.java_run("org.apache.kafka.tools.TopicCommand", *where)
+        stated = self.words(out, r"Leader: 2\s.*Isr: 2\s+Elr:\s*(?:2\s*)?(?:N/A\s*)?LastKnownElr")[0]
+        Path(match[2]).rename(self.work / "moved")
+        self.start_broker()
+        found = " ".join(stated.split()[:4])
+        return f"kafka-topics.sh {where[2]} {match[1]}: {found}; {match[2]} is moved out of log.dirs"
 
     def start(self, action: str) -> str:
         self.words(
@@ -403,6 +411,24 @@ class Operator:
             shutil.copy(Path(name) / "disk-1" / METADATA / match[1], self.nodes[1] / METADATA / match[1])
         return f"{match[1]} is copied from a controller that kafka-storage.sh has formatted for the same cluster"
 
+    def change_level(self, action: str) -> str:
+        """Start another release, upgrade with it, and run it until both nodes have the metadata snapshot."""
+        pattern = r"Start (?:Kafka (3\.9)|the release that ran here),? on every node(?:.*HOST:PORT (.*))?$"
+        match = self.words(action, pattern)
+        plan = self.words(self.actions[1], r"kdump (restart-plan) \S+ (--kafka-version \S+) states then")
+        cluster = incidents.of_release("3.9.1-kraft" if match[1] else "4.4.0-kraft", self.jars, self.work)
+        with incidents.with_snapshots(cluster):
+            assert cluster.started()
+            if match[2]:
+                cluster.tool("FeatureCommand", *match[2].split())
+            until = time.monotonic() + incidents.SNAPSHOT_SECONDS
+            while any("DOES NOT START" in kdump(plan[1], str(node), *plan[2].split()) for node in self.nodes[:2]):
+                assert time.monotonic() < until
+                time.sleep(1)
+            incidents.stop(cluster)
+        done = f"Kafka {cluster.release.version} is started" + (f"; kafka-features.sh {match[2]}" if match[2] else "")
+        return f"{done}; it runs with {incidents.SNAPSHOTS} until kdump {plan[1]} {plan[2]} states that both start"
+
     def set_directory_id(self, action: str) -> str:
         match = self.words(action, r"[Ss]et (directory.id)=(\S+) in its meta.properties")
         return damage.set_property(self.nodes[1] / META, match[1], match[2])
@@ -528,7 +554,15 @@ INCIDENTS = [
     Incident("flipped-bit", "crc-mismatch", damaged_bytes.flipped_bit_after_shutdown, Operator.replace),
     Incident("flipped-bit-unclean", "startup-loses", damaged_bytes.flipped_bit_before_recovery, Operator.replace),
     Incident(
-        "flipped-bit-replica", "crc-mismatch", flipped_bit_of_replica, Operator.fetch_again, LEDGER, given=(0, 1, 2)
+        "flipped-bit-replica",
+        "crc-mismatch",
+        flipped_bit_of_replica,
+        Operator.fetch_again,
+        LEDGER,
+        is_running=True,
+        given=(0, 1, 2),
+        first=2,
+        later=("broker",),
     ),
     Incident(
         "flipped-bit-replica-unclean",
@@ -820,6 +854,12 @@ INCIDENTS = [
     of_disk("3.9.1-zk", "without-zookeeper", "startup-stray", incidents.unchanged, Operator.start_as_it_ran)._replace(
         release="4.3.1-kraft"
     ),
+    of_disk("4.3.1-kraft", "level-too-low", "startup-stops", incidents.unchanged, Operator.change_level)._replace(
+        partition=incidents.MINE, given=(0, 1), release="4.3.1-kraft", made=incidents.low_level
+    ),
+    of_disk("4.3.1-kraft", "level-lowered", "startup-stops", incidents.unchanged, Operator.change_level)._replace(
+        partition=incidents.MINE, given=(0, 1), release="4.3.1-kraft", made=incidents.lowered_level
+    ),
     of_disk("4.4.0-kraft", "level-missing", "startup-stops", incidents.without_level, Operator.copy_formatted)._replace(
         given=(1,), made=incidents.formatted, properties=incidents.dynamic
     ),
@@ -845,7 +885,7 @@ class Trial:
         else:
             source = disks / "kafka-4.3"
             self.nodes = [copy_disk(source / f"clean-{node}", work / f"disk-{node}") for node in range(3)]
-        self.acknowledged = high_watermarks(self.nodes[1])
+        high = high_watermarks(self.nodes[1])
         self.usual = {row["code"] for row in items(*(self.nodes[number] for number in incident.given))} - DIVERGENCE
         self.node, self.what = Node((self.nodes[1],)), incident.damage.__doc__
         if incident.recipe:
@@ -858,6 +898,7 @@ class Trial:
             self.node = made if isinstance(made, Node) else self.node
             if incident.damage is incidents.unchanged:
                 self.what = (incident.properties or incident.made or incident.damage).__doc__
+        self.acknowledged = left_of(high, self.nodes[1])
 
     @property
     def given(self) -> list[Path]:
@@ -1013,6 +1054,13 @@ def high_watermarks(disk: Path) -> dict[str, int]:
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     rows = (line.split() for line in lines)
     return {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
+
+
+def left_of(high: dict[str, int], disk: Path) -> dict[str, int]:
+    """Return what an incident has left of what was acknowledged; all of a partition whose directory it has removed."""
+    rows = map(json.loads, kdump("ls", "--json", str(disk)).splitlines())
+    ends = {f"{row['topic']}-{row['partition']}": row["logEndOffset"] for row in rows if row["type"] == "partitionLog"}
+    return {name: offset if ends.get(name) is None else min(offset, ends[name]) for name, offset in high.items()}
 
 
 def shown(text: str, work: Path) -> str:

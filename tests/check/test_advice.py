@@ -82,10 +82,11 @@ KNOWN: dict[str, tuple[str, str]] = {
         f"{TOOLS}reassign.ReassignPartitionsCommand",
         "--bootstrap-server --reassignment-json-file --execute --verify --cancel --replica-alter-log-dirs-throttle",
     ),
-    "kafka-features.sh": (
-        "org.apache.kafka.tools.FeatureCommand downgrade",
+    "kafka-features.sh downgrade": (
+        f"{TOOLS}FeatureCommand downgrade",
         "--bootstrap-server --feature --release-version --dry-run",
     ),
+    "kafka-features.sh upgrade": (f"{TOOLS}FeatureCommand upgrade", "--bootstrap-server --metadata --release-version"),
     "kafka-leader-election.sh": (
         f"{TOOLS}LeaderElectionCommand",
         "--bootstrap-server --election-type --topic --partition",
@@ -107,6 +108,7 @@ KNOWN: dict[str, tuple[str, str]] = {
 }
 """The class behind each script of Kafka 4.3.1, and the options that are used. A test that has Kafka's jars checks
 them."""
+SUBCOMMANDS = ("find-hanging", "abort", "describe", "add-controller", "remove-controller", "upgrade", "downgrade")
 CODES = [*catalogue.all_problems().values()]
 ACTIONS = [(code.code, action) for code in CODES for action in code.actions]
 WORDS = [
@@ -127,11 +129,7 @@ def kafka_commands(text: str) -> list[tuple[str, set[str]]]:
             taken.append(word.rstrip(".,:;)"))
             if word.endswith((".", ":", ";", ")")):
                 break
-        subcommands = [
-            word
-            for word in ("find-hanging", "abort", "describe", "add-controller", "remove-controller")
-            if word in taken
-        ]
+        subcommands = [word for word in SUBCOMMANDS if word in taken]
         name = " ".join([match[1], *subcommands[:1]])
         found.append((name, {word for word in taken if word.startswith("--")}))
     return found
@@ -444,7 +442,7 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
 
 @each_case("code", CODES, ids=lambda code: code.code)
 def test_an_action_without_a_finding_parses(code: Any) -> None:
-    fix = re.sub(r"\{\w+(?::q)?\}", "/a/1", code.fix)
+    fix = re.sub(r"\{\w+(?::q)?\}", "/a/1", code.fix.replace("{release}", "4.3"))
     check_commands(fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
 
 

@@ -19,6 +19,7 @@ from tools.incident.disk import CLUSTER, DIRECTORY, METADATA, ORDERS, SECOND_DIR
 from tools.metadata_trials import Entry, value_of
 from tools.trials.cluster import LEADING_SECONDS, Cluster
 from tools.trials.node import USER, Node
+from tools.trials.release import ReleaseCluster, named
 from tools.trials.startup_incidents import OTHER_CLUSTER, second_directory, set_property, with_config, with_property
 
 PLAIN = "plain-0"
@@ -149,6 +150,48 @@ def formatted(jars: Path, disks: Path, work: Path) -> Cluster:
         "kafka.tools.StorageTool", "format", "--initial-controllers", voter, "-t", CLUSTER, "-c", str(path)
     )
     return cluster
+
+
+SNAPSHOTS = "metadata.log.max.snapshot.interval.ms=3000"
+SNAPSHOT_SECONDS = 60
+
+
+def of_release(name: str, jars: Path, work: Path) -> ReleaseCluster:
+    """Return the controller and the broker on the disks of a trial with a release; they are not started."""
+    (work / "disk-0").mkdir(exist_ok=True)
+    return ReleaseCluster(named(name), jars.parent / "release-jars", work, work / "disk-0", [work / "disk-1"])
+
+
+def with_snapshots(cluster: ReleaseCluster) -> ReleaseCluster:
+    """Let the nodes take metadata snapshots often."""
+    for role in cluster.ports:
+        path = cluster.write_properties(role)
+        path.write_text(f"{path.read_text()}{SNAPSHOTS}\n")
+    cluster.edited = {*cluster.ports}
+    return cluster
+
+
+def low_level(jars: Path, disks: Path, work: Path) -> None:
+    """The cluster was formatted with metadata.version 3.3-IV0, and ran with 3.9.1."""
+    cluster = of_release("3.9.1-kraft", jars, work)
+    cluster.format(options=("--release-version", "3.3-IV0"))
+    with cluster:
+        assert cluster.started()
+        records(cluster)
+        stop(cluster)
+
+
+def lowered_level(jars: Path, disks: Path, work: Path) -> None:
+    """The cluster ran with 4.4.0, and its metadata.version was lowered to that of 4.3 just before it was stopped."""
+    cluster = of_release("4.4.0-kraft", jars, work)
+    cluster.format(options=("--release-version", "4.4-IV0"))
+    with cluster:
+        assert cluster.started()
+        records(cluster)
+        levels = ("--feature", "metadata.version=30", "--feature", "share.version=1")
+        out, _ = cluster.tool("FeatureCommand", "downgrade", *levels)
+        assert out.count("was downgraded") == len(levels) / 2
+        stop(cluster)
 
 
 def only_voter(jars: Path, disks: Path, work: Path) -> None:

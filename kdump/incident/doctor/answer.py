@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.check.finding import ERROR
 from kdump.problems.catalogue import ORDER
 
 STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, CONNECT, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
@@ -31,6 +32,13 @@ class Priority:
     """What to do first: lower numbers, in the order of kdump.problems.catalogue.ORDER."""
 
     LOSES, STOPS, CLIENTS, DEGRADED, OLD = range(1, len(ORDER) + 1)
+
+
+def page_order(priority: int, severity: str) -> tuple[int, bool, int]:
+    """Return the key of an item's place on the page. What is lost as it is configured is a warning, and follows what
+    stops a startup."""
+    is_error = severity == ERROR
+    return priority if is_error else max(priority, Priority.STOPS), not is_error, priority
 
 
 @answer("doctorDisk")
@@ -65,7 +73,8 @@ class Item(NamedTuple):
         int,
         Doc(
             "the page is ordered by it: 1 loses data at the next startup or within an hour of it, 2 stops the startup, "
-            "3 stops clients now, 4 has degraded something, 5 is old"
+            "3 stops clients now, 4 has degraded something, 5 is old; errors come first, and those of 2 before "
+            "the warnings of 1"
         ),
     ]
     question: Annotated[str, Doc(", ".join(QUESTIONS))]

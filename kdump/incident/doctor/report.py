@@ -23,6 +23,7 @@ from kdump.incident.doctor.answer import (
     LargestTopic,
     Page,
     Question,
+    page_order,
 )
 from kdump.questions.restart_plan.course import CERTAIN
 from kdump.render.amounts import size_text
@@ -34,8 +35,6 @@ NAMED = 5
 """Maximum number of partitions of an entry that are named."""
 MAX_OF_KIND = 10
 """Maximum number of entries with the same code; further ones are counted. JSON has all items."""
-FIRST_LEFT = 3
-"""Maximum number of lines before the first item about what was not examined; the others are at the end."""
 MAX_ACTIONS = 4
 """Maximum number of actions of an entry; the page of findings has the others."""
 LABEL = 9
@@ -56,6 +55,7 @@ class _Entry:
     first: Item
     count: int = 0
     names: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     is_rest: bool = False
     has_one_evidence: bool = True
     """Whether the evidence of all is the same."""
@@ -96,20 +96,27 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _disk(self, disk: ExaminedDisk) -> None:
         of = f"node {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no node known"
         shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "shutdown unknown"}[disk.clean]
-        if disk.process is not None:
-            shut = (
-                f"A BROKER IS RUNNING on it (process {disk.process}): what is stated about its startup is for a start "
-            )
-            shut += "after a kill"
-        if disk.newer:
-            of = f"UNKNOWN RELEASE: {first_of(disk.newer)}; {of}"
-        if disk.copyOf is not None:
-            of = f"A COPY of {disk.copyOf}, or that of this one: transactions and schema IDs are counted once; {of}"
-        self.output.text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
+        shut = shut if disk.process is None else f"A BROKER IS RUNNING on it (process {disk.process})"
+        text = f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}"
+        self.output.text(text, disk.path, "head")
 
-    def _question(self, question: Question, most: int | None = None) -> None:
-        """Write the answer. `most`: the parts of it that are written, if it has several."""
-        texts = (question.byBroker or [question.answer or "not examined"])[:most]
+    def _limits(self) -> None:
+        """Write what limits everything that follows."""
+        limits: dict[str, list[str]] = {}
+        for disk in self._disks:
+            if disk.newer:
+                limits.setdefault(f"UNKNOWN RELEASE: {first_of(disk.newer)}", []).append(disk.path)
+            if disk.process is not None:
+                text = "A BROKER IS RUNNING: what is stated about its startup is for a start after a kill"
+                limits.setdefault(text, []).append(f"{disk.path} (process {disk.process})")
+            if disk.copyOf is not None:
+                text = f"A COPY of {disk.copyOf}, or that of this one: transactions and schema IDs are counted once"
+                limits.setdefault(text, []).append(disk.path)
+        for text, paths in limits.items():
+            self.output.text(f"  {first_of(paths, NAMED)}: {text}")
+
+    def _question(self, question: Question) -> None:
+        texts = question.byBroker or [question.answer or "not examined"]
         if question.question == SPACE and self._largest:
             total = f"{size_text(sum(topic.bytes for topic in self._largest))} ({self._allocated()})"
             named = ", ".join(f"{topic.topic} {size_text(topic.bytes)}" for topic in self._largest)
@@ -132,8 +139,9 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _item(self, item: Item) -> None:
         if item.severity == ERROR:
             self._questions_with_errors.add(item.question)
-        kind = (item.question, item.code, item.severity, item.source)
-        title = item.titleForAll or item.title
+        is_of_node = item.question == STARTUP and not item.name  # the same cause on several nodes is one entry
+        kind = (item.question, item.code, item.severity, "" if is_of_node else item.source)
+        title = item.title if is_of_node else item.titleForAll or item.title
         if (kind, title) not in self._entries and self._entries_of[kind] >= MAX_OF_KIND:
             title = ""  # that of all others
         if (kind, title) not in self._entries:
@@ -146,41 +154,33 @@ class DoctorReport(Sink[DoctorAnswer]):
         name = item.name or (item.file or item.source).removeprefix(f"{item.source}/")
         if len(entry.names) <= NAMED and name not in entry.names:
             entry.names.append(name)
+        if item.source not in entry.sources:
+            entry.sources.append(item.source)
 
     def _page(self, page: Page) -> None:
-        entries = sorted(self._entries.values(), key=lambda each: (each.first.priority, each.first.severity != ERROR))
-        first = [disk for disk in self._disks if disk.newer or disk.process is not None or disk.copyOf is not None]
-        for disk in first:  # what limits everything that follows
-            self._disk(disk)
-        left = self._not_examined(page)
+        entries = sorted(self._entries.values(), key=lambda each: page_order(each.first.priority, each.first.severity))
         if page.interrupted:
             self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
-        if left:
-            head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
-            self.output.line(self.output.paint(*head))
-        for line in left[:FIRST_LEFT]:
-            self.output.text(f"  {line}")
-        if len(left) > FIRST_LEFT:
-            self.output.text(f"  {len(left) - FIRST_LEFT:,} more of that at the end")
+        left = self._not_examined(page)
+        head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
+        short = self._short(left, page) if left and (entries or page.unread) else ""
+        if short and page.unread:
+            self.output.text(f"{head[0]}: {short}", *head)
         self.output.text(*self._verdict(page, len(entries)))
-        for question in self._questions:
-            if question.question == STARTUP:
-                self._question(question, FIRST_LEFT)
+        self._limits()
+        if short and not page.unread:
+            self.output.text(f"{head[0]}: {short}", *head)
         for number, entry in enumerate(entries, 1):
             self._entry(number, entry)
-            if number == 1 and len(entries) > 1:
-                self.output.text(f"   {count_text(len(entries) - 1, 'more item')} below, then what was examined")
         self.output.line("")
+        if left:
+            self.output.line(self.output.paint(*head))
+        for line in left:
+            self.output.text(f"  {line}")
         for disk in self._disks:
-            if disk not in first:
-                self._disk(disk)
+            self._disk(disk)
         for question in self._questions:
-            if question.question != STARTUP or len(question.byBroker) > FIRST_LEFT:
-                self._question(question)
-        if len(left) > FIRST_LEFT:
-            self.output.line("")
-            for line in left:
-                self.output.text(f"  {line}")
+            self._question(question)
 
     def _not_examined(self, page: Page) -> list[str]:
         """Return what was not examined."""
@@ -198,6 +198,13 @@ class DoctorReport(Sink[DoctorAnswer]):
                 )
                 lines.append(f"{question.question}: {text}{headers}; kdump verify reads everything")
         return lines
+
+    def _short(self, left: list[str], page: Page) -> str:
+        """Return in a line what was not examined: what could not be read, or the questions."""
+        if len(left) == 1:
+            return left[0]
+        questions = (line.partition(":")[0] for line in left)
+        return (left[0] if page.unread else f"some of {', '.join(dict.fromkeys(questions))}") + "; more below the items"
 
     def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
         to_do = count_text(entries, "thing to do", "things to do, in this order")
@@ -221,9 +228,9 @@ class DoctorReport(Sink[DoctorAnswer]):
         item = entry.first
         self.output.line("")
         head = f"{number}. {item.severity}"
-        name = item.name
+        name = own = item.name if len(entry.sources) == 1 else item.source
         if entry.count > 1:
-            names = entry.names[:NAMED]
+            names = (entry.names if len(entry.sources) == 1 else entry.sources)[:NAMED]
             more = entry.count - len(names)
             name = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
         if entry.is_rest:
@@ -238,19 +245,19 @@ class DoctorReport(Sink[DoctorAnswer]):
         self.output.text(f"{head}:{about} {title} [{item.code}]", head, STYLES.get(item.severity, ""), indent=3)
         if title != item.title:
             self._labelled("first", f"{item.name}: {item.title}" if item.name else item.title)
-        of_first = "" if entry.count == 1 or not item.name else f"{item.name}: "
+        of_first = "" if entry.count == 1 or not own else f"{own}: "
         if number == 1:
             self._never(number, item)
-        if item.impact:
-            self._labelled("impact", item.impact)
         for line in item.actions[:MAX_ACTIONS]:
-            is_clear = entry.has_same_actions or item.name in line
+            is_clear = entry.has_same_actions or own in line
             self._labelled("do", line if is_clear else of_first + line)
         if len(item.actions) > MAX_ACTIONS:
             others = count_text(len(item.actions) - MAX_ACTIONS, "more action")
             self._labelled("do", f"{others}: docs/findings.md#{item.code}")
+        if item.impact:
+            self._labelled("impact", item.impact)
         for line in item.evidence:
-            is_clear = entry.has_one_evidence or item.name in line
+            is_clear = entry.has_one_evidence or own in line
             self._labelled("evidence", line if is_clear else of_first + line)
         commands = list(item.commands)
         if entry.count > 1 and item.commandForAll:

@@ -36,6 +36,7 @@ from kdump.incident.doctor.answer import (
     Page,
     Priority,
     Question,
+    page_order,
 )
 from kdump.incident.doctor.connectors import ConnectExamination, has_connect
 from kdump.incident.doctor.damage import DamageExamination
@@ -302,5 +303,5 @@ def doctor(
     examination = Doctor(query, take)
     examination.run()
     page = examination.page()
-    items = sorted(answers[Item], key=lambda each: each.priority)
+    items = sorted(answers[Item], key=lambda each: page_order(each.priority, each.severity))
     return DoctorResult(answers[ExaminedDisk], items, answers[Question], answers[LargestTopic], page)

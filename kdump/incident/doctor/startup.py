@@ -426,7 +426,7 @@ class StartupExamination:
             return
         if plan.verdict == UNKNOWN:
             self.on.report(
-                Problem("startup-unknown"),
+                Problem("startup-unknown", facts={"ofNewerRelease": bool(plan.newer)}),
                 broker.paths[0],
                 evidence=tuple(plan.unknowns),
                 commands=(self._command(broker),),

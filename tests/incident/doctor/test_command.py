@@ -626,8 +626,8 @@ def test_a_copy_of_a_log_directory(tmp_path: Path) -> None:
         assert own["copyOf"] is None
         for name in ("transactions", "replicas"):
             assert question_in(found, name)["answer"] == question_in(answers(root, *NOW), name)["answer"]
-    lines = run("doctor", root, backup, *NOW).stdout.splitlines()
-    assert any(line.startswith(f"{backup}: A COPY of {root}, or that of this one") for line in lines)
+    (_, line, *_) = run("doctor", root, backup, *NOW).stdout.splitlines()
+    assert line.startswith(f"  {backup}: A COPY of {root}, or that of this one")
     whole = question_in(answers(root, *NOW), "transactions")["answer"]
     shutil.rmtree(root / "payments-0")
     assert question_in(answers(root, *NOW), "transactions")["answer"] != whole
@@ -932,13 +932,17 @@ def _damaged(path: Path) -> bytes:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", sample([*first_screens.NAMES], 2, "screens"))
 def test_the_first_screen(name: str) -> None:
-    """It has the verdict, the first item and its first action, within 80 columns and 24 lines."""
+    """It has the verdict, at most one line of what was not examined, what not to do, the first item and its first
+    action, within 80 columns and 24 lines."""
     section = first_screens.section(name)
     page = (ROOT / "docs" / "first-screens.md").read_text()
     assert (section in page) is (name in first_screens.NAMES[: first_screens.SHOWN])
     shown = section.split("```text\n")[1]
-    assert "\n1. " in f"\n{shown}"
-    assert "\n   do       " in shown
+    assert re.match(r"[A-Z\d][^\n]+(\n  [^\n]+)?(\nnot examined: [^\n]+(\n  [^\n]+)*)?\n\n1\. ", shown)
+    assert re.search(r"\n   never    .*\n   do       ", shown, re.DOTALL)
+    first = shown.partition("\n   do       ")[0]
+    assert "   evidence" not in first
+    assert re.search(r"\b(\d+ things?|\d+ THINGS?) (?:to|TO)\s+(?:do|DO)", shown), "how many there are"
     assert all(len(line) <= 80 or line.startswith("   more ") for line in shown.splitlines())
 
 

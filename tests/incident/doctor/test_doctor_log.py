@@ -197,7 +197,8 @@ def test_a_log_that_cannot_be_read_is_said_first(tmp_path: Path) -> None:
     result = run("doctor", SMALL, "--log", missing, "--log", RECORD_SIZE, "--log", tmp_path, *NOW)
     assert result.exit_code == 2
     page = result.stdout
-    assert page.startswith(f"NOT ALL WAS READ\n  not read: {missing}: ")
+    assert page.startswith(f"NOT ALL WAS READ: not read: {missing}: ")
+    assert f"\nNOT ALL WAS READ\n  not read: {missing}: " in page
     assert f"  not read: {tmp_path}: " in page
     assert "[record-size-below-minimum]" in result.stdout, "the other one is read"
 

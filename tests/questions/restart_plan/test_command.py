@@ -485,18 +485,22 @@ def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeyp
         (
             "disk-1",
             "4.2",
-            "the controllers refuse to lower metadata.version to that of 4.2, because 4.3-IV0 changed the",
+            "no way back to Kafka 4.2: the controllers refuse to lower metadata.version, because 4.3-IV0",
         ),
         (
             "disk-1",
             "3.6",
-            "the controllers refuse to lower metadata.version to that of 3.6, because 4.3-IV0 changed the",
+            "no way back to Kafka 3.6: the controllers refuse to lower metadata.version, because 4.3-IV0",
         ),
-        ("disk-2", "4.0", "kafka-features.sh downgrade --feature metadata.version=25 lowers it"),
+        (
+            "disk-2",
+            "4.0",
+            "kafka-features.sh --bootstrap-server HOST:PORT downgrade --feature metadata.version=25. Keep",
+        ),
         (
             "disk-2",
             "3.9",
-            "the controllers refuse to lower metadata.version to that of 3.9, because 4.0-IV1 changed the",
+            "no way back to Kafka 3.9: the controllers refuse to lower metadata.version, because 4.0-IV1",
         ),
     ],
 )

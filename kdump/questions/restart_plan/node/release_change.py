@@ -8,7 +8,7 @@ broker does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionNa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kdump.cluster import metadata_refusals
 from kdump.cluster.release_evidence import (
@@ -26,6 +26,7 @@ from kdump.cluster.release_evidence import (
 from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
+from kdump.problems.advice import NO_FACTS
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
@@ -68,21 +69,19 @@ def add_levels(
     final = dict(metadata.features)
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
-    of = {"release": release.number, "uncommitted": ""}
+    of = {"release": release.number, "uncommitted": "", "directory": os.path.dirname(part.folder)}
     refused = metadata_refusals.refusals(metadata, release) if release.line >= READS_FIRST else []
     unread = next((each.exception for each in refused if each.reader), "")
     for name, level in sorted(final.items(), key=lambda item: item[0] != LEVEL):
         since = first_release(name, level)
         what = f"{name} is {level_name(name, level)}"
         if since > release.line:
-            values = {
-                "level": what,
-                "start": "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later",
-                "wayDown": _way_down(final, release),
-            }
+            start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
+            facts, values = _way_down(final, release)
+            values |= {"level": what, "start": start}
             case = "newer" if since > LAST else ""
             exception = unread or _exception(name, level, release, is_controller)
-            part.stops.append(_stop(part, metadata, (name, level), "unsupported", exception, of | values, case))
+            part.stops.append(_stop(part, metadata, (name, level), "unsupported", exception, of | values, case, facts))
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
@@ -118,6 +117,7 @@ def _stop(
     exception: str,
     values: dict[str, str],
     case: str = "",
+    facts: Mapping[str, bool | None] = NO_FACTS,
 ) -> StartupFailure:
     """Return the stop at the first record with the level of a feature, or at the metadata log if it is not in a record;
     `problem`: the end of the code."""
@@ -127,7 +127,8 @@ def _stop(
         values = {**values, "uncommitted": part.uncommitted(metadata, offset)}
         part.refusedAt.append(offset)
     code, place = f"startup-level-{problem}", position if path else None
-    return failure(EXIT, code, path or part.folder, exception, place, offset, case=case, values=values)
+    file = path or part.folder
+    return failure(EXIT, code, file, exception, place, offset, case=case, facts=facts, values=values)
 
 
 def _lowest_level(release: KafkaRelease) -> int:
@@ -135,25 +136,21 @@ def _lowest_level(release: KafkaRelease) -> int:
     return at_most(release.line).features[LEVEL].lowest
 
 
-def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
-    """Return how the levels of features are lowered on a running cluster to what the release supports, or why they
-    are not. (kafka-features.sh downgrade --release-version also sets features to the defaults of the release, and
-    refuses to if one of them is above the current level, such as kraft.version 1: FeatureCommand,
+def _way_down(final: dict[str, int], release: KafkaRelease) -> tuple[dict[str, bool | None], dict[str, str]]:
+    """Return whether the levels of features are lowered on a running cluster to what the release supports, or why they
+    are not, and how. (kafka-features.sh downgrade --release-version also sets features to the defaults of the release,
+    and refuses to if one of them is above the current level, such as kraft.version 1: FeatureCommand,
     FeatureControlManager.updateFeature.)"""
     level = final.get(LEVEL, 0)
     lower = {name: highest_level(name, release.line) for name in sorted(final)}
     lower = {name: number for name, number in lower.items() if number < final[name]}
     changed = [changed_at for changed_at in metadata_changes() if lower.get(LEVEL, level) < changed_at <= level]
-    if changed or first_release(LEVEL, level) > LAST:
-        why = f"{metadata_levels()[max(changed)]} changed the metadata" if changed else "what it changes is not known"
-        may = "refuse" if changed else "may refuse"
-        return f"the controllers {may} to lower {LEVEL} to that of {release.number}, because {why}"
-    if KRAFT_LEVEL in lower:
-        return f"the controllers refuse to lower {KRAFT_LEVEL}"
-    options = " ".join(f"--feature {name}={number}" for name, number in lower.items())
-    way = f"on the running cluster, kafka-features.sh downgrade {options} lowers "
-    way += "it" if len(lower) == 1 else "them"
-    return f"{way}; before the change of release, each node needs a metadata snapshot that is newer than that"
+    is_unknown = not changed and first_release(LEVEL, level) > LAST
+    lowers = not changed and not is_unknown and KRAFT_LEVEL not in lower
+    refused = KRAFT_LEVEL if not changed and not is_unknown else LEVEL
+    facts: dict[str, bool | None] = {"lowers": lowers, "metadataChanged": bool(changed), "levelUnknown": is_unknown}
+    values = {"options": " ".join(f"--feature {name}={number}" for name, number in lower.items()), "refused": refused}
+    return facts, values | {"changed": metadata_levels()[max(changed)] if changed else ""}
 
 
 def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool) -> str:
