@@ -21,7 +21,7 @@ from kdump.cli import COMMANDS, TO_THE_END
 from kdump.io.bundle.names import MANIFEST
 from kdump.log.output_directory import PASSING
 from tests import craft
-from tests.conftest import FIXTURES, ROOT, sample, segment
+from tests.conftest import FIXTURES, ROOT, few, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
 
 SPARK = ("scan", "query")
@@ -272,17 +272,19 @@ def test_nohup(tmp_path: Path) -> None:
         assert run.wait(60) == 0
 
 
-def test_the_workers_of_a_run_end_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("verify",), ("find", "'never' in any")])
+@pytest.mark.parametrize("ending", few([signal.SIGTERM, signal.SIGINT], 1))
+def test_the_workers_of_a_run_end_with_it(tmp_path: Path, words: tuple[str, ...], ending: signal.Signals) -> None:
     """The run does not wait for the partitions that they are reading."""
     for number in range(4):
         (tmp_path / f"slow-{number}").mkdir()
         os.mkfifo(tmp_path / f"slow-{number}" / "unread")
         shutil.copy(LOG, tmp_path / f"slow-{number}")
-    with start("verify", str(tmp_path), "--jobs", "2", "--max-rate", "100") as run:
+    with start(*words, str(tmp_path), "--jobs", "2", "--max-rate", "100") as run:
         wait_for(lambda: len(children(run.pid)) == 2)
         workers = children(run.pid)
-        run.terminate()
-        assert run.wait(20) == -signal.SIGTERM
+        run.send_signal(ending)
+        assert run.wait(20) == (130 if ending == signal.SIGINT else -ending)
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 

@@ -40,6 +40,9 @@ class RawBytes:
     def __repr__(self) -> str:
         return "RAW"
 
+    __reduce__ = __repr__
+    """A copy in another process is RAW there, too."""
+
 
 RAW = RawBytes()
 """Value of a key or value that was not decoded (None stands for JSON null)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from copy import copy
 from typing import TYPE_CHECKING
 
 from kdump.core.record_columns import headers
@@ -100,6 +101,18 @@ class Record:
     def raw(self) -> bytes:
         """The record's own bytes, including its length field (or offset)."""
         return bytes(self.data[self.start : self.end])
+
+    def alone(self) -> Record:
+        """Return the record with a copy of its own bytes, in place of all those that were decoded together, and its
+        batch without any."""
+        made, shift = copy(self), self.start
+        made.batch = self.batch.alone()
+        if self.is_cut:
+            return made
+        made.data, made.start, made.end = self.raw, 0, self.end - shift
+        made.key_start, made.value_start = self.key_start - shift, self.value_start - shift
+        made.header_start = self.header_start - shift
+        return made
 
     @property
     def crcValid(self) -> bool | None:

@@ -242,6 +242,18 @@ class Batch(Region):
         """Yield `size` of the batch's bytes in pieces, from `start` bytes after its first."""
         return self.window.chunks(self.position + start, min(size, self.size - start))
 
+    def alone(self: BatchT) -> BatchT:
+        """Return its fields alone, to be kept or sent to another process: its bytes cannot be read."""
+        made = object.__new__(type(self))
+        made.__setstate__(self.__getstate__())
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_computed": self.computedCrc, "window": None, "format": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, format=format_of(state["header"].magic))
+
 
 BatchT = TypeVar("BatchT", bound=Batch)
 

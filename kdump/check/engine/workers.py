@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
+from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.errors import DecodeError
@@ -29,6 +30,7 @@ from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing.connection import Connection
 
 MAX_HELD = 1000
 """Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
@@ -39,6 +41,8 @@ UnitResult = tuple[list[Finding], str, CheckTotals]
 _directory = ""
 """Directory of the files with the rest of the findings."""
 _counter: SharedCounter | None = None
+pipes: Sequence[Connection] = ()
+"""In a worker: where it may send results before its work is done."""
 
 
 LARGE = 256 * 1024 * 1024
@@ -76,15 +80,20 @@ def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
 
 
 def _begin(
-    rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str], above: Mapping[str, str]
+    rate: TokenBucket | None,
+    counter: SharedCounter,
+    directory: str,
+    named: frozenset[str],
+    above: Mapping[str, str],
+    own_pipes: Sequence[Connection],
 ) -> None:
     begin_worker()
     set_existing_paths(named, above)
     unmount_paths()
     mount_paths(named)
     limit_rate(rate)
-    global _directory, _counter
-    _directory, _counter = directory, counter
+    global _directory, _counter, pipes
+    _directory, _counter, pipes = directory, counter, own_pipes
 
 
 def _run(unit: CheckUnit, totals: CheckTotals, jobs: int = 1) -> Iterator[Finding]:
@@ -93,10 +102,16 @@ def _run(unit: CheckUnit, totals: CheckTotals, jobs: int = 1) -> Iterator[Findin
 
 def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> Result:
     """Do the work on a unit in a worker."""
+    with counted(unit.options) as options:
+        return work(replace(unit, options=options))
+
+
+@contextmanager
+def counted(options: Options) -> Iterator[Options]:
+    """Yield options with which a worker reads: what it reads is counted where it was started."""
     assert _counter is not None
-    done = work(replace(unit, options=replace(unit.options, open_source=careful_source, more=_counter.add)))
+    yield replace(options, open_source=careful_source, more=_counter.add)
     _counter.flush()
-    return done
 
 
 def _check(unit: CheckUnit) -> UnitResult:
@@ -134,11 +149,11 @@ def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
 
 
 def worker_pool(
-    stack: ExitStack, processes: int, paths: Iterable[str] | None = None
+    stack: ExitStack, processes: int, paths: Iterable[str] | None = None, own_pipes: Sequence[Connection] = ()
 ) -> tuple[ProcessPoolExecutor, SharedCounter] | None:
     """Return the pool of worker processes, and the counter of what they read; None if shared files cannot be created,
     because disks are full or read-only or there is no /dev/shm. `paths`: those that the user named, whose
-    bundles the workers mount; by default, existing_paths."""
+    bundles the workers mount; by default, existing_paths. `own_pipes`: the `pipes` of the workers."""
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
 
@@ -146,7 +161,8 @@ def worker_pool(
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         counter = SharedCounter(context)
-        given = (rate_for_workers(context), counter, directory, frozenset(paths or existing_paths()), roots())
+        named = frozenset(paths or existing_paths())
+        given = (rate_for_workers(context), counter, directory, named, roots(), own_pipes)
         pool = ProcessPoolExecutor(processes, context, _begin, given)
     except OSError:
         return None

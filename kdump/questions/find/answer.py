@@ -69,6 +69,10 @@ class Found(NamedTuple):
     goes: str | None = None
     goes_at: int | None = None
 
+    def alone(self) -> Found:
+        """Return the match without the bytes around its record, to be kept or sent."""
+        return self._replace(record=self.record.alone())
+
     @property
     def state(self) -> str:
         """What it is, in words."""

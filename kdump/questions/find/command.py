@@ -11,7 +11,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.output_options import JSON, OutputOptions, output_options
-from kdump.command_line.params import read_once
+from kdump.command_line.params import jobs_option, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.state_options import parse_now
@@ -67,6 +67,7 @@ class FindOptions(CommandOptions):
         "--now", metavar="TIME", help="With --when: as of this time: ISO-8601, epoch ms, -2h.  [current time]"
     )
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
+    jobs: int | None = jobs_option("Search partitions")
     output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))
     template: str | None = option(
         "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
@@ -134,8 +135,8 @@ def _run(options: FindOptions, expression: Expression) -> int:
         sink = _sink(options, output, redaction)
         with Progress("find") as progress:
 
-            def at(position: int, size: int | None) -> None:
-                progress.at(position, size)
+            def more(count: int) -> None:
+                progress.more(count)
                 sink.tick()
 
             answers = find(
@@ -144,9 +145,14 @@ def _run(options: FindOptions, expression: Expression) -> int:
                 live=options.live,
                 when=options.when,
                 limit=options.limit,
+                jobs=options.jobs,
                 decode=decode,
                 run=options.reading.run(
-                    now, unreadable=report_unreadable, at=at, begin=ignore if collected is None else collected.file
+                    now,
+                    unreadable=report_unreadable,
+                    more=more,
+                    expect=progress.expect,
+                    begin=ignore if collected is None else collected.file,
                 ),
             )
             for answer in answers:

@@ -25,6 +25,14 @@ class Coverage:
     ruled_out_bytes: int = 0
     gaps: dict[tuple[str, str], tuple[int | None, int, int]] = field(default_factory=dict)
 
+    def merge(self, other: Coverage) -> None:
+        """Add what another process has counted."""
+        for name, count in vars(other).items():
+            if name != "gaps":
+                setattr(self, name, getattr(self, name) + count)
+        for (file, reason), gap in other.gaps.items():
+            self.add(file, reason, *gap)
+
     def begin(self, size: int) -> None:
         """Count a file of this size that is read."""
         self.files += 1

@@ -47,10 +47,12 @@ if TYPE_CHECKING:  # only --when needs it
     from kdump.questions.retention.answer import SegmentRetention
 
 CHUNK = 10_000
-"""Matches in a compacted log that are kept until the newest records of their keys are known."""
+"""Maximum number of matches in a compacted log that are kept until the newest records of their keys are known."""
+FEWER = 8
+"""How many times as many are kept as the time before."""
 MAX_LABELLED = 20 * CHUNK
 """Matches in a compacted log after which no more are."""
-FEW_KEYS = 8
+FEW_KEYS = 64
 """Keys that the core compares faster than a set does."""
 READABLE = frozenset({LIVE, SUPERSEDED})
 """States of what a consumer may receive."""
@@ -83,6 +85,8 @@ class SearchedDirectory:
         self.around = around
         self._views: dict[bool, ReadCommitted] = {}
         self._turned: dict[bool, str] = {}
+        self._newest: dict[bytes | None, int] = {}
+        """Offset of the newest record in the log with a key; -1 if there is none that counts."""
 
     @cached_property
     def place(self) -> PartitionDirectory | None:
@@ -140,24 +144,32 @@ class SearchedDirectory:
         return self._views[is_live]
 
     def labelled(self, matches: Iterator[Found], limit: int | None) -> Iterator[Found]:
-        """Yield the matches with what each is. Those in a compacted log wait until all of it was read, or until there
-        are `limit`."""
-        count = 0
+        """Yield the matches with what each is. In a compacted log, newer records are looked for that have the key of
+        the first match, then those of the next FEWER, and so on: the first is shown early, and the log is read only a
+        few times more."""
+        count, size = 0, 1
         for first in matches:
-            if not (first.states == (LIVE,) and self.known.is_cleaned) or count > MAX_LABELLED:
-                state = (UNKNOWN,) if count > MAX_LABELLED and first.states == (LIVE,) else first.states
+            if not self._may_be_superseded(first) or (count > MAX_LABELLED and first.record.key not in self._newest):
+                state = (UNKNOWN,) if self._may_be_superseded(first) else first.states
                 yield self._with_state(first._replace(states=state))
                 continue
-            chunk = [first, *islice(matches, min(CHUNK, limit or CHUNK) - 1)]
-            count += len(chunk)
-            waiting = list(map(self._with_state, chunk))
-            live = (found.record for found in waiting if found.states == (LIVE,))
-            newest = self._newest({record.key for record in live if record.key is not None})
-            for found in waiting:
-                offset = newest.get(found.record.key or b"", -1)
-                if found.states == (LIVE,) and offset > (found.record.offset or 0):
-                    found = found._replace(states=(SUPERSEDED,), superseded_by=offset)
-                yield found
+            if first.record.key in self._newest:
+                yield self._superseded(self._with_state(first))
+                continue
+            waiting = [self._with_state(first.alone())]
+            waiting += [self._with_state(found.alone()) for found in islice(matches, min(size, limit or size) - 1)]
+            count, size = count + len(waiting), min(size * FEWER, CHUNK)
+            self._look_ahead(waiting)
+            yield from map(self._superseded, waiting)
+
+    def _may_be_superseded(self, found: Found) -> bool:
+        return found.states == (LIVE,) and found.record.key is not None and self.known.is_cleaned
+
+    def _superseded(self, found: Found) -> Found:
+        offset = self._newest.get(found.record.key or b"", -1)
+        if found.states != (LIVE,) or offset <= (found.record.offset or 0):
+            return found
+        return found._replace(states=(SUPERSEDED,), superseded_by=offset)
 
     def _with_state(self, found: Found) -> Found:
         record, file = found.record, found.target
@@ -171,24 +183,27 @@ class SearchedDirectory:
             states.append(BELOW)
         return found._replace(states=tuple(states) or found.states)
 
-    def _newest(self, keys: set[bytes]) -> dict[bytes, int]:
-        """Return the offset of the newest record in the log with each of these keys."""
-        newest: dict[bytes, int] = {}
-        if not keys:
-            return newest
+    def _look_ahead(self, waiting: list[Found]) -> None:
+        """Note the offset of the newest record with the key of each match, from the last segment backwards."""
+        if len(self._newest) > CHUNK:
+            self._newest.clear()
+        keys = {found.record.key for found in waiting if self._may_be_superseded(found)} - self._newest.keys()
         reader = PartitionReader(self.options.open, replace(QUIET_RUN, limits=self.options.limits))
-        for file in self.files:
-            if states_of(file) != (LIVE,) or file.kind is not SEGMENT:
-                continue
-            for region in reader.segment(file, Depth.CHECKSUMS):
+        segments = [file for file in self.files if states_of(file) == (LIVE,) and file.kind is SEGMENT]
+        first = next((n for n, file in enumerate(segments) if file.path == waiting[0].target.path), 0)
+        for file in reversed(segments[first:]):
+            newest: dict[bytes | None, int] = {}
+            for region in reader.segment(file, Depth.CHECKSUMS) if keys else ():
                 for batch in batches_of(region):
                     for record in self._with_keys(batch, keys) if batch.crcValid and not batch.lacks else ():
                         if record.offset is not None and not (batch.isTransactional and self.is_aborted(file, batch)):
-                            newest[record.key or b""] = record.offset  # none is null
-        return newest
+                            newest[record.key] = record.offset
+            self._newest |= newest
+            keys -= newest.keys()
+        self._newest |= dict.fromkeys(keys, -1)
 
     @staticmethod
-    def _with_keys(batch: Batch, keys: set[bytes]) -> Iterator[Record]:
+    def _with_keys(batch: Batch, keys: set[bytes | None]) -> Iterator[Record]:
         if batch.isControlBatch:
             return
         if not isinstance(batch, DefaultRecordBatch):
@@ -196,7 +211,7 @@ class SearchedDirectory:
             return
         for columns, base in decode_columns(batch):
             if len(keys) <= FEW_KEYS:
-                keep_keys(columns, list(keys))
+                keep_keys(columns, [key for key in keys if key is not None])
             yield from (record for record in rows_of(batch, columns, base, 0) if record.key in keys)
 
     def with_end(self, found: Found) -> Found:

@@ -22,6 +22,12 @@ class RemoteOffsets:
         self._missing: dict[str, tuple[Key, int, int]] = {}
         self._file, self._is_remote = "", False
 
+    def merge(self, other: RemoteOffsets) -> None:
+        """Add what another process has collected."""
+        for key, ranges in other._read.items():
+            self._read.setdefault(key, []).extend(ranges)
+        self._missing |= other._missing
+
     def batch(self, file: Target, batch: Batch) -> None:
         """Take a batch that is searched."""
         if file.path != self._file:

@@ -1,44 +1,32 @@
-"""`kdump.find`: searches every record that is on the disks, wherever it is, and answers what could not be searched."""
+"""`kdump.find`: the records that match, wherever they are on the disks, and what could not be searched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from kdump.check.engine.unflipped import unflipped
+from kdump.check.engine.workers import LARGE
 from kdump.check.options import Options
-from kdump.core.record_columns import RecordColumns, decode
-from kdump.decode.decoder_interface import DecodedRecord
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.format.batch_header import BatchHeader
-from kdump.format.codec import decompress
+from kdump.decode.record_decoder import DecodeOptions
 from kdump.format.count_text import offsets_text
-from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, is_gone
-from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import PLAIN_RUN, Run
-from kdump.log.batch_records import decode_columns, records, rows_of
+from kdump.io.run import PLAIN_RUN, QUIET_RUN, Run
 from kdump.log.expression.parser import parse
-from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
+from kdump.log.expression.terms import NO, Expression, FileFacts
 from kdump.log.paths import Target
-from kdump.log.record import Record
-from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region, batches_of
-from kdump.log.region_reader import Depth
-from kdump.log.torn_batch import TornBatch
-from kdump.log.walk import PartitionReader
-from kdump.questions.carve.search import Search
-from kdump.questions.find.answer import DAMAGED, HIDDEN, LIVE, OUTSIDE, Answer, Found
-from kdump.questions.find.answer import TORN as INCOMPLETE
-from kdump.questions.find.coverage import LIMIT, Coverage
-from kdump.questions.find.directory import SearchedDirectory, SearchSurroundings
-from kdump.questions.find.listing import Listing, states_of
-from kdump.questions.find.prefilter import Prefilter, schemas_of
-from kdump.questions.find.remote_offsets import RemoteOffsets
+from kdump.parallel_jobs import usual_jobs
+from kdump.questions.find.answer import Answer
+from kdump.questions.find.listing import Listing
+from kdump.questions.find.search import Question, Search
 
-MAX_FRAMES = 100
-"""Maximum number of LZ4 frames after the one that consumers read."""
-MANY = (1 << 31) - 1
+if TYPE_CHECKING:
+    from kdump.questions.find.workers import SearchWorkers
+
+Files = list[tuple[Target, int]]
 
 
 @takes_paths
@@ -49,6 +37,7 @@ def find(
     live: bool = False,
     when: bool = False,
     limit: int | None = None,
+    jobs: int | None = 1,
     decode: DecodeOptions | None = None,
     now: int | None = None,
     run: Run = PLAIN_RUN,
@@ -59,240 +48,70 @@ def find(
     transactions, in damaged batches, and in bytes that are no part of the log.
 
     `live`: only what a consumer with isolation.level=read_committed receives. `when`: with what removes each, and when,
-    by the rules of retention at `now` (epoch ms, by default the current time). `limit`: at most so many. `decode`: how
-    keys and values are decoded. What cannot be read is passed to `run.unreadable`. Raises ExpressionError."""
+    by the rules of retention at `now` (epoch ms, by default the current time). `limit`: at most so many. `jobs`: number
+    of processes that search directories; None: by the size of what is there. `decode`: how keys and values are decoded.
+    What cannot be read is passed to `run.unreadable`. Raises ExpressionError."""
     parsed = parse(expression) if isinstance(expression, str) else expression
     named = (paths,) if isinstance(paths, str) else tuple(paths)
     options = Options.as_of(run, now, only=frozenset({"indexes"}), open_source=careful_source)
-    decoding = RecordDecoder(decode or DecodeOptions(paths=named))
-    yield from _Search(parsed, options, decoding, live=live, when=when, limit=limit).answers(named)
+    question = Question(parsed, options, decode or DecodeOptions(paths=named), live=live, when=when)
+    with ExitStack() as stack:
+        yield from _answers(stack, question, named, limit, jobs)
 
 
-class _Search:
-    """One search. It is what its expression asks about records besides their bytes."""
+def _answers(
+    stack: ExitStack, question: Question, paths: tuple[str, ...], limit: int | None, jobs: int | None
+) -> Iterator[Answer]:
+    search = Search(question)
+    listing = Listing(replace(question.options, unreadable=search.unlisted))
+    directories = list(listing.files(paths))
+    workers = _workers(stack, question, directories, jobs, limit, paths)
+    left = limit
+    for number, files in enumerate(directories):
+        if left == 0:
+            search.coverage.stopped(files)
+            continue
+        there = left
+        for found in search.matches(files, left) if workers is None else workers.matches(number, search, left):
+            yield found
+            search.coverage.matches += 1
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    break
+        if workers is not None and left == 0:
+            workers.stop()
+            _search_again(search, files, there)
+    for place, lacking in search.remote.not_searched():
+        reason = f"offsets {offsets_text(lacking)} are in remote storage, and in none of the paths"
+        search.coverage.add(place, reason, None, 0)
+    yield search.coverage.answer(question.expression.text, listing)
 
-    def __init__(
-        self,
-        expression: Expression,
-        options: Options,
-        decoding: RecordDecoder,
-        *,
-        live: bool,
-        when: bool,
-        limit: int | None,
-    ) -> None:
-        self.expression = expression
-        self.options = options
-        self.decoding = decoding
-        self.live, self.when, self.left = live, when, limit
-        self.coverage = Coverage()
-        self.around = SearchSurroundings(options)
-        self.directory = SearchedDirectory([], self.around)
-        self._of_file: Target | None = None
-        self._prefilters: dict[object, Prefilter] = {}
-        self.remote = RemoteOffsets()
 
-    def read(self, target: Target, record: Record) -> DecodedRecord | None:
-        return self.decoding.read(target, record)
+def _workers(
+    stack: ExitStack,
+    question: Question,
+    directories: list[Files],
+    jobs: int | None,
+    limit: int | None,
+    paths: tuple[str, ...],
+) -> SearchWorkers | None:
+    """Start workers; None if this process is enough."""
+    term = question.expression.term
+    sizes = [sum(size for file, size in files if term.truth(FileFacts(file)) != NO) for files in directories]
+    total, several = sum(sizes), sum(size > 0 for size in sizes)
+    question.options.expect(total)
+    processes = min(several, jobs or (usual_jobs() if total >= LARGE else 1))
+    if processes < 2 or "-" in paths:
+        return None
+    from kdump.questions.find.workers import start_workers  # multiprocessing is slow to import
 
-    def is_aborted(self, target: Target, batch: Batch) -> bool | None:
-        return self.directory.is_aborted(target, batch)
+    return start_workers(stack, question, directories, sizes, processes, limit, paths)
 
-    def answers(self, paths: tuple[str, ...]) -> Iterator[Answer]:
-        """Yield the matches, and last the coverage."""
-        unlisted = replace(self.options, unreadable=self._unlisted)
-        listing = Listing(unlisted)
-        for files in listing.files(paths):
-            if self.left == 0:
-                self.coverage.stopped(files)
-                continue
-            self.directory = SearchedDirectory([file for file, _ in files], self.around)
-            for found in self.directory.labelled(self._files(files), self.left):
-                if self.live and not self.directory.is_received(found):
-                    continue
-                yield self.directory.with_end(found) if self.when else found
-                self.coverage.matches += 1
-                if self.left is not None:
-                    self.left -= 1
-                    if self.left == 0:
-                        break
-            self.remote.directory(self.directory, self.expression)
-        for place, lacking in self.remote.not_searched():
-            reason = f"offsets {offsets_text(lacking)} are in remote storage, and in none of the paths"
-            self.coverage.add(place, reason, None, 0)
-        yield self.coverage.answer(self.expression.text, listing)
 
-    def _unlisted(self, error: SourceError) -> None:
-        if not is_gone(error):
-            self.coverage.add(str(error).partition(": ")[0], str(error), None, 0)
-        self.options.unreadable(error)
-
-    def _files(self, files: list[tuple[Target, int]]) -> Iterator[Found]:
-        waiting = list(reversed(files))
-        try:
-            while waiting:
-                file, size = waiting.pop()
-                states = states_of(file)
-                is_out = self.expression.term.truth(FileFacts(file)) == NO or (self.live and states != (LIVE,))
-                if is_out:
-                    self.coverage.rule_out(size)
-                else:
-                    yield from self._file(file, size, states)
-        finally:
-            self.coverage.stopped(waiting)
-
-    def _file(self, file: Target, size: int, states: tuple[str, ...]) -> Iterator[Found]:
-        """Yield the matches in a file."""
-        coverage = self.coverage
-        coverage.begin(size)
-        self.options.begin(file)
-        errors: list[SourceError] = []
-        reader = PartitionReader(self.options.open, replace(self.options, unreadable=errors.append))
-        reached = 0
-        try:
-            for region in reader.segment(file, Depth.CHECKSUMS):
-                self.options.at(region.position, size)
-                yield from self._region(file, region, reader, states)
-                reached = region.end
-        except GeneratorExit:
-            coverage.add(file.path, LIMIT, reached, max(0, size - reached))
-            raise
-        source = reader.window.source if reader.window is not None else None
-        unreadable = source.unreadable if isinstance(source, FaultTolerantSource) else []
-        for position, count in unreadable:
-            coverage.add(file.path, "the device cannot read it", position, count)
-        for error in errors:
-            is_other = file.kind is None and file.source != file.path
-            if not is_gone(error):
-                reason = "no file of Kafka's, and without a batch" if is_other else str(error)
-                coverage.add(file.path, reason, reached or None, 0 if unreadable else max(0, size - reached))
-            if not is_other:
-                self.options.unreadable(error)
-
-    def _region(
-        self, file: Target, region: Region, reader: PartitionReader, states: tuple[str, ...]
-    ) -> Iterator[Found]:
-        if region.kind == PADDING:
-            return
-        has_batch = False
-        for batch in batches_of(region):
-            has_batch = True
-            yield from self._batch(file, batch, states)
-        if not has_batch:
-            yield from self._rest(file, region, reader, states)
-
-    def _batch(self, file: Target, batch: Batch, states: tuple[str, ...]) -> Iterator[Found]:
-        """Yield the matches in a batch of the log."""
-        coverage = self.coverage
-        coverage.batches += 1
-        coverage.records += batch.possible_records
-        self.remote.batch(file, batch)
-        if batch.lacks or batch.replaced_under:
-            reason = "records are not in the bundle" if batch.lacks else "keys and values are replaced in the bundle"
-            coverage.add(file.path, reason, batch.position, batch.size)
-            return
-        if batch.crcValid and self.expression.batch(file, batch, self) == NO:
-            return
-        repaired = None if batch.crcValid else unflipped(batch)
-        found = list(self._in_batch(file, repaired or batch))
-        is_damaged = not batch.crcValid or bool(batch.problems)
-        if is_damaged and repaired is None:
-            reason = batch.problems[0].reason if batch.problems else "the checksum of the batch does not match"
-            coverage.add(file.path, f"damaged batch: {reason}", batch.position, batch.size)
-        own = (*(state for state in states if state != LIVE), DAMAGED) if is_damaged else states
-        for record, reading in found:
-            yield Found(file, record, reading, own)
-        if batch.ignored:
-            yield from self._hidden(file, batch, states)
-
-    def _in_batch(self, file: Target, batch: Batch) -> Iterator[tuple[Record, DecodedRecord | None]]:
-        """Yield the records of a batch that match, with what is decoded of them."""
-        if not isinstance(batch, DefaultRecordBatch):
-            yield from self._matching(file, records(batch))
-            return
-        count = 0
-        for columns, base in decode_columns(batch):
-            there = len(columns)
-            yield from self._in_columns(file, batch, columns, base, count)
-            count += there
-
-    def _in_columns(
-        self, file: Target, batch: DefaultRecordBatch, columns: RecordColumns, base: int, index: int
-    ) -> Iterator[tuple[Record, DecodedRecord | None]]:
-        self._prefilter(file).keep(columns)
-        yield from self._matching(file, rows_of(batch, columns, base, index))
-
-    def _prefilter(self, file: Target) -> Prefilter:
-        """Return what rules out records of a file; files with the same schemas have the same."""
-        if file is not self._of_file:
-            self._of_file = file
-            decoder = self.decoding.decoder(file)
-            source = schemas_of(decoder)
-            known = None if source is None else source.known()
-            mirrored = "" if known is None else known.mirrored_from(file.topic)
-            key = (type(decoder) if source is None else id(source), mirrored)
-            if key not in self._prefilters:
-                self._prefilters[key] = Prefilter(self.expression, decoder, mirrored)
-            self._chosen = self._prefilters[key]
-        return self._chosen
-
-    def _matching(self, file: Target, candidates: Iterable[Record]) -> Iterator[tuple[Record, DecodedRecord | None]]:
-        for record in candidates:
-            facts = RecordFacts(file, record, self)
-            truth = self.expression.truth(facts)
-            if truth == YES:
-                yield record, self.decoding.read(file, record)
-            elif truth == MAYBE:
-                self.coverage.undecoded(file, facts.undecoded)
-
-    def _hidden(self, file: Target, batch: Batch, states: tuple[str, ...]) -> Iterator[Found]:
-        """Yield the matches in what follows the compressed records of a batch: a consumer reads one LZ4 frame."""
-        left, is_searched = batch.ignored, False
-        own = (*(state for state in states if state != LIVE), HIDDEN)
-        for _ in range(MAX_FRAMES):
-            if not left or not isinstance(batch, DefaultRecordBatch) or batch.compression != "lz4":
-                break
-            after: list[int] = []
-            pieces = batch.chunks(batch.size - left, left)
-            try:
-                limit = batch.limits.max_decompressed_size
-                data = b"".join(decompress("lz4", pieces, limit=limit, size=left, ignored=after.append))
-            except DecodeError:
-                break
-            columns = RecordColumns(data)
-            try:
-                decode(columns, 0, len(data), MANY, True)
-            except DecodeError as error:
-                is_searched = error.position >= len(data)
-            for record, reading in self._in_columns(file, batch, columns, 0, 0):
-                yield Found(file, record, reading, own)
-            left = after[0] if after else 0
-        if left or not is_searched:
-            reason = "bytes that no consumer reads, after the compressed records"
-            self.coverage.add(file.path, reason, batch.end - batch.ignored, batch.ignored)
-
-    def _rest(self, file: Target, region: Region, reader: PartitionReader, states: tuple[str, ...]) -> Iterator[Found]:
-        """Yield the matches in bytes that are no batch of the log: in the beginning of one, and in batches within."""
-        window, header = reader.window, region.claimed
-        assert window is not None
-        left, searched = tuple(state for state in states if state != LIVE), 0
-        try:
-            if isinstance(header, BatchHeader) and not header.isControlBatch:
-                torn = TornBatch(window, region.position, region.size, self.options.limits, header)
-                found = list(self._in_batch(file, torn))
-                if header.compression == "none":
-                    searched = max(0, torn.decoded_to - region.position)
-                for record, reading in found:
-                    yield Found(file, record, reading, (*left, INCOMPLETE if region.kind == TORN else DAMAGED))
-            inside = Search(window, replace(self.options, at=PLAIN_RUN.at), region.position, region.end)
-            for carved in inside.batches():
-                if carved.records_before is not None and carved.batch.position == region.position:
-                    continue  # it was just read
-                self.coverage.batches += carved.within is None
-                for record, reading in list(self._in_batch(file, carved.batch)):
-                    yield Found(file, record, reading, (*left, OUTSIDE))
-                searched += carved.batch.size if carved.within is None else 0
-        except SourceError as error:
-            self.coverage.add(file.path, str(error), region.position, 0)
-        reason = f"{region.kind}: {region.reason}" if region.reason else region.kind
-        self.coverage.add(file.path, reason, region.position, max(0, region.size - searched))
+def _search_again(search: Search, files: Files, limit: int | None) -> None:
+    """Count what is searched of a directory up to its last match that is wanted: a worker has searched on."""
+    again = Search(replace(search.question, options=replace(search.options, **vars(QUIET_RUN))))
+    again.coverage = search.coverage
+    for _ in islice(again.matches(files, limit), limit):
+        pass

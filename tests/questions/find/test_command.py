@@ -6,12 +6,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +22,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+import kdump
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.run import Run
+from kdump.questions.find.answer import Found, SearchCoverage
 from tests import command, craft, disks
 from tests.command import objects, refused, run
 from tests.conftest import DISKS, FIXTURES
@@ -148,6 +154,65 @@ def test_status_live_limit_and_formats(tmp_path: Path) -> None:
     assert "      ^" in refused("find", "key = 1", root)
     hidden = objects("find", "key == 'k-lz4'", root, "--redact-names")
     assert "k-lz4" not in json.dumps(hidden) and "codec" not in json.dumps(hidden)  # noqa: PT018
+
+
+@pytest.mark.parametrize("options", [(), ("--limit", "5"), ("--live",), ("--format", "csv")])
+def test_several_processes_find_the_same(tmp_path: Path, options: tuple[str, ...]) -> None:
+    root = tmp_path / "disk"
+    list(make_disk(root))
+    (root / "unreadable-0").mkdir()
+    (root / "unreadable-0" / LOG.format(0)).symlink_to("nowhere")
+    for expression in ("offset >= 0", "value.who.name ~ '^p-' and not isAborted", "key == 'nobody'"):
+        words = ("find", expression, root, *options, *(("--json",) if "csv" not in options else ()))
+        one, three = run(*words, "--jobs", "1"), run(*words, "--jobs", "3")
+        assert (one.exit_code, one.stdout, one.stderr) == (three.exit_code, three.stdout, three.stderr), expression
+    reports = []
+    for jobs in ("1", "3"):
+        run("find", "key == 'k-lz4'", root, "--report", tmp_path / "r", "--jobs", jobs)
+        reports.append(json.loads((tmp_path / "r.json").read_text()) | {"written": ""})
+    assert reports[0] == reports[1]
+
+
+def test_the_rest_of_a_worker_that_ends_is_searched_and_it_is_named(tmp_path: Path) -> None:
+    for number in range(6):  # more than a pipe holds
+        batch = craft.batch([record(n, b"k", b"x" * 2000) for n in range(100)])
+        write_file(tmp_path / f"t-{number}" / LOG.format(0), batch)
+    errors: list[SourceError] = []
+    answers = kdump.find(str(tmp_path), "key == 'k'", jobs=2, run=Run(unreadable=errors.append))
+    found = list(islice(answers, 150))
+    for worker in multiprocessing.active_children():
+        worker.kill()
+    *rest, coverage = answers
+    offsets = [each.record.offset for each in (*found, *rest) if isinstance(each, Found)]
+    assert offsets == [*range(100)] * 6
+    assert isinstance(coverage, SearchCoverage) and coverage.isComplete  # noqa: PT018
+    (error,) = errors
+    assert is_gone(error) and "the worker process that searched it ended" in str(error)  # noqa: PT018
+
+
+def test_the_first_match_in_a_compacted_topic_does_not_wait_for_the_others(tmp_path: Path) -> None:
+    """And each is what the newest record of its key, in any later segment, makes of it."""
+    write_file(tmp_path / "meta.properties", b"version=1\nbroker.id=1\ncluster.id=c\n")
+    write_file(tmp_path / "cleaner-offset-checkpoint", b"0\n1\nstate 0 0\n")
+    newest = {}
+    for base in range(0, 3000, 1000):
+        batches = []
+        for offset in range(base, base + 1000, 10):
+            keys = [b"k%d" % (offset % 370), b"once-%d" % offset]
+            newest |= dict(zip(keys, (offset, offset + 1)))
+            batches.append(craft.batch([record(n, key, b"x" * 500) for n, key in enumerate(keys)], offset=offset))
+        write_file(tmp_path / "state-0" / LOG.format(base), b"".join(batches))
+    read: list[int] = []
+    answers = kdump.find(str(tmp_path), "size > 0", run=Run(more=read.append))
+    first = next(answers)
+    assert len(read) == 1, "the first segment"
+    *others, _ = answers
+    rows = [each for each in (first, *others) if isinstance(each, Found)]
+    assert len(rows) == 600
+    for row in rows:
+        key, offset = row.record.key or b"", row.record.offset
+        assert row.superseded_by == (None if newest[key] == offset else newest[key])
+        assert row.states == (("live",) if newest[key] == offset else ("superseded",))
 
 
 def test_what_nothing_decodes_is_compared_as_bytes_and_stated(tmp_path: Path) -> None:
