@@ -86,15 +86,15 @@ def _regex(name: str, text: str) -> Comparison:
     return comparison
 
 
-def typed_expression(option_name: str, typed: str, is_aborted_advice: str) -> Expression:
-    """Parse an expression of kdump find for a command that does not know which records are aborted.
-    `is_aborted_advice`: why isAborted is not known, and what to do instead. Raises click.UsageError."""
+def typed_expression(option_name: str, typed: str, is_aborted_advice: str = "") -> Expression:
+    """Parse an expression of kdump find. `is_aborted_advice`: if the command does not know which records are aborted,
+    why, and what to do instead. Raises click.UsageError."""
     from kdump.log.expression.parser import ExpressionError, parse  # inspect has no such option
 
     try:
         expression = parse(typed)
     except ExpressionError as error:
         raise click.UsageError(f"{option_name}: {error.lines}") from None
-    if expression.needs.aborted:
+    if is_aborted_advice and expression.needs.aborted:
         raise click.UsageError(f"{option_name}: isAborted is not known {is_aborted_advice}")
     return expression

@@ -142,6 +142,13 @@ class ReadCommitted:
             return False
         return True
 
+    def is_aborted(self, batch: Batch) -> bool | None:
+        """Return whether a transactional batch is of an aborted transaction; None if its header does not say whose it
+        is."""
+        if batch.producerId is None or batch.baseOffset is None:
+            return None
+        return self.view.aborted(batch.producerId, batch.baseOffset) is not None
+
     def turn_to(self, target: Target, window: Window, run: Run = PLAIN_RUN) -> None:
         """Prepare for the batches of this file. Calls `run.more` with the number of bytes read. Raises
         SourceError."""

@@ -47,7 +47,7 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns
-from kdump.decode.decoder_interface import Decoder, DecoderError
+from kdump.decode.decoder_interface import DecodedRecord, Decoder, DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.batch_header import TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
@@ -55,7 +55,7 @@ from kdump.format.numbers import int64
 from kdump.io.errors import SourceError
 from kdump.io.mounted_paths import mount_paths
 from kdump.log.batch_records import decode_columns
-from kdump.log.expression.terms import NO, NO_DECODERS
+from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
@@ -109,6 +109,23 @@ OF_HEADS: dict[str, Callable[[HeaderColumns, int, int], list[Any]]] = {
 """Values of OF_BATCH of the batches first..stop-1, which are uncompressed and have no control records."""
 
 
+class KnownRecords:
+    """What an expression asks about records besides their bytes. `of_transaction`: returns whether a transactional
+    batch is of an aborted transaction, None if that is not known."""
+
+    def __init__(self, decoding: RecordDecoder | None) -> None:
+        self.decoding = decoding
+        self.undecided = 0
+        """Number of records of which it is not known whether they match."""
+        self.of_transaction: Callable[[Batch], bool | None] = lambda batch: None
+
+    def read(self, target: Target, record: Record) -> DecodedRecord | None:
+        return None if self.decoding is None else self.decoding.read(target, record)
+
+    def is_aborted(self, target: Target, batch: Batch) -> bool | None:
+        return self.of_transaction(batch)
+
+
 class RecordRows(SliceRows):
     """Reads slices of segments for the table records."""
 
@@ -122,6 +139,7 @@ class RecordRows(SliceRows):
         self.where, self.control = options.where, options.control
         is_decoded = self.decoded or (self.where is not None and self.where.needs.decoded)
         self.decoding = _decoding(options) if is_decoded else None
+        self.known = KnownRecords(self.decoding)
         self.on_finding: Callable[[Finding], None] | None = None
         """Called with the findings about batches that are added, which reading their records shows."""
         self.target = Target("", None, None, None)
@@ -173,15 +191,16 @@ class RecordRows(SliceRows):
         return (
             (self.control or not batch.isControlBatch)
             and (self.selection.is_all or self.selection.batch(batch) != NO)
-            and (self.where is None or self.where.batch(self.target, batch) != NO)
+            and (self.where is None or self.where.batch(self.target, batch, self.known) != NO)
         )
 
     def _records(self, batch: Batch) -> Iterator[Record]:
         """Yield the matching records of a batch."""
-        decoders = self.decoding or NO_DECODERS
         for record in self.selection.records(batch):
-            if self.where is None or self.where.matches(self.target, record, decoders):
+            truth = YES if self.where is None else self.where.truth(RecordFacts(self.target, record, self.known))
+            if truth == YES:
                 yield record
+            self.known.undecided += truth == MAYBE
 
     def _run(self, region: BatchRun) -> Iterator[ArrowBatch]:
         """Add the records of a batch run."""

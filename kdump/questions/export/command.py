@@ -137,9 +137,7 @@ class ExportCommand:
             value_format=options.value_format,
             schemas=options.schemas,
         )
-        where = None
-        if options.where is not None:
-            where = typed_expression("--where", options.where, "here; use --read-committed")
+        where = None if options.where is None else typed_expression("--where", options.where)
         names: tuple[str, ...] | None = None
         known = tuple(column.name for column in table.every_column)
         if options.columns is not None:

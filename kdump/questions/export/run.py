@@ -23,6 +23,7 @@ from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
+from kdump.io.run import ignore
 from kdump.io.source import Source
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
@@ -154,14 +155,17 @@ class Export:
 
     def _selected(self) -> Iterator[ArrowBatch | Finding]:
         query, findings = self.query, list[Finding]()
-        committed = None
-        if query.committed:
-            committed = ReadCommitted(self.check.limits, self.note, by_markers=query.by_markers)
-        selection = replace(query.selection, gate=committed)
+        where, committed = query.reading.where, None
+        if query.committed or (where is not None and where.needs.aborted):
+            note = self.note if query.committed else ignore
+            committed = ReadCommitted(self.check.limits, note, by_markers=query.by_markers)
+        selection = replace(query.selection, gate=committed if query.committed else None)
         reader = self._reader()
         reader.selection = selection
         if isinstance(reader, RecordRows):
             reader.on_finding = findings.append
+            if committed is not None:
+                reader.known.of_transaction = committed.is_aborted
         scan = RegionScan(selection, self.check.limits, query.table is RECORDS, self.check.window, whole_runs=True)
         scan.run = self.check
         before: tuple[Any, ...] | None = None
@@ -195,8 +199,14 @@ class Export:
                 except SourceError as error:
                     self.totals.add_unreadable(error)
         yield from reader.rest()
-        if committed is not None:
+        if committed is not None and query.committed:
             committed.end()
+        undecided = reader.known.undecided if isinstance(reader, RecordRows) else 0
+        if undecided:
+            count = count_text(undecided, "record that may match is", "records that may match are")
+            self.note(
+                f"{count} left out, because not all that the expression asks for could be decoded; see kdump find"
+            )
         self.unjudged = scan.unshown - scan.zeros
         if self.unjudged:
             regions = count_text(self.unjudged, "byte range that belongs", "byte ranges that belong")

@@ -111,9 +111,7 @@ class SearchedDirectory:
     def is_aborted(self, file: Target, batch: Batch) -> bool | None:
         """Return whether a transactional batch is of an aborted transaction; None if that cannot be found out."""
         view = self._view(file)
-        if view is None or batch.producerId is None or batch.baseOffset is None:
-            return None
-        return view.view.aborted(batch.producerId, batch.baseOffset) is not None
+        return None if view is None else view.is_aborted(batch)
 
     def is_received(self, found: Found) -> bool:
         """Return True if a consumer with isolation.level=read_committed receives the record now: no marker, and nothing

@@ -23,9 +23,12 @@ import kdump
 from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.questions.export import output_files
+from kdump.questions.find.answer import ABORTED, BELOW, LIVE, OPEN, SUPERSEDED, Found
 from kdump.tables import arrow, c_data
 from kdump.tables.as_pyarrow import as_pyarrow, as_schema
 from tests.conftest import DISKS, FIXTURES, each_segment, examples, some_segments
+from tests.craft import batch, record
+from tests.disks import partition
 from tests.each_case import each_case
 
 DAMAGED = FIXTURES / "damaged-1"
@@ -205,7 +208,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ["--out", here / "rows.parquet"],
         ["--out", tmp_path / "x", "--columns", "offset,nothing"],
         ["--out", tmp_path / "x", "--where", "key =="],
-        ["--out", tmp_path / "x", "--where", "isAborted"],
         ["--out", tmp_path / "x", "--table", "segments", "--offset", "1"],
         ["--out", tmp_path / "x", "--table", "batches", "--where", "offset > 1"],
         ["--out", tmp_path / "x", "--by-markers"],
@@ -271,6 +273,42 @@ def test_other_tables_and_expressions(tmp_path: Path) -> None:
     assert any(row["isControlBatch"] and row["control"] for row in both.to_pylist())
     assert run("export", FIXTURES / "clean-1", "-n", "7", "--out", tmp_path / "n.parquet").exit_code == 0
     assert pq.read_table(tmp_path / "n.parquet").num_rows == 7
+
+
+EXPRESSIONS = (
+    "isAborted",
+    "not isAborted and isTransactional",
+    "topic ~ '^pay' and not isAborted",
+    "value.order == 4",
+    "key == 'u1' or value.qty > 8",
+    "header ~ '.'",
+    "time >= 2026-11-21T07:58:21Z",
+    "any ~ 'sku-1'",
+)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_expression_selects_what_find_finds(expression: str) -> None:
+    """The records of the log, which find searches with others."""
+    found = [
+        (each.target.path, each.record.offset)
+        for each in kdump.find(FIXTURES / "clean-1", expression)
+        if isinstance(each, Found)
+        and each.target.path.endswith(".log")
+        and not each.record.is_control
+        and not {*each.states} - {LIVE, SUPERSEDED, ABORTED, OPEN, BELOW}
+    ]
+    rows = pa.table(kdump.records(FIXTURES / "clean-1", where=expression, columns=["file", "offset"])).to_pylist()
+    assert sorted((row["file"], row["offset"]) for row in rows) == sorted(found)
+
+
+def test_records_that_may_match_are_counted(tmp_path: Path) -> None:
+    """Bytes that nothing decodes may be those of a value with the field."""
+    values = (b'{"a": 1}', b'{"a": 2}', b"\x00\xff\xfe\x01\x02")
+    here = partition(tmp_path, batch([record(number, value=value) for number, value in enumerate(values)]))
+    result = run("export", here, "--where", "value.a == 1", "--out", tmp_path / "x.parquet")
+    assert "1 record that may match is left out" in result.output
+    assert pq.read_table(tmp_path / "x.parquet").num_rows == 1
 
 
 def test_the_answers_of_other_commands(tmp_path: Path) -> None:
