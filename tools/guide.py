@@ -15,13 +15,13 @@ TABLE = re.compile(r"(?<=<!-- guide -->\n\n).*?(?=\n\n)", re.DOTALL)
 
 def question_row(asked: Asked) -> str:
     page, mark, anchor = asked.page.partition("#")
-    return f"| {asked.question} | [`{asked.command}`]({page}.md{mark}{anchor}){asked.more} |"
+    return f"    - {asked.question} [`{asked.command}`]({page}.md{mark}{anchor}){asked.more}"
 
 
 def question_rows() -> list[str]:
     rows = []
     for title, questions in by_section(titles(COMMANDS)):
-        rows += [f"| **{title}** | |", *map(question_row, questions)]
+        rows += [f"- **{title}**", *map(question_row, questions)]
     return rows
 
 
@@ -35,7 +35,7 @@ def command_rows() -> list[str]:
 
 def tables() -> dict[str, str]:
     """Return the text of each page with its table, by its path."""
-    index = "\n".join(["| question | command |", "| --- | --- |", *question_rows()])
+    index = "\n".join(question_rows())
     readme = "\n".join(["| command | |", "| --- | --- |", *command_rows()])
     made = {"docs/index.md": index, "README.md": readme}
     return {name: _with_table((ROOT / name).read_text(), text) for name, text in made.items()}

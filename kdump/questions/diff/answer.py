@@ -52,8 +52,8 @@ class SampleRecord(NamedTuple):
 class CopyDifference(NamedTuple):
     """A difference between two copies."""
 
-    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
-    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
+    topic: Annotated[str | None, Doc("topic, from the directory's name")]
+    partition: Annotated[int | None, Doc("partition, from the directory's name")]
     kind: Annotated[
         str,
         Doc(
@@ -158,8 +158,8 @@ class ComparedCopy(NamedTuple):
 class PartitionDiff(NamedTuple):
     """All copies of a partition together."""
 
-    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
-    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
+    topic: Annotated[str | None, Doc("topic, from the directory's name")]
+    partition: Annotated[int | None, Doc("partition, from the directory's name")]
     relation: Annotated[
         str | None,
         Doc("same, prefix or divergent; null if unknown (no common offset, or something could not be read)"),

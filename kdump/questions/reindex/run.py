@@ -44,8 +44,8 @@ LITTLE = frozenset({"offsets"})
 class Reindexed:
     """One segment: its rebuilt indexes compared with the existing ones."""
 
-    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
-    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
+    topic: Annotated[str | None, Doc("topic, from the directory's name")]
+    partition: Annotated[int | None, Doc("partition, from the directory's name")]
     file: Annotated[PathText, Doc("path of the segment")]
     baseOffset: Annotated[int, Doc("base offset, from the segment's name", OFFSET)]
     interval: Annotated[

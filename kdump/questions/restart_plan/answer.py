@@ -233,8 +233,8 @@ UnreadTexts = Annotated[list[PathText], Doc(UNREAD)]
 class PartitionPlan:
     """A partition directory. Offsets after startup are None if startup does not get that far."""
 
-    topic: Annotated[PathText, Doc("topic in the directory's name")]
-    partition: Annotated[int, Doc("partition in the directory's name")]
+    topic: Annotated[PathText, Doc("topic, from the directory's name")]
+    partition: Annotated[int, Doc("partition, from the directory's name")]
     path: Annotated[PathText, Doc("partition directory")]
     source: Annotated[PathText, Doc("log directory")]
     state: Annotated[

@@ -44,8 +44,8 @@ MAX_DIGITS = 19
 class LogWork:
     """A log that is loaded, in the order of loading."""
 
-    topic: Annotated[PathText, Doc("topic in the directory's name")]
-    partition: Annotated[int, Doc("partition in the directory's name")]
+    topic: Annotated[PathText, Doc("topic, from the directory's name")]
+    partition: Annotated[int, Doc("partition, from the directory's name")]
     path: Annotated[PathText, Doc("partition directory")]
     source: Annotated[PathText, Doc("log directory")]
     number: Annotated[
