@@ -1,6 +1,9 @@
 """What a stranger may depend on changes on purpose only."""
 
-from tools.surface import FILE, surface
+import pytest
+
+from tests.conftest import ROOT
+from tools.surface import FILE, FROZEN, changes, name, surface
 
 
 def test_the_surface_is_as_recorded() -> None:
@@ -8,3 +11,25 @@ def test_the_surface_is_as_recorded() -> None:
     gone, new = sorted(recorded - now), sorted(now - recorded)
     assert not gone, f"gone, which needs a deprecation first (docs/stability.md): {gone}"
     assert not new, f"new: if they may stay for years, record them with python -m tools.surface: {new}"
+
+
+@pytest.mark.skipif(not FROZEN.exists(), reason="not frozen yet: python -m tools.surface --freeze")
+def test_the_changelog_has_each_change_since_the_freeze() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    missing = sorted(line for line in changes() if f"`{name(line)}" not in changelog)
+    assert not missing, f"come or gone since the names were frozen, and not in CHANGELOG.md: {missing}"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("json doctorItem.title: string", "doctorItem.title"),
+        ("option salvage --until OFFSET|TIME", "salvage --until"),
+        ("option find -n, --limit N", "find --limit"),
+        ("finding crc-mismatch: error", "crc-mismatch"),
+        ("api kdump.carve(out=…)", "kdump.carve"),
+        ("environment KDUMP_TZ", "KDUMP_TZ"),
+    ],
+)
+def test_how_the_changelog_names_what_changed(line: str, named: str) -> None:
+    assert name(line) == named

@@ -1,11 +1,14 @@
 """Writes tests/surface.txt: what a stranger may depend on from 1.0 on (docs/stability.md), one line each, sorted.
 
-A test compares the file with the code, so that nothing of it goes, or comes, unnoticed."""
+A test compares the file with the code, so that nothing of it goes, or comes, unnoticed. What differs from the list of
+the last version has to be in the changelog; `python -m tools.surface --freeze` makes the list of the next one."""
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +17,11 @@ from kdump.all_answers import TYPES
 from kdump.format.container import MAGIC
 from kdump.problems import catalogue
 from kdump.tables.declarations import RESULTS, TABLES
-from tools.manual import overall, pages
+from tools.manual import ENVIRONMENT, overall, pages, variables
 
 FILE = Path(__file__).parent.parent / "tests" / "surface.txt"
+FROZEN = FILE.with_name("surface-1.0.txt.gz")
+"""The list of the version in the name."""
 
 
 def lines() -> Iterator[str]:
@@ -43,6 +48,8 @@ def lines() -> Iterator[str]:
     for table in {**TABLES, **RESULTS}.values():
         for column in table.columns:
             yield f"table {table.name}.{column.name}: {column.type}"
+    for names in (*ENVIRONMENT, *variables()):
+        yield from (f"environment {name}" for name in names.split(", "))
     yield f"bundle container {MAGIC.decode('latin-1')!r}"
 
 
@@ -50,5 +57,21 @@ def surface() -> str:
     return "".join(f"{line}\n" for line in sorted(set(lines())))
 
 
+def changes() -> set[str]:
+    """Return the lines that have come or gone since the frozen list."""
+    return {*FILE.read_text().splitlines()} ^ {*gzip.decompress(FROZEN.read_bytes()).decode().splitlines()}
+
+
+def name(line: str) -> str:
+    """Return how the changelog names the subject of a line: --until of salvage is `salvage --until`."""
+    kind, subject, *rest = line.split()
+    options = [word.strip(",") for word in rest if word.startswith("--")]
+    return " ".join([subject, *options[:1]]) if kind == "option" else subject.rstrip(":").partition("(")[0]
+
+
 if __name__ == "__main__":
     FILE.write_text(surface())
+    if "--freeze" in sys.argv:
+        FROZEN.write_bytes(gzip.compress(surface().encode(), mtime=0))
+    for each in sorted(changes()) if FROZEN.exists() else ():
+        print(f"to be in CHANGELOG.md: {name(each)} ({each})")
