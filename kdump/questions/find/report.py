@@ -177,7 +177,8 @@ def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
     yield f"of {coverage.totalBytes:,} bytes" + "".join(f"; {part}" for part in rest)
     if not gaps:
         return
-    yield f"NOT SEARCHED: {size_text(coverage.notSearchedBytes)}, or only in part:"
+    missed = coverage.notSearchedBytes
+    yield f"NOT SEARCHED: {size_text(missed)}, or only in part:" if missed else "NOT SEARCHED IN FULL:"
     for gap in gaps[:MAX_LISTED]:
         yield f"  {_gap_line(gap)}"
     if len(gaps) > MAX_LISTED:
