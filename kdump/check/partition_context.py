@@ -19,6 +19,10 @@ from kdump.state.transaction_tracker import OngoingTxn
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles
 
 
+NOT_CLOSED = ("delete", "stray")
+"""States of directories whose logs a broker does not close (LogManager.shutdown)."""
+
+
 class CheckpointedEpoch(NamedTuple):
     """A line of leader-epoch-checkpoint, with its position and size in bytes."""
 
@@ -117,9 +121,9 @@ class PartitionContext:
 
     def may_be_open(self, is_last: bool) -> bool:
         """Return True if a broker may be appending to a segment, or was when it stopped: its indexes are then
-        preallocated and not closed. `is_last`: it is the last one of its log. Those of the metadata log and of a
-        partition in deletion are never closed."""
-        return is_last and (self.clean is not True or self.topic == METADATA_TOPIC or self.state == "delete")
+        preallocated and not closed. `is_last`: it is the last one of its log. Those of the metadata log, and of a
+        partition that is in deletion or stray, are never closed."""
+        return is_last and (self.clean is not True or self.topic == METADATA_TOPIC or self.state in NOT_CLOSED)
 
     @property
     def high_watermark(self) -> int | None:

@@ -1120,3 +1120,20 @@ def test_no_log_directory_is_moved_for_its_bootstrap_checkpoint(tmp_path: Path) 
     startup_incidents.bootstrap_unreadable(Disk(root))
     (wrong,) = [each for each in objects("verify", root, status=1) if each.get("code") == "crc-mismatch"]
     assert "out of log.dirs" not in str(wrong)
+
+
+def test_an_empty_directory_that_becomes_stray_loses_nothing(tmp_path: Path) -> None:
+    """A broker was killed before it had written the partition.metadata of a partition that it was creating."""
+    root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    for path in (root / "ledger-0").iterdir():
+        path.unlink()
+    for suffix, size in (("log", 0), ("index", 65536), ("timeindex", 65532)):
+        (root / "ledger-0" / f"{0:020}.{suffix}").write_bytes(bytes(size))
+    found = answers(root, *NOW)
+    (item,) = (each for each in items_in(found) if each["code"] == "startup-stray")
+    assert (item["severity"], item["partition"]) == ("warning", 0)
+    # After that start and a clean shutdown, which does not close the logs of stray directories.
+    (root / "ledger-0").rename(root / f"ledger-0.{'0' * 32}-stray")
+    (root / ".kafka_cleanshutdown").touch()
+    rows = objects("reindex", root, "--topic", "ledger")
+    assert {each["status"] for row in rows if row["type"] == "reindex" for each in row["indexes"]} == {"legal", "notNeeded"}
