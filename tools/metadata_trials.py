@@ -1,12 +1,12 @@
-"""python -m tools.metadata_trials JARS [--only RELEASE,…] [--compare] [--out docs/metadata-trials.json]
+"""python -m tools.metadata_trials JARS [--only RELEASE,…] [--changed] [--compare] [--out docs/metadata-trials.json]
 
 Mutates a metadata log that has every type of record: one record is added, removed, doubled, moved, or one field of it
 is changed, also in a metadata transaction that is open or aborted. Has the classes of each release of Kafka in JARS
 replay each log (ReplayMetadata.java), and compares who refuses which record, with which exception, with what kdump says
 of it. Starts KafkaRaftClient on some of them, too, as the only one of one voter, which commits all, and of three, which
 commits nothing: that is compared with what kdump.restart_plan says. Has LogConfig read topic configs, valid and not.
---compare writes nothing, and exits with 1 if a
-result differs from the recorded one.
+Of the newest release also logs and snapshots in which the bytes around the records are changed; --changed replays only
+these, in a minute. --compare writes nothing, and exits with 1 if a result differs from the recorded one.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and four minutes for
 each release.
@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +48,8 @@ FOOTER = record(key=bytes.fromhex("00000004"), value=bytes.fromhex("000000"))
 WHO = ("read", "controller", "loader")
 IDS = {letter: (letter * 22)[:21] + "A" for letter in "DEFGTUVWXYZab"}
 NODE = 3000
+IN_BATCH = 6
+"""Number of records in a batch of a log in which a batch is changed."""
 FIRST_STARTED = (3, 9)
 """First release of whose classes KafkaRaftClient is started."""
 NUMBERS = (-1, 0, 1, 2, 7, 99)
@@ -60,6 +62,10 @@ TRIED = ("3.9.1", "4.0.0", "4.3.1", "4.4.0")
 RULE_SETS = ("3.6.2", "3.8.1", *TRIED[:2], "4.1.2", "4.2.2", *TRIED[2:])
 """TRIED, of which nodes are started, too, and one release of each other set of rules."""
 AT = re.compile(r"(?:from|at) offset (\d+)")
+IN_SNAPSHOT = re.compile(
+    r"log record (\d+) in snapshot|from snapshot .* was (\d+) of .* in the batch with baseOffset (\d+)"
+)
+"""The number of a record in a snapshot; a controller counts from the header on, in each batch from 1."""
 RECORD = re.compile(r"(?<=Record)\(.*\)|(?<=StandardAcl)\(.*\)")
 UNSTATED = ("Unsupported metadata version", "Unknown metadata version for FeaturesImage")
 Values = dict[str, Any]
@@ -76,12 +82,19 @@ class Entry(NamedTuple):
     raw: bytes | None = None
 
 
+Change = Callable[[list[Values]], Values]
+"""Changes the arguments of `record` of each record in a batch, and returns what it changes in its header."""
+
+
 class Case(NamedTuple):
-    """`entries`: the records of the log, one in each batch; `snapshot`: those of a snapshot before them."""
+    """`entries`: the records of the log; `snapshot`: those of a snapshot before them; one in each batch. With
+    `change`, several are in a batch, and it changes the records, or the header, of the batch with that number: of the
+    snapshot if there is one, else of the log."""
 
     name: str
     entries: list[Entry]
     snapshot: list[Entry] | None = None
+    change: tuple[int, Change] | None = None
 
 
 class Start(NamedTuple):
@@ -225,6 +238,71 @@ def cases(release: KnownRelease) -> Iterator[Case]:
         yield Case(f"{name} {level} appended and lowered", [*log, entry, entry._replace(values=lowered)])
 
 
+def changed(release: KnownRelease) -> Iterator[Case]:
+    """Yield logs and snapshots in which the bytes around the records of a batch are changed, as no release writes
+    them; every checksum matches."""
+
+    def of_record(number: int, **values: Any) -> Change:
+        return lambda records: records[number].update(values) or {}
+
+    def after(number: int) -> Change:
+        return lambda records: records[number].update(value=records[number]["value"] + b"\0") or {}
+
+    def without(number: int) -> Change:
+        return lambda records: (records.pop(number), {"lastOffsetDelta": len(records)})[1]
+
+    def of_header(change: Callable[[int], Values]) -> Change:
+        return lambda records: change(len(records))
+
+    changes: dict[str, Callable[[int], Change]] = {
+        "has a key": lambda number: of_record(number, key=b"key"),
+        "has a header": lambda number: of_record(number, headers=[(b"name", b"value")]),
+        "has a later timestamp": lambda number: of_record(number, timestamp=5),
+        "has no value": lambda number: of_record(number, value=None),
+        "has an empty value": lambda number: of_record(number, value=b""),
+        "has a byte more": after,
+        "is missing": without,
+    }
+    headers: dict[str, Callable[[int], Values]] = {
+        "is missing": lambda count: {"recordCount": -1},
+        "begins 5 offsets later": lambda count: {"shift": 5},
+        "begins an offset earlier": lambda count: {"shift": -1},
+        "counts a record more": lambda count: {"recordCount": count + 1},
+        "counts a record less": lambda count: {"recordCount": count - 1},
+        "ends 3 offsets later": lambda count: {"lastOffsetDelta": count + 2},
+        "has an earlier leader epoch": lambda count: {"partitionLeaderEpoch": 0},
+    }
+    log = base(release)
+    half = len(log) // 2
+    for place, entries, snapshot in (("log", log, None), ("snapshot", log[half:], stateful(log[:half]))):
+        count = len(log if snapshot is None else snapshot)
+        for number in range(-(-count // IN_BATCH)):
+            last = min(IN_BATCH, count - number * IN_BATCH) - 1
+            for at in sorted({0, last // 2, last}):
+                for what, change in changes.items():
+                    yield Case(f"{place}: record {number}.{at} {what}", entries, snapshot, (number, change(at)))
+            for what, header in headers.items() if snapshot is None else ():
+                yield Case(f"{place}: batch {number} {what}", entries, snapshot, (number, of_header(header)))
+
+
+def batches_of(values: list[bytes], offset: int, change: tuple[int, Change] | None, **fields: int) -> Iterator[bytes]:
+    """Yield the batches with these values of records, which begin at an offset; see Case.change."""
+    size = 1 if change is None else IN_BATCH
+    for number, first in enumerate(range(0, len(values), size)):
+        records: list[Values] = [{"delta": at, "value": each} for at, each in enumerate(values[first : first + size])]
+        header = change[1](records) if change is not None and change[0] == number else {}
+        if header.get("recordCount") == -1:
+            continue
+        shift = header.pop("shift", 0)
+        count = header.pop("recordCount", None)
+        yield batch(
+            [record(**each) for each in records],
+            offset=offset + first + shift,
+            count=count,
+            **{"lastOffsetDelta": max(0, len(records) - 1), **fields, **header},
+        )
+
+
 def stateful(entries: list[Entry]) -> list[Entry]:
     """Return the records that a snapshot may have."""
     return [each for each in entries if "Transaction" not in each.name and each.name != "NoOpRecord"]
@@ -327,12 +405,12 @@ def write(case: Case, folder: Path, release: KnownRelease) -> None:
     if case.snapshot is not None:
         start = len(case.snapshot)
         data = batch([HEADER], attributes=CONTROL)
-        for at, entry in enumerate(case.snapshot):
-            data += batch([record(value=value_of(entry, release))], offset=1 + at)
+        values = [value_of(entry, release) for entry in case.snapshot]
+        data += b"".join(batches_of(values, 1, case.change))
         data += batch([FOOTER], offset=1 + start, attributes=CONTROL)
         (folder / f"{start:020}-0000000001.checkpoint").write_bytes(data)
-    values = [record(value=value_of(entry, release)) for entry in case.entries]
-    batches = [batch([each], offset=start + at, partitionLeaderEpoch=1) for at, each in enumerate(values)]
+    change = case.change if case.snapshot is None else None
+    batches = batches_of([value_of(entry, release) for entry in case.entries], start, change, partitionLeaderEpoch=1)
     (folder / f"{start:020}.log").write_bytes(b"".join(batches))
 
 
@@ -357,6 +435,9 @@ def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
         offset = AT.search(text) or AT.search(message)
         # A fault without an offset comes after all records.
         at = int(offset[1]) if offset else None
+        numbers = IN_SNAPSHOT.search(text)
+        if numbers:
+            at = int(numbers[1]) if numbers[1] else int(numbers[2]) + int(numbers[3]) - 2
         # Up to 3.6, MetadataLoader writes the number of the record in its batch, here 0, behind the base offset.
         at = at // 10 if at and who == "loader" and parse_release(jars.name).line < (3, 7) else at
         found.setdefault(log, {}).setdefault(who, (at, plain(f"{kind}: {message}")))
@@ -382,14 +463,27 @@ def plain(exception: str) -> str:
     return exception
 
 
-def kdump(folder: Path, release: KafkaRelease) -> Verdict:
-    """Return the same as kdump states it."""
+def kdump(folder: Path, release: KafkaRelease, in_batch: int = 1) -> Verdict:
+    """Return the same as kdump states it. `in_batch`: the number of records in a batch: Kafka names a batch that
+    it does not read, kdump the record; of a snapshot, it names neither."""
     found: Verdict = {}
     for each in refusals(replay_metadata(metadata_files(str(folder))), release):
-        for who, exception in zip(WHO, (each.reader, each.controller, each.loader)):
+        is_read = each.reader and each.offset is None  # by both classes
+        exceptions = ("", each.reader, each.reader) if is_read else (each.reader, each.controller, each.loader)
+        for who, exception in zip(WHO, exceptions):
+            at = each.offset if each.record else None
+            if at is None and each.record and not is_read:
+                at = each.number
+            elif at is not None and who == "read":
+                at -= at % in_batch
             if exception and (who == "read" or "read" not in found):
-                found.setdefault(who, (each.offset if each.record else None, plain(exception)))
+                found.setdefault(who, (at, plain(exception)))
     return found
+
+
+def says_of(case: Case, folder: Path, release: KafkaRelease) -> Verdict:
+    """Return what kdump states of the log of a case."""
+    return kdump(folder, release, IN_BATCH if case.change is not None else 1)
 
 
 def predicted(disk: Path, release: KafkaRelease) -> Verdict:
@@ -453,6 +547,36 @@ REASONS = (
         lambda release: release.line == (4, 0),
     ),
     (
+        "counts a record",
+        "no release writes it; kdump applies no record of such a batch, and states that it was not read",
+        lambda release: True,
+    ),
+    (
+        "batch 0 is missing",
+        "nothing follows from what is unknown; kdump states that the log starts later, and that this was not read",
+        lambda release: True,
+    ),
+    (
+        "batch 6 begins 5 offsets later",
+        "the controller keeps a state for each metadata transaction, by its offset; no release writes such offsets",
+        lambda release: True,
+    ),
+    (
+        "batch 7 begins an offset earlier",
+        "the controller keeps a state for each metadata transaction, by its offset; no release writes such offsets",
+        lambda release: True,
+    ),
+    (
+        "snapshot: record 2.2 is missing",
+        "the controller counts the record by the offset of its batch, and kdump as MetadataLoader does",
+        lambda release: True,
+    ),
+    (
+        "snapshot: record 4.0 is missing",
+        "a batch without records, which no release writes into a snapshot",
+        lambda release: True,
+    ),
+    (
         "",
         "up to 4.0, MetadataLoader applies a partition of an unknown topic, and fails when it makes the image, or at a "
         "later record; kdump names the partition's record. A controller halts there, too",
@@ -477,21 +601,28 @@ def reason(case: str, does: Verdict, says: Verdict, release: KafkaRelease) -> st
     return ""
 
 
-def trial(jars: Path) -> dict[str, Any]:
+def of_logs(release: KnownRelease) -> list[Case]:
+    """Return the logs that a release replays."""
+    return [*cases(release), *(changed(release) if release.line == NEWEST.line else ())]
+
+
+def trial(jars: Path, *, only_changed: bool = False) -> dict[str, Any]:
     """Return what a release does with each log, and the differences from what kdump says, by case."""
     release = parse_release(jars.name)
     facts = known(release.line)
     with tempfile.TemporaryDirectory() as work:
-        made = {f"{number:04}": case for number, case in enumerate(cases(facts))}
+        logs = [*changed(facts)] if only_changed else of_logs(facts)
+        made = {f"{number:04}": case for number, case in enumerate(logs)}
         for name, case in made.items():
             write(case, Path(work, name), facts)
-        says = {case.name: kdump(Path(work, name), release) for name, case in made.items()}
-        alone = {f"disk{number:04}": each for number, each in enumerate(starts(facts))}
+        says = {case.name: says_of(case, Path(work, name), release) for name, case in made.items()}
+        alone = {f"disk{number:04}": each for number, each in enumerate(() if only_changed else starts(facts))}
         for name, start in alone.items():
             write_disk(start, Path(work, name), facts)
             says[start.name] = predicted(Path(work, name), release)
         # The versions that message.format.version takes are not kept.
         configs = [(name, value) for name, rule in facts.topic_rules.items() if rule != "STRING" for value in VALUES]
+        configs = [] if only_changed else configs
         Path(work, "configs").write_text("".join(f"{name}\t{value}\n" for name, value in configs))
         found = kafka(jars, Path(work))
     read = {f"{name}={value}": found.get(str(at), {}) for at, (name, value) in enumerate(configs)}
@@ -507,19 +638,34 @@ def trial(jars: Path) -> dict[str, Any]:
     return {**total, "does": does, "differences": differ}
 
 
+def merged(before: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Return the recorded result with that of some logs in place of theirs."""
+    again = [does for name, does in before["does"].items() if name in result["does"]]
+    return {
+        "cases": before["cases"] - len(again) + result["cases"],
+        "refused": before["refused"] - sum(map(bool, again)) + result["refused"],
+        "does": before["does"] | result["does"],
+        "differences": [each for each in before["differences"] if each["case"] not in result["does"]]
+        + result["differences"],
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jars", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--changed", action="store_true")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    chosen = options.only.split(",") if options.only else RULE_SETS
+    chosen = options.only.split(",") if options.only else (NEWEST.number,) if options.changed else RULE_SETS
     before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results = dict(before)
     unexplained = 0
     for name in chosen:
-        result = json.loads(json.dumps(trial(options.jars / name)))
+        result = json.loads(json.dumps(trial(options.jars / name, only_changed=options.changed)))
+        if options.changed:
+            result = merged(before[name], result)
         if name != NEWEST.number:  # that of the newest is in the tests
             del result["does"]
         results[name] = result

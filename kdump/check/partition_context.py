@@ -18,7 +18,6 @@ from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.transaction_tracker import OngoingTxn
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles
 
-
 NOT_CLOSED = ("delete", "stray")
 """States of directories whose logs a broker does not close (LogManager.shutdown)."""
 

@@ -23,6 +23,10 @@ LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024
 """KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""
 
 
+class Malformed(str):
+    """What is wrong with the records of a batch whose checksum matches: no recovery removes it."""
+
+
 def bounded(limits: Limits) -> Limits:
     """Return LIMITS, lowered to `limits`: the records of these logs are kept in memory, not only shown."""
     size, decompressed = LIMITS.max_batch_size or 0, LIMITS.max_decompressed_size
@@ -66,7 +70,7 @@ def read_records(
             for batch in valid:
                 yield from records(batch) if take is None else _not_taken(batch, take)
                 for problem in batch.problems:
-                    note(f"{name} at byte {batch.position}: {problem.reason}")
+                    note(Malformed(f"{name} at byte {batch.position}: {problem.reason}"))
                 if batch.problems:
                     yield None
     except SourceError as error:  # the payload of a batch is read here

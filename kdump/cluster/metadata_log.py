@@ -16,14 +16,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kdump.cluster.internal_log import bounded, read_records
+from kdump.cluster.internal_log import Malformed, bounded, read_records
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.core.record_columns import RecordColumns
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.format.numbers import LONG_MAX
 from kdump.io.directory_listing import length
-from kdump.io.errors import SourceError, listing_error, unread
+from kdump.io.errors import SourceError, Unread, listing_error, unread
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
@@ -206,7 +206,7 @@ class _MetadataReader:
             )
         if replay.transaction is not None:
             replay.metadata.open_transaction = replay.transaction
-            replay.metadata.places[replay.transaction] = replay.begun_at
+            replay.metadata.places[replay.transaction] = (*replay.begun_at, None)
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.is_broken
@@ -256,7 +256,7 @@ class _MetadataReader:
         states. `is_format`: kafka-storage has written it, and what is not a control record in it is no state: a
         controller appends it to a log that has no record yet (KIP-1170)."""
         first, last, time = None, "", None
-        replay.file = path
+        replay.file, replay.number = path, -1
         is_state = not is_format or (self.go_on and not self.files.segments)
         reason = ""
 
@@ -272,6 +272,7 @@ class _MetadataReader:
             end, _ = replay.take(columns, row, batch.header, -1, LONG_MAX, LONG_MAX)
             if end > row:
                 first, last = first or "", ""
+                replay.number += end - row
             return end
 
         for record in read_records(path, note, Run(self.run.limits, more=self._more), take):
@@ -291,6 +292,7 @@ class _MetadataReader:
                 value = record.value
                 if is_format and os.path.basename(path) != BOOTSTRAP:
                     metadata_node_handlers.formatted(replay, decode_metadata_record(value))
+                replay.number += 1
                 if is_state:
                     replay.apply(record, value, metadata_record_name(value))
             elif control is not None:
@@ -327,7 +329,10 @@ class _MetadataReader:
                     metadata.committed, led = led, None
             return end
 
-        for record in self._log(needed, start, replay.note, take):
+        def note(problem: str) -> None:
+            replay.note(Unread(problem) if isinstance(problem, Malformed) else problem)  # a node may halt there
+
+        for record in self._log(needed, start, note, take):
             assert record.offset is not None
             is_control = record.is_control
             value = record.value
@@ -414,10 +419,8 @@ class _MetadataReader:
                         return
                     continue  # an offset has no checksum: one that is too high must not hide later records
                 if expected is None and record.offset > 0:
-                    note(
-                        f"the log starts at offset {record.offset}, and there is no valid snapshot of the records "
-                        "before it"
-                    )
+                    reason = f"the log starts at offset {record.offset}, and there is no valid snapshot of the records"
+                    note(Unread(f"{reason} before it"))
                 if expected is not None and record.offset not in (expected, ends_at):
                     note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
                     self.gap = expected if self.gap is None else self.gap

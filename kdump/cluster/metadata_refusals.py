@@ -9,7 +9,7 @@ kdump.format.known_releases.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
 from kdump.format.errors import DecodeError
@@ -70,12 +70,14 @@ def refused_text(refusal: Refusal, metadata: MetadataImage) -> str:
     if not refusal.record:
         return f"the metadata up to offset {metadata.end_offset} has no {LEVEL}"
     where = f", byte {refusal.position} of {os.path.basename(refusal.file)}" if refusal.file else ""
-    offset = "in the metadata snapshot" if refusal.offset is None else f"at offset {refusal.offset} of the metadata log"
-    return f"{refusal.record} {offset}{where}"
+    if refusal.offset is None:
+        return f"{refusal.record}, record {refusal.number} in the metadata snapshot{where}"
+    return f"{refusal.record} at offset {refusal.offset} of the metadata log{where}"
 
 
-def _placed(metadata: MetadataImage, record: str, offset: int | None) -> Refusal:
-    return Refusal(record, offset, *metadata.places.get(offset, ("", 0)))
+def _placed(metadata: MetadataImage, record: str, key: Hashable, offset: int | None) -> Refusal:
+    file, position, number = metadata.places.get(key, ("", 0, None))
+    return Refusal(record, offset, file, position, number=number)
 
 
 def _levels(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
@@ -83,7 +85,7 @@ def _levels(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]
     for (name, level), offset in metadata.levels.items():
         rule = _level_rule(name, level, release)
         if rule is not None:
-            placed = _placed(metadata, FEATURE_LEVEL, offset)
+            placed = _placed(metadata, FEATURE_LEVEL, (name, level), offset)
             yield placed._replace(controller=rule.controller, loader=rule.loader)
 
 
@@ -112,10 +114,10 @@ def unknown_level(level: int, release: KnownRelease) -> str:
 
 def _frames(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield the first record of each type that the release does not know, and of each version that it does not read."""
-    for (api_key, version, is_nested), offset in metadata.frames.items():
-        name, rule = _frame_rule(api_key, version, is_nested, release)
+    for frame, offset in metadata.frames.items():
+        name, rule = _frame_rule(*frame, release)
         if rule is not None:
-            yield _placed(metadata, name, offset)._replace(reader=rule.reader)
+            yield _placed(metadata, name, frame, offset)._replace(reader=rule.reader)
 
 
 def _frame_rule(api_key: int, version: int, is_nested: bool, release: KnownRelease) -> tuple[str, Rule | None]:
@@ -160,7 +162,7 @@ def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusa
         return None
     exception = f"RuntimeException: Detected in-progress transaction at offset {begun}, but the {LEVEL} "
     exception += f"{metadata_levels()[level]} does not support transactions. Cannot continue."
-    return _placed(metadata, "BeginTransactionRecord", begun)._replace(controller=exception)
+    return _placed(metadata, "BeginTransactionRecord", begun, begun)._replace(controller=exception)
 
 
 def _without_level(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:

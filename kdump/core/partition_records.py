@@ -134,7 +134,10 @@ class PartitionRecords:
             layout = self._layouts.get(data[start : start + FRAME_WIDTH]) if stop >= start + FRAME_WIDTH else None
             if layout is None or rows[at + KEY_SIZE] >= 0 or rows[at + TIMESTAMP_DELTA] or rows[at + HEADERS_COUNT]:
                 break
-            if layout:
+            if not layout:
+                if stop != start + FRAME_WIDTH + 1 or view[start + FRAME_WIDTH]:
+                    break
+            else:
                 if stop < start + FIELDS_AT:
                     break
                 partitions = self._partitions(data[start + TOPIC_ID_AT : start + FIELDS_AT])

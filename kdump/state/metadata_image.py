@@ -5,6 +5,7 @@ Names are those of the records' fields. Source: org.apache.kafka.image.MetadataI
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -197,8 +198,8 @@ class MetadataImage:
     """Timestamp of the last record that was read, epoch ms."""
     refusals: list[Refusal] = field(default_factory=list)
     """Records that nodes of some release cannot apply, in order; at most MAX_PROBLEMS."""
-    places: dict[int | None, tuple[str, int]] = field(default_factory=dict)
-    """File, and position of the batch, of the records in `levels` and `frames`, by offset; None: in a snapshot."""
+    places: dict[Hashable, tuple[str, int, int | None]] = field(default_factory=dict)
+    """File, position of the batch, and number in a snapshot of the records in `levels` and `frames`, by their keys."""
     frames: dict[tuple[int, int, bool], int | None] = field(default_factory=dict)
     """Offset of the first record of each apiKey and version; None in a snapshot. True: with arrays of structures, which
     a release reads only in versions that it knows."""

@@ -225,8 +225,7 @@ def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
 def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
     name, level = values["name"], values["featureLevel"]
     if len(replay.metadata.levels) < MAX_LEVELS:
-        replay.metadata.levels.setdefault((name, level), replay.log_offset)
-        replay.mark()
+        replay.mark(replay.metadata.levels, (name, level))
     if level == 0 and name != METADATA_VERSION:
         replay.drop(replay.metadata.features, name, "feature", name)
     else:

@@ -31,7 +31,8 @@ class Rule(NamedTuple):
 
 class Refusal(NamedTuple):
     """A record that nodes of the releases from `since` to `until` cannot apply, with the exceptions of its Rule.
-    `offset`: None in a snapshot; `position`: of its batch in the `file`."""
+    `offset`: None in a snapshot; `position`: of its batch in the `file`; `number`: in a snapshot, as MetadataLoader
+    counts its records, from 0 on."""
 
     record: str
     offset: int | None
@@ -42,6 +43,7 @@ class Refusal(NamedTuple):
     reader: str = ""
     since: Line = OLDEST
     until: Line = NO_LIMIT
+    number: int | None = None
 
     @property
     def exception(self) -> str:

@@ -15,7 +15,7 @@ from kdump.core.record_columns import RecordColumns
 from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
-from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, is_usual, plain_values, read_frame
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, plain_values, read_frame
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.internal_records import ROOM, too_large
@@ -89,9 +89,9 @@ class MetadataReplay(ReplayState):
         if value is not None and value[:3] not in self._frames:
             self._see_frame(value, name)
         # Records without a handler are not decoded; unknown and newer ones are, to note that.
-        if handler is None and value is not None and is_usual(value):
+        values = plain_values(value) if value is not None else None
+        if handler is None and values is not None:
             return
-        values = plain_values(value) if handler is not None and value is not None else None
         if handler is None or values is None:
             decoded = decode_metadata_record(value)
             if decoded.newer:
@@ -105,7 +105,7 @@ class MetadataReplay(ReplayState):
             values = decoded.values
         if handler is not None and values is not None:
             if name in NESTED and value is not None and any(values[field] for field in NESTED[name]):
-                self.metadata.frames.setdefault((value[1], value[2], True), self.log_offset)
+                self.mark(self.metadata.frames, (value[1], value[2], True))
             handler(self, values)
             if self.choice is not None:
                 self.choice.applied(self.log_offset, name, values)
@@ -156,8 +156,7 @@ class MetadataReplay(ReplayState):
         except DecodeError:
             return
         if len(self.metadata.frames) < MAX_FRAMES:
-            self.metadata.frames.setdefault((frame.apiKey, frame.version, False), self.log_offset)
-            self.mark()
+            self.mark(self.metadata.frames, (frame.apiKey, frame.version, False))
 
     def _refuse_frame(self, record: Record) -> bool:
         """Refuse a record of which a node does not even read the value (RecordsIterator.readRecord): it expects no key,

@@ -37,6 +37,8 @@ class ReplayState:
         self.offset: int | None = None
         self.in_log = False
         """Whether the record is in the log, not in a snapshot."""
+        self.number = -1
+        """Number of records of the snapshot before it, without control records."""
         self.timestamp: int | None = None
         self.record = ""
         self.file = ""
@@ -76,7 +78,7 @@ class ReplayState:
             return
         controller, loader, reader = (end.format(**values) for end in (rule.controller, rule.loader, rule.reader))
         refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
-        refusal = refusal._replace(since=rule.since, until=rule.until)
+        refusal = refusal._replace(since=rule.since, until=rule.until, number=self.snapshot_number)
         if len(self.metadata.refusals) < MAX_PROBLEMS:
             self.metadata.refusals.append(refusal)
         if self.choice is not None:
@@ -118,9 +120,15 @@ class ReplayState:
         """Offset of the record being applied; None in a snapshot."""
         return self.offset if self.in_log else None
 
-    def mark(self) -> None:
-        """Keep the place of the record being applied, for what is decided later."""
-        self.metadata.places.setdefault(self.log_offset, (self.file, self.position))
+    @property
+    def snapshot_number(self) -> int | None:
+        """Number of the record being applied in a snapshot; None in the log."""
+        return None if self.in_log else self.number
+
+    def mark(self, offsets: dict[K, int | None], key: K) -> None:
+        """Note the offset and the place of the first record with this key, for what is decided later."""
+        offsets.setdefault(key, self.log_offset)
+        self.metadata.places.setdefault(key, (self.file, self.position, self.snapshot_number))
 
     def note_newer(self, reason: str) -> None:
         """Note that the record being applied is of a newer release than the newest known one: what it changes is not

@@ -47,7 +47,7 @@ from tests.state.test_metadata import (
 from tools import metadata_starts, metadata_trials
 
 TRIALS: dict[str, Any] = json.loads(metadata_trials.RESULTS.read_text())
-CASES = {case.name: case for case in metadata_trials.cases(newest())}
+CASES = {case.name: case for case in metadata_trials.of_logs(newest())}
 LEADS = bytes(2) + (1).to_bytes(4, "big") + b"\x01\x01\0"
 """A LeaderChangeMessage."""
 STARTS = {start.name: start for start in metadata_trials.starts(newest())}
@@ -62,7 +62,7 @@ def test_a_sample_of_mutated_logs_is_refused_as_by_kafka(tmp_path: Path) -> None
     for number, name in enumerate([*CASES][5::EACH]):
         folder = tmp_path / str(number)
         metadata_trials.write(CASES[name], folder, newest())
-        says = metadata_trials.kdump(folder, NEWEST)
+        says = metadata_trials.says_of(CASES[name], folder, NEWEST)
         assert name in differ or json.loads(json.dumps(says)) == does[name], name
     for name in [*STARTS][3::EACH]:
         metadata_trials.write_disk(STARTS[name], tmp_path / name[:40], newest())

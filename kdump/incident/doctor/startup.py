@@ -539,7 +539,8 @@ class StartupExamination:
             self.losing["stray"] += not is_empty
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
             if not _is_of_another_node(self.plans[-1]):  # else all are, and its ID is the cause
-                self._lose(stray, plan, more, (plan.stray,), *(("warning", "degraded") if is_empty else ()))
+                order = {"severity": "warning", "urgency": "degraded"} if is_empty else {}
+                self._lose(stray, plan, {**more, **order}, (plan.stray,))
         elif plan.loses:
             self.losing["loses"] += 1
             cut = plan.cuts[0] if plan.cuts else None
@@ -612,12 +613,9 @@ class StartupExamination:
                 window.source.close()
         return False
 
-    def _lose(
-        self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...], *order: str
-    ) -> None:
-        """Report what a startup does to a partition. `order`: severity and urgency, in place of the usual ones."""
+    def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
-        self.on.report(problem, plan.source, *order, evidence=evidence, **own, **more)
+        self.on.report(problem, plan.source, evidence=evidence, **own, **more)
 
 
 def _is_of_another_node(plan: RestartPlan) -> bool:

@@ -1136,4 +1136,7 @@ def test_an_empty_directory_that_becomes_stray_loses_nothing(tmp_path: Path) -> 
     (root / "ledger-0").rename(root / f"ledger-0.{'0' * 32}-stray")
     (root / ".kafka_cleanshutdown").touch()
     rows = objects("reindex", root, "--topic", "ledger")
-    assert {each["status"] for row in rows if row["type"] == "reindex" for each in row["indexes"]} == {"legal", "notNeeded"}
+    assert {each["status"] for row in rows if row["type"] == "reindex" for each in row["indexes"]} == {
+        "legal",
+        "notNeeded",
+    }

@@ -122,7 +122,7 @@ def _stop(
     """Return the stop at the first record with the level of a feature, or at the metadata log if it is not in a record;
     `problem`: the end of the code."""
     offset = metadata.levels.get(level)
-    path, position = metadata.places.get(offset, ("", 0)) if level in metadata.levels else ("", 0)
+    path, position, _ = metadata.places.get(level, ("", 0, None))
     if not exception.startswith(UNREAD):
         values = {**values, "uncommitted": part.uncommitted(metadata, offset)}
         part.refusedAt.append(offset)
