@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -19,8 +20,9 @@ from kdump.log.selection import Selection
 from kdump.questions.export.run import Export, ExportQuery
 from kdump.tables.arrow import ArrowBatch, ArrowSchema
 from kdump.tables.c_data import schema_capsule, stream_capsule
-from kdump.tables.declarations import TABLES
+from kdump.tables.declarations import RECORDS, TABLES
 from kdump.tables.read_options import ReadOptions
+from kdump.tables.record_rows import schema_fields
 
 MAX_FINDINGS = 1000
 """Maximum number of findings that are kept."""
@@ -31,12 +33,13 @@ class Records:
     duckdb.sql("select … from r"), polars.DataFrame(r), pandas.DataFrame.from_arrow(r) and pyarrow.table(r).
 
     `findings` has what is wrong with what the last consumer has read so far (the first 1,000), `unread` what could not
-    be read, and why."""
+    be read, and why; `rejected` has the rows of records that do not fit `schema_of` (the first 1,000)."""
 
     def __init__(self, query: ExportQuery, options: Options) -> None:
         self._query, self._options = query, options
         self.findings: list[Finding] = []
         self.unread: list[str] = []
+        self.rejected: list[dict[str, Any]] = []
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,12 +60,17 @@ class Records:
 
     def _batches(self) -> Iterator[ArrowBatch]:
         export = Export(self._query, self._options)
-        self.findings, self.unread = [], export.totals.unread
+        self.findings, self.unread, self.rejected = [], export.totals.unread, []
+        export.on_rejected = self._rejected
         for item in export.rows():
             if isinstance(item, ArrowBatch):
                 yield item
             elif len(self.findings) < MAX_FINDINGS:
                 self.findings.append(item)
+
+    def _rejected(self, row: dict[str, Any]) -> None:
+        if len(self.rejected) < MAX_FINDINGS:
+            self.rejected.append(row)
 
     def __repr__(self) -> str:
         paths = ", ".join(map(repr, self._query.reading.paths))
@@ -84,6 +92,7 @@ def records(
     control: bool = False,
     decode: bool = True,
     schemas: str | os.PathLike[str] | None = None,
+    schema_of: str | None = None,
     options: Options | None = None,
 ) -> Records:
     """Return the records below `paths` (segments, partition directories, log directories, bundles), for a consumer of
@@ -93,29 +102,35 @@ def records(
     time. `topics`, `partitions`, `offsets` and `times` (epoch ms; both inclusive, None leaves an end open) and `where`,
     an expression of kdump find, restrict records; empty ones restrict nothing. `committed`: only what a read_committed
     consumer receives; `control`: also control records. `decode`: also the columns keyDecoded, valueDecoded … as JSON,
-    of which `schemas` sets the schemas as `kdump inspect --schemas` does. `options`: limits, and how files are opened.
-    Raises SourceError if a path does not exist, and ValueError for an unknown table or column, and for an invalid
-    expression (ExpressionError)."""
+    of which `schemas` sets the schemas as `kdump inspect --schemas` does. `schema_of`: in place of these, the fields of
+    the newest schema of this topic as columns, of its records if there are no `topics`. `options`: limits, and how
+    files are opened. Raises SourceError if a path does not exist, and ValueError for an unknown table or column, and
+    for an invalid expression (ExpressionError)."""
     sources = tuple(paths)
     if table not in TABLES:
         raise ValueError(f"unknown table {table!r}; known are {', '.join(TABLES)}")
-    of = TABLES[table]
-    known = [column.name for column in (of.every_column if decode else of.columns)]
+    of, fields = TABLES[table], None
+    at = None if schemas is None else os.fspath(schemas)
+    if schema_of is not None and of is RECORDS:
+        fields = schema_fields(sources, schema_of, at)
+        of = fields.table
+    known = [column.name for column in (of.every_column if decode and fields is None else of.columns)]
     names = known if columns is None else [*columns]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"unknown column {unknown[0]!r}; known are {', '.join(known)}")
     for path in sources:
         if "://" not in path and not file_system.lexists(path):
             raise SourceError(f"{path}: no such file or directory")
-    topic_names, numbers = frozenset(topics), frozenset(partitions)
+    topic_names, numbers = frozenset(topics or (() if fields is None else (str(schema_of),))), frozenset(partitions)
     selection = Selection(offsets=offsets and Range(*offsets), times=times and Range(*times))
     reading = ReadOptions(
         of,
         sources,
         tuple(names),
-        decode=DecodeOptions(schemas=None if schemas is None else os.fspath(schemas)),
+        decode=DecodeOptions(schemas=at),
         where=None if where is None else parse(where),
         control=control,
+        fields=fields,
     )
     query = ExportQuery(
         reading,

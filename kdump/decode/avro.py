@@ -43,33 +43,44 @@ def needs_fastavro() -> None:
         raise DecoderError(f"Avro needs the package fastavro: {how_to_install('avro')}") from None
 
 
-def schemas_payload(schemas: list[Any], path: str) -> Payload:
-    """Return the function that decodes by the last of these schemas, which may name types of those before it. `path`:
-    where they are from. Raises DecoderError."""
+def parsed_schemas(schemas: list[Any], path: str) -> tuple[Any, dict[str, Any]]:
+    """Return the last of these schemas as fastavro parses it, and the types with names of all of them. `path`: where
+    they are from. Raises DecoderError."""
+    needs_fastavro()
     import fastavro
 
     named: dict[str, Any] = {}
     try:
         for schema in schemas:
             parsed = fastavro.parse_schema(schema, named_schemas=named)
-        # The reader finds names within types, but not those that are the whole schema, or branches of it.
-        if isinstance(parsed, list):
-            parsed = [named.get(each, each) if isinstance(each, str) else each for each in parsed]
-        elif isinstance(parsed, str):
-            parsed = named.get(parsed, parsed)
+    except Exception as error:  # fastavro raises many types
+        raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
+    # The reader finds names within types, but not those that are the whole schema, or branches of it.
+    if isinstance(parsed, list):
+        return [named.get(each, each) if isinstance(each, str) else each for each in parsed], named
+    return named.get(parsed, parsed) if isinstance(parsed, str) else parsed, named
+
+
+def schemas_payload(schemas: list[Any], path: str, newest: Any = None) -> Payload:
+    """Return the function that decodes by the last of these schemas, which may name types of those before it. `path`:
+    where they are from; `newest`: resolve values to this parsed schema, and do not convert them to JSON. Raises
+    DecoderError."""
+    parsed, named = parsed_schemas(schemas, path)
+    try:
         types = _Types(parsed, named, path)
         read = _reader(types.holds_itself)
         convert = to_json if types.holds_itself or types.has_free_parts else converter(parsed, named) or _same
+        convert = convert if newest is None else _same
     except DecoderError:
         raise
-    except Exception as error:  # fastavro raises many types
+    except Exception as error:  # a schema that fastavro accepts, and that is none
         raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
 
     def payload(data: bytes, start: int, indexes: tuple[int, ...]) -> tuple[Any, str]:
         stream = io.BytesIO(data)
         stream.seek(start)
         try:
-            value = read(stream, parsed, None)
+            value = read(stream, parsed, newest)
         except Exception as error:  # fastavro raises many types for invalid bytes
             where = min(stream.tell(), len(data))
             if isinstance(error, RecursionError):

@@ -15,7 +15,8 @@ from kdump.decode.jsonable import to_json
 from kdump.extras import how_to_install
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+    from google.protobuf.descriptor_pool import DescriptorPool
 
 
 def protobuf_payload(path: str) -> Payload:
@@ -43,24 +44,8 @@ def descriptors_payload(descriptors: FileDescriptorSet, path: str, hint: str = "
     """Return the function that decodes by the last file of a descriptor set. `path`: where it is from. Raises
     DecoderError."""
     from google.protobuf import json_format, message_factory, unknown_fields
-    from google.protobuf.descriptor_pool import DescriptorPool
 
-    try:
-        pool = DescriptorPool()
-        added = {proto.name for proto in descriptors.file}
-        for proto in descriptors.file:
-            for needed in proto.dependency:
-                if needed not in added and needed.startswith("google/protobuf/"):
-                    added.add(needed)
-                    module = importlib.import_module(needed[: -len(".proto")].replace("/", ".") + "_pb2")
-                    pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-            pool.AddSerializedFile(proto.SerializeToString())
-            pool.FindFileByName(proto.name)
-    except Exception as error:  # the library raises many types
-        raise DecoderError(f"{path}: not a usable descriptor set ({error}){hint and ': '}{hint}") from None
-    main = descriptors.file[-1]
-    if not main.message_type:
-        raise DecoderError(f"{path}: {main.name or 'the last file'} in the descriptor set defines no message")
+    pool, main = _loaded(descriptors, path, hint)
 
     def name_of(indexes: tuple[int, ...]) -> str:
         names = [main.package] if main.package else []
@@ -91,3 +76,37 @@ def descriptors_payload(descriptors: FileDescriptorSet, path: str, hint: str = "
         return to_json(value), note
 
     return payload
+
+
+def _loaded(descriptors: FileDescriptorSet, path: str, hint: str = "") -> tuple[DescriptorPool, FileDescriptorProto]:
+    """Return a pool with the files of a descriptor set, and the last one, which defines a message. Raises
+    DecoderError."""
+    from google.protobuf.descriptor_pool import DescriptorPool
+
+    try:
+        pool = DescriptorPool()
+        added = {proto.name for proto in descriptors.file}
+        for proto in descriptors.file:
+            for needed in proto.dependency:
+                if needed not in added and needed.startswith("google/protobuf/"):
+                    added.add(needed)
+                    module = importlib.import_module(needed[: -len(".proto")].replace("/", ".") + "_pb2")
+                    pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+            pool.AddSerializedFile(proto.SerializeToString())
+            pool.FindFileByName(proto.name)
+    except Exception as error:  # the library raises many types
+        raise DecoderError(f"{path}: not a usable descriptor set ({error}){hint and ': '}{hint}") from None
+    main = descriptors.file[-1]
+    if not main.message_type:
+        raise DecoderError(f"{path}: {main.name or 'the last file'} in the descriptor set defines no message")
+    return pool, main
+
+
+def first_message(descriptors: FileDescriptorSet, path: str) -> type[Any]:
+    """Return the class of the first message of the last file of a descriptor set. Raises DecoderError."""
+    from google.protobuf import message_factory
+
+    pool, main = _loaded(descriptors, path)
+    name = ".".join(filter(None, (main.package, main.message_type[0].name)))
+    made: type[Any] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    return made

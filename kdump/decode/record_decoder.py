@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -206,18 +206,13 @@ class RecordDecoder:
             return None
         near = parent(parent(path))
         if near not in self._registries:
-            self._registries[near] = None
             places = [near]
             for given in self.options.paths:
                 places += [given, parent(given)]
-            logs = [os.path.join(place, SCHEMAS_LOG) for place in dict.fromkeys(places)]
-            there = list(filter(file_system.isdir, logs))
-            if there:
-                from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
-                from kdump.decode.registry_sources import schemas_beside
-
-                read = partial(schemas_beside, near, list(map(os.path.dirname, there)))
-                self._registries[near] = RegistryDecoder(SchemaSource(there[0], read, is_named=False))
+            source = source_near(near, places)
+            if source is not None:
+                from kdump.decode.registry_decoder import RegistryDecoder
+            self._registries[near] = None if source is None else RegistryDecoder(source)
         return self._registries[near]
 
     def _names_near(self, target: Target) -> IdNames:
@@ -252,6 +247,20 @@ class RecordDecoder:
         if decoder is None:
             raise DecoderError(f"there is no format {name!r}; use one of {_listed((AUTO, *FORMATS, *FRAMED))}")
         return decoder
+
+
+def source_near(near: str, places: Iterable[str]) -> SchemaSource | None:
+    """Return the schemas of the registry of a log directory's cluster, whose topic is in one of the places; None if
+    it is in none."""
+    logs = [os.path.join(place, SCHEMAS_LOG) for place in dict.fromkeys(places)]
+    there = list(filter(file_system.isdir, logs))
+    if not there:
+        return None
+    from kdump.decode.registry_decoder import SchemaSource
+    from kdump.decode.registry_sources import schemas_beside
+
+    read = partial(schemas_beside, near, list(map(os.path.dirname, there)))
+    return SchemaSource(there[0], read, is_named=False)
 
 
 def _payload(name: str, schema: str) -> Payload:

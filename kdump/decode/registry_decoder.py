@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from kdump.core.record_columns import EVERY_ID
@@ -39,6 +39,9 @@ from kdump.state.schema_registry import (
 )
 from kdump.state.schema_registry_replay import HIGHEST
 
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
 MAX_REFERENCES = 1000
 """Maximum number of schemas that a schema references, directly or not."""
 MAX_CACHED = 500
@@ -59,11 +62,12 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Reading(NamedTuple):
-    """A value that a schema fits. `indexes`: path to the Protobuf message."""
+    """A value that a schema fits. `indexes`: path to the Protobuf message, which begins at byte `start`."""
 
     value: Any
     indexes: tuple[int, ...] | None = None
     note: str = ""
+    start: int = 0
 
 
 Reader = Callable[[bytes, int, bytes, int], Reading]
@@ -76,17 +80,17 @@ Fit = tuple[SchemaVersion, Reading]
 class Candidate:
     """A schema by which a key or value may have been written, and its reader; a text says why there is none."""
 
-    __slots__ = ("_reader", "version")
+    __slots__ = ("_make", "_reader", "version")
 
-    def __init__(self, version: SchemaVersion) -> None:
-        self.version = version
+    def __init__(self, version: SchemaVersion, make: Callable[[KnownSchemas, SchemaVersion], Reader]) -> None:
+        self.version, self._make = version, make
         self._reader: Reader | str | None = None
 
     def reader(self, registry: KnownSchemas) -> Reader:
         """Return the reader. Raises FormatError if there is none."""
         if self._reader is None:
             try:
-                self._reader = _reader(registry, self.version)
+                self._reader = self._make(registry, self.version)
             except DecoderError as error:
                 self._reader = str(error)[:300]
         if isinstance(self._reader, str):
@@ -135,6 +139,10 @@ class RegistryDecoder:
     def __init__(self, source: SchemaSource) -> None:
         self.source = source
         self._found: dict[int | bytes | None, list[Candidate]] = {}
+
+    def make_reader(self, registry: KnownSchemas, version: SchemaVersion) -> Reader:
+        """Return the reader of what was written by a schema. Raises DecoderError."""
+        return _reader(registry, version)
 
     def skips(self, data: bytes | None, record: Record) -> bool:
         """Return whether a key or value has no schema, as may_hold_schema_ids of the core does; most have none."""
@@ -235,7 +243,7 @@ class RegistryDecoder:
             by_text: dict[str, SchemaVersion] = {}
             for each in registry.find_all(mark):
                 by_text.setdefault(each.text, each)
-            self._found[place] = candidates = list(map(Candidate, by_text.values()))
+            self._found[place] = candidates = [Candidate(version, self.make_reader) for version in by_text.values()]
         if len(candidates) < 2:
             return candidates
         usual = f"{context.topic}-{context.part}"
@@ -254,16 +262,10 @@ def _reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     if version.schema_type == "JSON":
         return _json_reader(version.text)
     if version.schema_type == "PROTOBUF":
-        return _protobuf_reader(registry, version)
+        return protobuf_reader(registry, version)
     if version.schema_type != "AVRO":
         raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
-    needs_fastavro()
-    texts = [reference.text for reference in _with_references(registry, version)]
-    try:
-        schemas = [json.loads(text) for text in texts]
-    except (ValueError, RecursionError) as error:
-        raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
-    payload = schemas_payload(schemas, f"{version.subject} version {version.version}")
+    payload = schemas_payload(avro_schemas(registry, version), f"{version.subject} version {version.version}")
 
     def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
         value, left_over = payload(data, start, ())
@@ -274,9 +276,28 @@ def _reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     return read
 
 
-def _protobuf_reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
-    from kdump.decode.proto_compiler import compiled
+def avro_schemas(registry: KnownSchemas, version: SchemaVersion) -> list[Any]:
+    """Return an Avro schema as JSON values, after those that it references. Raises DecoderError."""
+    needs_fastavro()
+    try:
+        return [json.loads(reference.text) for reference in _with_references(registry, version)]
+    except (ValueError, RecursionError) as error:
+        raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
+
+
+def protobuf_reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
+    """Return the reader of the messages of a Protobuf schema. Raises DecoderError."""
     from kdump.decode.protobuf import descriptors_payload
+
+    payload = descriptors_payload(
+        protobuf_descriptors(registry, version), f"{version.subject} version {version.version}"
+    )
+    return partial(_read_protobuf, payload)
+
+
+def protobuf_descriptors(registry: KnownSchemas, version: SchemaVersion) -> FileDescriptorSet:
+    """Return the descriptors of a Protobuf schema, after those that it references. Raises DecoderError."""
+    from kdump.decode.proto_compiler import compiled
 
     texts: dict[str, str] = {}
     for reference in _with_references(registry, version):
@@ -284,8 +305,7 @@ def _protobuf_reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
             other = registry.version(*place)
             if other is not None and texts.setdefault(name, other.text) != other.text:
                 raise DecoderError(f"two schemas are referenced as {name[:100]}")
-    payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
-    return partial(_read_protobuf, payload)
+    return compiled(version.text, texts)
 
 
 def _with_references(registry: KnownSchemas, version: SchemaVersion) -> list[SchemaVersion]:
@@ -346,10 +366,11 @@ def _read_protobuf(payload: Payload, data: bytes, start: int, head: bytes, index
     reasons: list[FormatError] = []
     for path, end in _message_paths(head, indexes_at, reasons):
         try:
-            value, unknown = payload(data, start if head is not data else end, path)
+            begin = start if head is not data else end
+            value, unknown = payload(data, begin, path)
             if unknown:
                 raise FormatError(f"the schema does not fit: {unknown}")
-            readings.append(Reading(value, path))
+            readings.append(Reading(value, path, start=begin))
         except FormatError as error:
             reasons.append(error)
     if not readings:

@@ -3,7 +3,6 @@ need neither pyarrow nor Spark. Whoever reads them gets them by Arrow's C data i
 
 from __future__ import annotations
 
-import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,9 +44,8 @@ PLAIN_TYPES = {
     "binary": BINARY,
     "boolean": BOOLEAN,
     "double": DOUBLE,
+    "timestamp_us": TIMES[1000],
 }
-_COMMA = re.compile(r",(?![^<]*>)")
-"""Between two fields of a struct; not between those of a struct in one of its fields."""
 
 
 @cache
@@ -60,8 +58,19 @@ def arrow_type(ddl: str, per_ms: int = 1) -> ArrowType:
     outer, _, inner = ddl.removesuffix(">").partition("<")
     if outer == "array":
         return ArrowType("+l", (ArrowField("element", arrow_type(inner, per_ms)),))
-    fields = (field.partition(":") for field in _COMMA.split(inner))
+    fields = (field.partition(":") for field in _fields(inner))
     return ArrowType("+s", tuple(ArrowField(name, arrow_type(kind, per_ms)) for name, _, kind in fields))
+
+
+def _fields(inner: str) -> Iterator[str]:
+    """Yield the fields of a struct, which may have fields themselves."""
+    depth = start = 0
+    for position, letter in enumerate(inner):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and not depth:
+            yield inner[start:position]
+            start = position + 1
+    yield inner[start:]
 
 
 def arrow_schema(table: SparkTable, names: Iterable[str] | None = None, per_ms: int = 1) -> ArrowSchema:

@@ -242,6 +242,13 @@ RECORDS = _table(
         if key.name.endswith(DECODED)
     )
 )
+REJECTED = _table(
+    "rejected",
+    "a record whose value does not fit the newest schema of its topic",
+    COMMON,
+    (RECORDS.column(name) for name in ("file", "position", "offset", "timestamp", "time", "key", "value")),
+    [SparkColumn("reason", STRING, "why it does not fit")],
+)
 FINDINGS = _table(
     "findings",
     "a finding of kdump verify, informational ones included, or something that could not be read",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -48,12 +48,14 @@ from kdump.core.column_numbers import (
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns
 from kdump.decode.decoder_interface import DecodedRecord, Decoder, DecoderError
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder, source_near
 from kdump.format.batch_header import TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
 from kdump.format.numbers import int64
+from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.mounted_paths import mount_paths
+from kdump.io.run import ignore
 from kdump.log.batch_records import decode_columns
 from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
@@ -70,7 +72,7 @@ from kdump.tables import arrow
 from kdump.tables.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType
 from kdump.tables.declarations import FROM_BATCH, RECORDS
 from kdump.tables.fleet import expanded
-from kdump.tables.read_options import OptionError, ReadOptions
+from kdump.tables.read_options import OptionError, ReadOptions, SchemaFields
 from kdump.tables.slice_rows import SliceRows
 
 MAX_BATCH_ROWS, MAX_BATCH_BYTES = 16_384, 16 << 20
@@ -136,12 +138,14 @@ class RecordRows(SliceRows):
         self.requested = {column.of or column.name for column in self.columns}
         self.of_batch = [name for name in OF_BATCH if name in self.requested]
         self.decoded = [name for name in DECODED if name in self.requested]
-        self.where, self.control = options.where, options.control
+        self.where, self.control, self.fields = options.where, options.control, options.fields
         is_decoded = self.decoded or (self.where is not None and self.where.needs.decoded)
         self.decoding = _decoding(options) if is_decoded else None
         self.known = KnownRecords(self.decoding)
         self.on_finding: Callable[[Finding], None] | None = None
         """Called with the findings about batches that are added, which reading their records shows."""
+        self.on_rejected: Callable[[dict[str, Any]], None] = ignore
+        """Called with the row of a record that does not fit the schema whose fields are columns."""
         self.target = Target("", None, None, None)
         self.decoder: Decoder | None = None
         """That of the segment; None if nothing of it is to be decoded."""
@@ -154,7 +158,8 @@ class RecordRows(SliceRows):
         self.nulls: dict[str, list[int]] = {name: [] for name in self.numbers}
         self.texts = {name: ArrowStrings() for name in TEXTS if name in requested}
         self.headers = ArrowLists() if "headers" in requested else None
-        self.rare: dict[str, dict[int, Any]] = {name: {} for name in (*RARE, *DECODED) if name in requested}
+        names = (*RARE, *DECODED, *(self.fields.names if self.fields is not None else ()))
+        self.rare: dict[str, dict[int, Any]] = {name: {} for name in names if name in requested}
         self.decoded_size = 0
         self.damaged: list[int] = []
         """Rows that are damaged although their batch is not: messages of magic 0 and 1."""
@@ -172,12 +177,16 @@ class RecordRows(SliceRows):
         self.decoder = None if self.decoding is None else self.decoding.decoder(target)
 
     def region(self, region: Region) -> Iterator[ArrowBatch]:
-        is_plain = self.selection.is_all and self.decoder is None and self.where is None
-        if isinstance(region, BatchRun) and region.checked and is_plain:
+        if isinstance(region, BatchRun) and region.checked and self.selection.is_all and self._is_plain:
             yield from self._run(region)
             return
         for batch in batches_of(region):
             yield from self._matching(batch)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether no value of the segment has to be looked at."""
+        return self.decoder is None and self.where is None and self.fields is None
 
     def _matching(self, batch: Batch) -> Iterator[ArrowBatch]:
         """Add the matching records of a batch."""
@@ -226,7 +235,7 @@ class RecordRows(SliceRows):
                 yield from self.rest()
 
     def _batch(self, batch: Batch) -> Iterator[ArrowBatch]:
-        is_columnar = isinstance(batch, DefaultRecordBatch) and not batch.isControlBatch and self.where is None
+        is_columnar = not batch.isControlBatch and self.where is None and self.fields is None
         if not isinstance(batch, DefaultRecordBatch) or not is_columnar or self._decodes(batch):
             yield from self._others(batch)
             return
@@ -268,7 +277,7 @@ class RecordRows(SliceRows):
         self.count += count
 
     def _others(self, batch: Batch) -> Iterator[ArrowBatch]:
-        is_whole = self.decoder is None and self.where is None and not self.selection.chooses_records
+        is_whole = self._is_plain and not self.selection.chooses_records
         if is_whole and isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             read_wrapper(batch)
             if batch.inner is not None and not batch.problems:
@@ -294,6 +303,9 @@ class RecordRows(SliceRows):
 
     def _one_by_one(self, batch: Batch) -> Iterator[ArrowBatch]:
         for record in self._records(batch):
+            fields = self._fields(record)
+            if fields is None:
+                continue
             self._in_batch(batch, 1)
             for name, values in self.numbers.items():
                 value = getattr(record, name)
@@ -304,18 +316,31 @@ class RecordRows(SliceRows):
                 strings.add(getattr(record, name))
             if self.headers is not None:
                 self.headers.add(record.headers)
-            self._rare(record)
+            self._rare(record, fields)
             self.count += 1
             if self._full():
                 yield from self.rest()
 
-    def _rare(self, record: Record) -> None:
+    def _fields(self, record: Record) -> dict[str, Any] | None:
+        """Return the values of the columns of the schema; None for a record that does not fit it."""
+        if self.fields is None or record.is_control:
+            return {}
+        fields = self.fields.decoder.row(self.target, record)
+        if isinstance(fields, str):
+            place = {"position": record.batch.position, "offset": record.offset, "timestamp": record.timestamp}
+            content = {"key": record.key, "value": record.value, "reason": fields}
+            self.on_rejected({**self.common, **place, **content})
+            return None
+        self.decoded_size += max(0, record.valueSize)
+        return {name: fields.get(field) for name, field in self.fields.names.items()}
+
+    def _rare(self, record: Record, fields: dict[str, Any]) -> None:
         if record.crcValid is False:
             self.damaged.append(self.count)
-        decoded = self._decoded(record)
+        decoded = self._decoded(record) | fields
         for name, values in self.rare.items():
             value: Any = decoded.get(name)
-            if name not in DECODED:
+            if name in RARE:
                 value = getattr(record, name) if name != "control" else _control(record)
             if value is not None:
                 values[self.count] = value
@@ -419,3 +444,23 @@ def _control(record: Record) -> dict[str, Any] | None:
     if "value" in control:
         control["value"] = json.dumps(control["value"], ensure_ascii=False)
     return {name: control.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}
+
+
+def schema_fields(paths: Iterable[str], topic: str, schemas: str | None) -> SchemaFields:
+    """Return the fields of the newest schema of a topic: in the registry on one of the disks, or at `schemas`. Raises
+    OptionError."""
+    from kdump.decode.registry_decoder import named_source
+    from kdump.decode.schema_columns import ColumnDecoder
+
+    places = [place for given in paths for path in expanded(given) for place in (path, parent(path))]
+    mount_paths([*places] if schemas is None else [schemas])
+    try:
+        if schemas is not None:
+            return SchemaFields.of(ColumnDecoder(named_source(schemas), topic))
+        sources = (source_near(place, places) for place in places)
+        source = next((source for source in sources if source is not None and source.known() is not None), None)
+        if source is None:
+            raise DecoderError("no registry is on the same disk; name its schemas with --schemas")
+        return SchemaFields.of(ColumnDecoder(source, topic))
+    except (DecoderError, SourceError) as error:
+        raise OptionError(f"schema of {topic}: {error}") from None

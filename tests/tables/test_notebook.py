@@ -27,4 +27,4 @@ def test_its_python_prints_what_is_shown() -> None:
     if os.environ.get("KDUMP_REWRITE"):
         PAGE.write_text(new)
     assert new == text or os.environ.get("KDUMP_REWRITE")
-    assert len(blocks) == 2
+    assert len(blocks) == 3

@@ -31,8 +31,9 @@ from kdump.questions.export.run import Export, ExportQuery, finding_row
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.tables.arrow import ArrowBatch, Rows
-from kdump.tables.declarations import FINDINGS, RECORDS, TABLES
+from kdump.tables.declarations import FINDINGS, RECORDS, REJECTED, TABLES
 from kdump.tables.read_options import OptionError, ReadOptions
+from kdump.tables.record_rows import schema_fields
 from kdump.tables.table_files import NoPyarrow, require_pyarrow
 
 EXAMPLES = """
@@ -89,6 +90,12 @@ class ExportOptions(CommandOptions):
     decoder: str | None = option("--decoder", metavar="NAME", help="Decode records with this decoder, as inspect does.")
     key_format: str | None = option("--key-format", metavar="FORMAT", help="Decode keys as this, as inspect does.")
     value_format: str | None = option("--value-format", metavar="FORMAT", help="The same for values.")
+    schema_of: str | None = option(
+        "--schema-of",
+        metavar="TOPIC",
+        help="Add the fields of this topic's newest Avro or Protobuf schema as columns; what does not fit goes to a "
+        "second table, rejected. Without --topic, only this topic is read.",
+    )
     schemas: str | None = option(
         "--schemas",
         metavar="PATH",
@@ -116,7 +123,8 @@ class ExportCommand:
 
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
-        self.of_topic = topic_filter(options.topics)
+        of_schema = () if options.schema_of is None else (options.schema_of,)
+        self.of_topic = topic_filter(options.topics or of_schema)
         self.query = ExportQuery(
             self._reading(),
             selection_of(options.filters, timezone.utc),
@@ -130,7 +138,10 @@ class ExportCommand:
         _refuse(options, self.query)
 
     def _reading(self) -> ReadOptions:
-        options, table = self.options, TABLES[self.options.table]
+        options, table, fields = self.options, TABLES[self.options.table], None
+        if options.schema_of is not None and table is RECORDS:
+            fields = schema_fields(options.paths, options.schema_of, options.schemas)
+            table = fields.table
         decode = DecodeOptions(
             decoder=options.decoder,
             key_format=options.key_format,
@@ -145,7 +156,7 @@ class ExportCommand:
             for name in names:
                 if name not in known:
                     raise click.UsageError(f"--columns: {name!r} is not a column; use {', '.join(known)}")
-        elif table is RECORDS and not options.no_decode:
+        elif table is RECORDS and not options.no_decode:  # with a schema, its columns are what is decoded
             names = known
         return ReadOptions(
             table,
@@ -154,7 +165,8 @@ class ExportCommand:
             limits=options.reading.limits,
             decode=decode,
             where=where,
-            control=options.control or options.filters.control or table is not RECORDS,
+            control=options.control or options.filters.control or table.name != RECORDS.name,
+            fields=fields,
         )
 
     def run(self) -> int:
@@ -166,6 +178,7 @@ class ExportCommand:
             output_for(options.out, self.query, print_error) as output,
         ):
             self.export = Export(self.query, options.reading.run(**progress.listeners), print_error)
+            self.export.on_rejected = partial(output.second, REJECTED)
             self._rows(output)
             unread = self.export.totals.unread
             if unread and not output.rows and not self.severities:
@@ -213,7 +226,7 @@ class ExportCommand:
 
     def _finding(self, output: Output, finding: Finding) -> None:
         self.severities[finding.severity] += 1
-        output.finding(finding_row(finding, self.export.identity))
+        output.second(FINDINGS, finding_row(finding, self.export.identity))
 
 
 def export_answers(options: ExportOptions) -> int:
@@ -250,8 +263,8 @@ def _refuse(options: ExportOptions, query: ExportQuery) -> None:
     """Raise click.UsageError for options that would have no effect."""
     if not query.has_regions and not (query.selection.is_all and not options.read_committed):
         raise click.UsageError(f"--table {options.table} takes no options that select records or batches")
-    if query.table is not RECORDS:
-        for name in ("where", "decoder", "key_format", "value_format", "schemas", "no_decode", "control"):
+    if not query.is_of_records:
+        for name in ("where", "schema_of", "decoder", "key_format", "value_format", "schemas", "no_decode", "control"):
             if getattr(options, name):
                 typed = "control-records" if name == "control" else name.replace("_", "-")
                 raise click.UsageError(f"--{typed} applies to records, not to --table {options.table}")

@@ -14,7 +14,7 @@ from kdump.log.paths import Target
 from kdump.questions.export.run import ExportQuery
 from kdump.streams import write_all
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, Rows, arrow_schema
-from kdump.tables.declarations import FINDINGS, SparkTable
+from kdump.tables.declarations import FINDINGS, REJECTED, SparkTable
 from kdump.tables.table_files import ParquetTable, StreamTable, TableFile
 from kdump.text import path_text
 
@@ -49,67 +49,79 @@ def _abandon(file: TableFile | None) -> None:
 
 
 class Output:
-    """Where the rows go. `finding` takes rows of the table findings, which have a file of their own."""
+    """Where the rows go. `second` takes those of tables that have a file of their own: `opens` opens it by the name of
+    the table, `name_of` returns what it is called."""
 
-    def __init__(self, name: str, query: ExportQuery, findings: Callable[[], AbstractContextManager[BinaryIO]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        query: ExportQuery,
+        opens: Callable[[str], AbstractContextManager[BinaryIO]],
+        name_of: Callable[[str], str],
+    ) -> None:
         self.name, self.schema, self.noun = name, query.schema, query.table.name.replace("_", " ")
         self.rows = 0
         self.stack = ExitStack()
-        self.findings_name = ""
-        self._open_findings = findings
-        self._rows = Rows(FINDINGS, arrow_schema(FINDINGS))
         self.file: TableFile | None = None
-        self._findings: TableFile | None = None
+        self._opens, self._name_of = opens, name_of
+        self._rows = {table.name: Rows(table, arrow_schema(table)) for table in query.second_tables}
+        self._seconds: dict[str, TableFile] = {}
 
     def put(self, target: Target | None, batch: ArrowBatch) -> None:
         raise NotImplementedError
 
-    def finding(self, row: dict[str, Any]) -> None:
-        self._rows.add(row)
-        if self._rows.is_full:
-            self._put_findings()
+    def second(self, table: SparkTable, row: dict[str, Any]) -> None:
+        """Add a row of a second table."""
+        if self._rows[table.name].add(row):
+            self._put_second(table.name)
 
-    def _put_findings(self) -> None:
-        for batch in self._rows.take():
-            self._findings_file().put(batch)
+    def _put_second(self, name: str) -> None:
+        for batch in self._rows[name].take():
+            self._second_file(name).put(batch)
 
-    def _findings_file(self) -> TableFile:
-        if self._findings is None:
-            file = self.stack.enter_context(self._open_findings())
-            self._findings = ParquetTable(file, arrow_schema(FINDINGS))
-        return self._findings
+    def _second_file(self, name: str) -> TableFile:
+        if name not in self._seconds:
+            file = self.stack.enter_context(self._opens(name))
+            self._seconds[name] = ParquetTable(file, self._rows[name].schema)
+        return self._seconds[name]
 
     def end(self) -> None:
         """Complete the files."""
-        self._put_findings()
-        if self._findings is not None:
-            self._findings.end()
+        for name in self._rows:
+            self._put_second(name)
+        for file in self._seconds.values():
+            file.end()
         self.stack.close()
 
     def abandon(self) -> None:
         """Let pyarrow forget the files."""
-        _abandon(self.file)
-        _abandon(self._findings)
+        for file in (self.file, *self._seconds.values()):
+            _abandon(file)
 
     def summary(self, severities: Counter[str]) -> str:
         """Return a line about what was written."""
-        line = f"{count_text(self.rows, 'row')} of {self.noun} in {self.name}"
-        if self._findings is None:
-            return line
-        counts = ", ".join(plain_count(count, severity) for severity, count in sorted(severities.items()))
-        return f"{line}; {counts} in {self.findings_name}"
+        parts = [f"{count_text(self.rows, 'row')} of {self.noun} in {self.name}"]
+        for name, file in self._seconds.items():
+            counts = count_text(file.rows, "row") + f" of {name}"
+            if name == FINDINGS.name:
+                counts = ", ".join(plain_count(count, severity) for severity, count in sorted(severities.items()))
+            parts += [f"{counts} in {self._name_of(name)}"] if file.rows else []
+        return "; ".join(parts)
 
 
 class FileOutput(Output):
     """A single file, or standard output."""
 
     def __init__(self, path: str, query: ExportQuery) -> None:
-        sources = query.reading.paths
-        findings = f"{'kdump' if path == '-' else os.path.splitext(path)[0]}.findings{PARQUET}"
-        super().__init__(path_text(path), query, lambda: OutputFile(findings, sources).writing())
-        self.findings_name = path_text(findings)
-        if path != "-":
-            OutputFile(findings, sources)  # refused before anything is read
+        sources, stem = query.reading.paths, "kdump" if path == "-" else os.path.splitext(path)[0]
+        super().__init__(
+            path_text(path),
+            query,
+            lambda name: OutputFile(f"{stem}.{name}{PARQUET}", sources).writing(),
+            lambda name: path_text(f"{stem}.{name}{PARQUET}"),
+        )
+        for table in query.second_tables if path != "-" else ():
+            OutputFile(f"{stem}.{table.name}{PARQUET}", sources)  # refused before anything is read
         self.file = open_file(self.stack, path, sources, self.schema)
 
     def put(self, target: Target | None, batch: ArrowBatch) -> None:
@@ -124,19 +136,26 @@ class FileOutput(Output):
 
 
 class PipeOutput(FileOutput):
-    """Standard output. `note` is called with the first findings."""
+    """Standard output. `note` is called with the first rows of second tables."""
 
     def __init__(self, query: ExportQuery, note: Note) -> None:
         super().__init__("-", query)
-        self.name, self.note, self.printed = "standard output", note, 0
+        self.name, self.note = "standard output", note
+        self.printed: Counter[str] = Counter()
 
-    def finding(self, row: dict[str, Any]) -> None:
-        self.printed += 1
-        if self.printed <= SHOWN:
+    def second(self, table: SparkTable, row: dict[str, Any]) -> None:
+        self.printed[table.name] += 1
+        if self.printed[table.name] > SHOWN:
+            return
+        if table is FINDINGS:
             self.note(f"{row['file']}: {row['severity']}: {row['code']} at byte {row['position']}: {row['message']}")
+        else:
+            self.note(f"{row['file']}: offset {row['offset']} is left out: {row['reason']}")
 
     def summary(self, severities: Counter[str]) -> str:
-        more = "" if not self.printed else f"; {count_text(self.printed, 'finding')}: kdump verify shows all"
+        findings, rejected = self.printed[FINDINGS.name], self.printed[REJECTED.name]
+        more = f"; {count_text(rejected, 'record')} left out, which do not fit the schema" if rejected else ""
+        more += f"; {count_text(findings, 'finding')}: kdump verify shows all" if findings else ""
         return f"{super().summary(severities)}{more}"
 
 
@@ -157,11 +176,13 @@ class DirectoryOutput(Output):
     """A directory: a file for each partition, and one with the findings."""
 
     def __init__(self, directory: OutputDirectory, query: ExportQuery, shown: str) -> None:
-        super().__init__(path_text(shown), query, lambda: directory.writing(FINDINGS.name + PARQUET))
-        self.findings_name = f"{self.name}/{FINDINGS.name}{PARQUET}"
+        name = path_text(shown)
+        super().__init__(
+            name, query, lambda name: directory.writing(name + PARQUET), lambda table: f"{name}/{table}{PARQUET}"
+        )
         self.directory, self.has_files = directory, query.has_regions
         self.place: tuple[Any, ...] | None = None
-        self.names: set[str] = {FINDINGS.name} if query.has_regions else set()
+        self.names: set[str] = {*self._rows} if query.has_regions else set()
         self.open_file = self.stack.enter_context(ExitStack())
 
     def put(self, target: Target | None, batch: ArrowBatch) -> None:
@@ -196,8 +217,8 @@ class DirectoryOutput(Output):
 
     def end(self) -> None:
         self._close()
-        if self.has_files:
-            self._findings_file()
+        for name in self._rows if self.has_files else ():
+            self._second_file(name)
         super().end()
 
 

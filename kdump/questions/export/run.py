@@ -34,7 +34,7 @@ from kdump.log.selection import Selection
 from kdump.questions.read_committed import ReadCommitted
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, arrow_schema
 from kdump.tables.batch_rows import BatchRows
-from kdump.tables.declarations import BATCHES, RECORDS, SparkTable
+from kdump.tables.declarations import BATCHES, FINDINGS, RECORDS, REJECTED, SparkTable
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet
@@ -69,13 +69,22 @@ class ExportQuery:
         return self.reading.table
 
     @property
+    def second_tables(self) -> tuple[SparkTable, ...]:
+        """The tables of what has no row in its own."""
+        return (FINDINGS,) if self.reading.fields is None else (FINDINGS, REJECTED)
+
+    @property
     def schema(self) -> ArrowSchema:
         return arrow_schema(self.table, self.reading.columns)
 
     @property
     def has_regions(self) -> bool:
         """Whether its rows are read from the batches of segments."""
-        return self.table in (RECORDS, BATCHES)
+        return self.is_of_records or self.table is BATCHES
+
+    @property
+    def is_of_records(self) -> bool:
+        return self.table.name == RECORDS.name
 
     @property
     def reads_all(self) -> bool:
@@ -100,6 +109,8 @@ class Export:
         """Byte ranges that belong to no batch, and may have had records that match."""
         self.identity = DiskIdentity()
         """Whose disk the current findings are about."""
+        self.on_rejected: Callable[[dict[str, Any]], None] = ignore
+        """Called with the rows of the table rejected."""
 
     def rows(self) -> Iterator[ArrowBatch | Finding]:
         """Yield the rows of the table; of records and batches also the findings that reading them shows. Raises
@@ -136,8 +147,12 @@ class Export:
         return fleet
 
     def _reader(self) -> RecordRows | BatchRows:
-        kind = RecordRows if self.query.table is RECORDS else BatchRows
-        return kind(self.query.reading, self.query.selection, self.query.schema)
+        arguments = self.query.reading, self.query.selection, self.query.schema
+        if not self.query.is_of_records:
+            return BatchRows(*arguments)
+        rows = RecordRows(*arguments)
+        rows.on_rejected = self.on_rejected
+        return rows
 
     def _begin(self, reader: RecordRows | BatchRows, piece: TaskItem, target: Target) -> None:
         self.target = target
@@ -166,7 +181,7 @@ class Export:
             reader.on_finding = findings.append
             if committed is not None:
                 reader.known.of_transaction = committed.is_aborted
-        scan = RegionScan(selection, self.check.limits, query.table is RECORDS, self.check.window, whole_runs=True)
+        scan = RegionScan(selection, self.check.limits, query.is_of_records, self.check.window, whole_runs=True)
         scan.run = self.check
         before: tuple[Any, ...] | None = None
         for piece, target, is_last in self._segments():
