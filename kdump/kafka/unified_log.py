@@ -46,7 +46,7 @@ def rebuild_producers(
     state: ProducerStateManager, segments: Sequence[LogSegment], log_start: int, end: int, clean: bool, scanned: Scanned
 ) -> None:
     """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises KafkaError, SourceError, and what
-    `state.snapshots` raises."""
+    its snapshots raise."""
     bases = [segment.base for segment in segments]
     to_snapshot = [*sorted(bases)[-2:], end]
     if not state.snapshots.files and clean:

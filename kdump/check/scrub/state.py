@@ -134,7 +134,7 @@ class ScrubState:
             )
         problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":
-            raise self.damaged(problem.splitlines()[0])
+            raise self.damaged(problem.splitlines()[-1])
         self._sums = {(table, key): _sum(key, data) for table in ROWS for key, data in self._rows(table)}
         if self._db.execute("SELECT sum FROM whole").fetchall() != [(self._whole(),)]:
             raise self.damaged("the checksum of all records does not match")
