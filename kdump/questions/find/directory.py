@@ -218,6 +218,10 @@ class SearchedDirectory:
             if state in GOES:
                 return found._replace(goes=GOES[state][0], goes_at=GOES[state][1])
         goes, at = self._retention.get(os.path.abspath(found.target.path), ("not known", None))
+        record = found.record
+        if record.value is None and self._may_be_superseded(found):
+            horizon = record.batch.deleteHorizonMs
+            return found._replace(goes="the log cleaner, delete.retention.ms after its first cleaning", goes_at=horizon)
         if SUPERSEDED in found.states:
             goes = f"the log cleaner, when it next cleans the partition; else {goes}"
         return found._replace(goes=goes, goes_at=at)

@@ -32,6 +32,7 @@ from tests.conftest import DISKS, FIXTURES
 from tests.craft import CODECS, record, write_file
 
 LOG = "{:020}.log"
+CLEANER = "the log cleaner"
 
 
 class Plant(NamedTuple):
@@ -234,6 +235,8 @@ def test_when_states_what_retention_does(tmp_path: Path) -> None:
         assert (match["goes"], match["goesAt"]) == (goes, 0)
     (match, _) = objects("find", "key == 'k-zstd'", root, "--when")
     assert match["goes"].startswith("retention.ms")
+    *_, tombstone, _ = objects("find", "key == 'k-old'", root, "--when")
+    assert (tombstone["value"], tombstone["goes"]) == (None, f"{CLEANER}, delete.retention.ms after its first cleaning")
 
 
 def test_a_search_report_is_signed_has_no_payload_and_lists_every_file(tmp_path: Path) -> None:
