@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.problems import catalogue
-from kdump.problems.catalogue import FAMILIES, Declaration
+from kdump.problems.catalogue import FAMILIES, Declaration, all_problems
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
@@ -37,7 +37,7 @@ it is **untried**: see [remedy-trials.json](remedy-trials.json), [incident-trial
 
 ## Shared actions
 
-Actions of several findings, which refer to them by number.
+Actions of several findings, or of [other problems](problems.md), which refer to them by number.
 
 {shared}
 """
@@ -79,10 +79,10 @@ def shared_actions(problems: Iterable[Declaration]) -> dict[str, int]:
     return {text: number for number, text in enumerate((text for text, n in counts.items() if is_shared(text, n)), 1)}
 
 
-def action_lines(problem: Declaration, shared: dict[str, int]) -> Iterator[str]:
+def action_lines(problem: Declaration, shared: dict[str, int], page: str = "") -> Iterator[str]:
     """Yield the actions of a problem, those that are shared by their numbers."""
     texts = [each.conditional for each in problem.actions]
-    numbers = "[shared](#shared-actions) {}"
+    numbers = f"[shared]({page}#shared-actions) {{}}"
     if all(text in shared for text in texts):
         yield f"- Actions: {numbers.format(', '.join(str(shared[text]) for text in texts))}."
         return
@@ -132,7 +132,7 @@ def page() -> str:
     if TRIALS.is_file():
         for trial in json.loads(TRIALS.read_text()):
             trials.setdefault(trial["code"], []).append(trial)
-    shared = shared_actions(catalogue.findings().values())
+    shared = shared_actions(all_problems().values())
     parts = [HEAD.format(count=len(catalogue.findings()), shared=numbered(shared))]
     for family, inner in FAMILIES.items():
         parts.append(f"## {TITLES[family]}\n")

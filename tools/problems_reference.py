@@ -6,20 +6,14 @@ from collections import Counter
 from collections.abc import Collection
 
 from kdump.problems.catalogue import OTHERS, Declaration, action, all_problems
-from tools.findings_reference import action_lines, numbered, shared_actions
+from tools.findings_reference import action_lines, shared_actions
 
 HEAD = """# The other problems
 
-What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). {{name}}
+What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). {name}
 stands for a value; DIR, TOPIC and the like for what the problem is about. An action that depends on a fact begins with
 it: where the fact is known, kdump prints the action without it, or not at all. What of them was tried with real brokers
 is in the trials of [findings.md](findings.md).
-
-## Shared actions
-
-Actions of several problems, which refer to them by number.
-
-{shared}
 """
 TITLES = {
     "startup": "What stops a startup, and what a startup does to data",
@@ -42,7 +36,7 @@ def section(problem: Declaration, stated: Collection[str], shared: dict[str, int
     ]
     lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
     if problem.actions:
-        lines += action_lines(problem, shared)
+        lines += action_lines(problem, shared, "findings.md")
     lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
     return "\n".join(lines) + "\n"
 
@@ -50,8 +44,8 @@ def section(problem: Declaration, stated: Collection[str], shared: dict[str, int
 def page() -> str:
     """Return the page."""
     others = [problem for problem in all_problems().values() if problem.family in OTHERS]
-    shared = shared_actions(others)
-    parts = [HEAD.format(shared=numbered(shared))]
+    shared = shared_actions(all_problems().values())
+    parts = [HEAD]
     for file in OTHERS:
         parts.append(f"## {TITLES[file]}\n")
         problems = [problem for problem in others if problem.family == file]
