@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+import textwrap
 from itertools import groupby
 from pathlib import Path
 
@@ -28,16 +28,23 @@ before the value is its version, an INT16.
 """
 
 
-def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")
+WIDTH = 118
 
 
-def table(head: Iterable[str], lines: Iterable[Iterable[str]], right: int = 0) -> str:
-    """Return a Markdown table; the first `right` columns are numbers."""
-    names = list(head)
-    rule = ["--:" if number < right else "---" for number in range(len(names))]
-    every = [names, rule, *(list(line) for line in lines)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in every)
+def table(head: tuple[str, ...], lines: list[list[str]], right: int = 0) -> str:
+    """Return a table as `kdump schema` prints it; the first `right` columns are numbers, the last one is wrapped."""
+    every = [list(head), *lines]
+    widths = [max(len(line[number]) for line in every) for number in range(len(head) - 1)]
+    left = sum(widths) + 2 * len(widths)
+    text = []
+    for line in every:
+        start = "  ".join(
+            value.rjust(width) if number < right else value.ljust(width)
+            for number, (value, width) in enumerate(zip(line, widths))
+        )
+        said = textwrap.wrap(line[-1], max(WIDTH - left, 40)) or [""]
+        text += [f"{start}  {said[0]}".rstrip(), *(" " * left + more for more in said[1:])]
+    return "\n".join(["```text", *text, "```", ""])
 
 
 def layout_table(struct: NamedStruct) -> str:
@@ -46,9 +53,9 @@ def layout_table(struct: NamedStruct) -> str:
     behind = ""
     for row in rows(struct):
         position = str(row.position) if row.position is not None else f"after {behind}" if behind else ""
-        name = f"{'› ' * row.depth}**{row.name}**"
+        name = f"{'  ' * row.depth}{row.name}"
         unit = f" ({row.unit})" if row.unit == "epoch ms" else ""  # the meaning includes other units
-        lines.append([position, str(row.size or ""), cell(row.type), name, cell(row.meaning) + unit])
+        lines.append([position, str(row.size or ""), row.type, name, row.meaning + unit])
         for bits in row.bits:
             last = bits.shift + bits.width - 1
             where = f"bit {bits.shift}" if bits.width == 1 else f"bits {bits.shift}-{last}"
@@ -56,7 +63,7 @@ def layout_table(struct: NamedStruct) -> str:
             if bits.width > 1:
                 values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
                 said = f"{said}: {values}" if said else values
-            lines.append(["", "", where, f"› {bits.name}", cell(said)])
+            lines.append(["", "", where, f"  {bits.name}", said])
         behind = row.name
     size = f"{struct.size} bytes. " if struct.size is not None else ""
     return f"*{struct.name}*: {size}{struct.about} Source: {struct.source}.\n\n" + table(
@@ -71,8 +78,8 @@ def message_row(struct: NamedStruct, row: StructField) -> list[str]:
         said.append(", ".join(f"{number} {name}" for number, name in known.items()))
     tag = "" if row.tag is None else str(row.tag) + (f" ({row.tagged})" if row.tagged != row.versions else "")
     default = "" if row.default is NOT_GIVEN else json.dumps(row.default).strip('"')
-    name = f"{'› ' * row.depth}**{row.name}**"
-    return [name, cell(row.type), row.versions, row.nullable, tag, cell(default), cell("; ".join(said))]
+    name = f"{'  ' * row.depth}{row.name}"
+    return [name, row.type, row.versions, row.nullable, tag, default, "; ".join(said)]
 
 
 def message_table(struct: NamedStruct) -> str:
@@ -82,7 +89,7 @@ def message_table(struct: NamedStruct) -> str:
     if not lines:
         return "No fields.\n"
     kept = [number for number in range(len(heads)) if number < 3 or any(line[number] for line in lines)]
-    return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
+    return table(tuple(heads[number] for number in kept), [[line[number] for number in kept] for line in lines])
 
 
 VERSION = "; its version is an INT16 before it"
@@ -108,13 +115,11 @@ def messages_page() -> str:
 
 
 def file_table(kind: str) -> str:
-    return table(
-        ("name", "type", "meaning"), ([f"**{name}**", said, cell(text)] for name, said, text in TEXT_FIELDS[kind])
-    )
+    return table(("name", "type", "meaning"), [[name, said, text] for name, said, text in TEXT_FIELDS[kind]])
 
 
 def kinds_table() -> str:
-    return table(("kind", "file"), ([f"`{kind.name}`", kind.title] for kind in KINDS.values()))
+    return table(("kind", "file"), [[kind.name, kind.title] for kind in KINDS.values()])
 
 
 def page(text: str) -> str:
