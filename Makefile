@@ -195,7 +195,7 @@ trials: $(VENV)/.ready $(VENV)/.test $(JARS) $(TEST_JARS) $(DISKS) $(RELEASES:%=
 release-check: $(VENV)/.ready
 	$(BIN)/python -m tools.adopt.registry
 
-# Adopts a release of Kafka (docs/release.md): make release-adopt VERSION=4.5.0
+# Adopts a release of Kafka (RELEASING.md): make release-adopt VERSION=4.5.0
 release-adopt: $(VENV)/.ready $(VENV)/.test $(DISKS)
 	nice $(BIN)/python -m tools.adopt $(VERSION) --jars $(RELEASE_JARS)
 
@@ -217,7 +217,7 @@ image: $(VENV)/.ready
 	$(BIN)/python -m tools.carry.image dist/kdump-image.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
 	$(BIN)/python -m tools.carry.image --shell dist/kdump-image-busybox.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
 
-# Builds and checks what a release consists of, in dist/, and prints what is left to do (docs/release.md).
+# Builds and checks what a release consists of, in dist/, and prints what is left to do (RELEASING.md).
 release: image
 	$(BIN)/python -m tools.release dist
 

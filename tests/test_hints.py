@@ -125,7 +125,7 @@ def test_what_is_said_to_be_installed_is_published() -> None:
     known = {canonicalize_name(Requirement(each).name) for needed in declared().values() for each in needed} | TOOLS
     seen = 0
     for path in texts():
-        allowed = known | ({DISTRIBUTION} if path == ROOT / "docs" / "release.md" else set())
+        allowed = known | ({DISTRIBUTION} if path == ROOT / "RELEASING.md" else set())
         for arguments in installs(path.read_text(encoding="utf-8")) if path != Path(__file__) else ():
             unknown = {canonicalize_name(name) for name in names(arguments)} - allowed
             assert not unknown, f"{path.relative_to(ROOT)}: pip install {arguments}"

@@ -186,8 +186,8 @@ def main() -> None:
     files = sorted(path for path in out.iterdir() if path.is_file() and path.name != "SHA256SUMS")
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
     (out / "SHA256SUMS").write_text(sums, encoding="utf-8")
-    print(sums + "\nLeft for a person (docs/release.md):\n")
-    print((ROOT / "docs/release.md").read_text(encoding="utf-8").partition(BY_HAND)[2])
+    print(sums + "\nLeft for a person (RELEASING.md):\n")
+    print((ROOT / "RELEASING.md").read_text(encoding="utf-8").partition(BY_HAND)[2])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "fixtures/README.md": "fixtures.md",
+    "tests/README.md": "testing.md",
     "tests/corpus/README.md": "corpus.md",
+    "RELEASING.md": "release.md",
     "README.md": "index.md",
 }
 """Pages outside docs/ -> their paths in the website. README.md itself is not a page of it: docs/index.md takes its
