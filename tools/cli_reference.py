@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
 
-from tools.manual import ENVIRONMENT, Option, Page, overall, pages, shared_options, variables
+from tools.manual import ENVIRONMENT, ROOT, Option, Page, overall, pages, shared_options, variables
 
 ALIKE = ("--topic", "--partition", "--kafka-version", "--properties", "--now", "--quiet", "--transaction-timeout")
 """Options that mean the same in all commands, whatever verb their help begins with."""
@@ -18,7 +19,14 @@ Every command with all its options, in the order of `kdump --help`; the manual p
 A path is a log directory, a partition directory, a segment or any other file of a broker's disk, a parent directory, or
 a URL (extra `remote`). SIZE is in bytes, or with k, M or G in powers of 1024. RATE is a SIZE per second. TIME is
 ISO-8601, epoch ms, or relative to now (-2h). A..B is a range that includes both ends; either end may be omitted.
+
+The exit status is 0 on success, and 2 for a usage error, or if something could not be read (the rest is shown). Others
+are stated here, or in the table of the command's page.
 """
+USUAL = re.compile(
+    r"0 on success, 2 for a usage error"
+    r"(, or if (something|a path) could not be read \(the (rest is|others are) shown\))?\."
+)
 
 
 def cell(text: str) -> str:
@@ -87,7 +95,8 @@ def section(page: Page) -> str:
     if page.examples and not page.doc:
         parts.append("\n".join(["```sh", *page.examples, "```"]))
     parts += page.notes
-    if page.status:
+    is_on_page = page.doc and "\n| exit status |" in (ROOT / "docs" / page.doc).read_text()
+    if page.status and not is_on_page and not USUAL.fullmatch(page.status):
         parts.append(f"Exit status: {page.status}")
     return "\n\n".join(parts) + "\n"
 

@@ -39,8 +39,8 @@ def _facts() -> Iterator[str]:
 def _fact(fact: Fact) -> Iterator[str]:
     unit = f" ({fact.unit})" if fact.unit else ""
     keys = "; ".join(
-        (each.command if each.command == REPORT else f"`{each.command}`")
-        + f" {_keys(each.shown)}"
+        (f"{each.command} " if each.command == REPORT or "." not in each.shown else "")
+        + _keys(each.shown)
         + (f", if {each.only_if}" if each.only_if else "")
         for each in fact.states
     )
