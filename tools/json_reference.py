@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import groupby
 
 from kdump.all_answers import TYPES
@@ -25,7 +26,7 @@ have all other keys of each type, in the order in which they are written.
   value `"base64"` in `keyEncoding` or `valueEncoding` next to it.
 - `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
   [decoders.md](decoders.md).
-- A key without a type is a number (of what is named, or in the unit in parentheses), or a boolean if it is described
+- A key without a type is a number (of what is named, or in the unit after the name), or a boolean if it is described
   as *whether*. One with `?` may be null; one with `*` is absent if it has no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
@@ -126,7 +127,8 @@ def described(key: Key) -> Described:
     return (key.name, key.type, key.unit or "", key.meaning or "")
 
 
-def line(key: Key) -> str:
+def line(key: Key) -> tuple[str, str, str]:
+    """Return the name, the type or unit, and the meaning, as they are written."""
     kind, is_null, _ = key.type.partition(" or null")
     meaning = key.meaning
     if kind == "number":
@@ -134,14 +136,8 @@ def line(key: Key) -> str:
     elif kind == "boolean" and meaning.startswith("whether "):
         kind = ""
     kind = ", ".join(filter(None, (kind, key.unit)))
-    kind = f" ({kind})" if kind else ""
-    return f"- {named(key, '?' if is_null else '')}{kind}" + (
-        f": {meaning}" if words(meaning) - words(key.name) - PLAIN else ""
-    )
-
-
-def named(key: Key, more: str = "") -> str:
-    return f"`{key.name}{more}{'*' if key.optional else ''}`"
+    name = f"{key.name}{'?' if is_null else ''}{'*' if key.optional else ''}"
+    return name, kind, meaning if words(meaning) - words(key.name) - PLAIN else ""
 
 
 def words(text: str) -> set[str]:
@@ -149,15 +145,26 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", text).lower()))
 
 
-def table(keys: tuple[Key, ...], shared: Collection[Described]) -> str:
+WIDTH = 118
+
+
+def table(keys: Iterable[Key], shared: Collection[Described]) -> str:
     """Return the keys of a type. Adjacent keys that are described before are in one line."""
+    groups = [(is_shared, list(group)) for is_shared, group in groupby(keys, lambda key: described(key) in shared)]
+    rows = [line(key) for is_shared, group in groups if not is_shared for key in group]
+    names, kinds = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+    left = names + kinds + 4 - 2 * (not kinds)
     lines = []
-    for is_shared, group in groupby(keys, lambda key: described(key) in shared):
+    for is_shared, group in groups:
         if is_shared:
-            lines.append(f"- {', '.join(map(named, group))}: [shared](#shared-keys)")
-        else:
-            lines += map(line, group)
-    return "\n".join(lines)
+            listed = ", ".join(f"{key.name}{'*' if key.optional else ''}" for key in group)
+            lines += textwrap.wrap(f"{listed}: shared", WIDTH, subsequent_indent="  ")
+            continue
+        for name, kind, meaning in map(line, group):
+            start = "  ".join([name.ljust(names), *([kind.ljust(kinds)] if kinds else [])])
+            said = textwrap.wrap(meaning, max(WIDTH - left, 40), break_on_hyphens=False) or [""]
+            lines += [f"{start}  {said[0]}".rstrip(), *(" " * left + more for more in said[1:])]
+    return "\n".join(["```text", *lines, "```"])
 
 
 def page() -> str:
@@ -171,12 +178,12 @@ def page() -> str:
     ]
     most = {key[0]: key for key in reversed(often)}
     shared = most.values()
-    once = "\n".join(line(every[key]._replace(optional=False)) for key in sorted(shared))
+    once = table([every[key]._replace(optional=False) for key in sorted(shared)], ())
     parts = [
         HEAD,
         rows,
         CSV_NOTES,
-        "\n## Shared keys\n\nSeveral types have these keys with one meaning.\n\n",
+        "\n## Shared keys\n\nSeveral types have these keys with one meaning: *shared* in the lists below.\n\n",
         once,
         "\n",
     ]
