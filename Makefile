@@ -146,7 +146,7 @@ lint: $(VENV)/.ready $(VENV)/.test
 # Regenerates what derives from the code: references, manual pages, the outputs in docs/ and README.md,
 # and the pictures.
 docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
-	$(BIN)/python tools/json_reference.py > docs/json.md
+	$(BIN)/python -m tools.json_reference > docs/json.md
 	$(BIN)/python -m tools.facts_reference > docs/facts.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	$(BIN)/python -m tools.problems_reference > docs/problems.md

@@ -7,6 +7,7 @@ from collections import Counter
 from functools import cache
 
 from tools.manual import ENVIRONMENT, ROOT, Option, Page, overall, pages, shared_options, variables
+from tools.text_columns import block, columns
 
 ALIKE = ("--topic", "--partition", "--kafka-version", "--properties", "--now", "--quiet", "--transaction-timeout")
 """Options that mean the same in all commands, whatever verb their help begins with."""
@@ -29,40 +30,38 @@ USUAL = re.compile(
 )
 
 
-def cell(text: str) -> str:
-    return text.replace("<", "&lt;").replace("*", "\\*")
+Row = tuple[str, str]
+"""An option as it is typed, and its help."""
 
 
-def option_row(option: Option) -> str:
-    names = ", ".join(f"`{name}`" for name in option.names)
-    choices = [f"`{choice}`" for choice in option.metavar.split("|")] if option.metavar else []
-    value = " " + "|".join(choices) if choices else ""
-    return f"- {names}{value}: {cell(option.help)}"
+def option_row(option: Option) -> Row:
+    return ", ".join(option.names) + (f" {option.metavar}" if option.metavar else ""), option.help
 
 
 def option_table(options: list[Option]) -> str:
-    """Return a line for each option; those that several commands have with the same meaning are named in one."""
+    """Return the options in columns; those that several commands have with the same meaning are named after them."""
     rows = [option_row(option) for option in options]
     elsewhere = [is_elsewhere(option.names[-1], row) for option, row in zip(options, rows)]
-    own = [row for row, is_elsewhere in zip(rows, elsewhere) if not is_elsewhere]
-    named = [f"`{option.names[-1]}`" for option, is_elsewhere in zip(options, elsewhere) if is_elsewhere]
-    return "\n".join([*own, *([f"- {', '.join(named)}: [as in several commands]({SEVERAL})"] if named else [])])
+    own = [row for row, is_named in zip(rows, elsewhere) if not is_named]
+    named = [f"`{option.names[-1]}`" for option, is_named in zip(options, elsewhere) if is_named]
+    parts = [block(columns(own))] if own else []
+    return "\n\n".join([*parts, *([f"[As in several commands]({SEVERAL}): {', '.join(named)}."] if named else [])])
 
 
-def is_elsewhere(name: str, row: str) -> bool:
+def is_elsewhere(name: str, row: Row) -> bool:
     """Return True if an option is described with those that several commands have, and has the same default."""
-    there = several().get(name, "")
-    return row == there or (name in ALIKE and row.partition("  [")[2] == there.partition("  [")[2])
+    there = several().get(name, ("", ""))
+    return row == there or (name in ALIKE and row[1].partition("  [")[2] == there[1].partition("  [")[2])
 
 
 @cache
-def several() -> dict[str, str]:
+def several() -> dict[str, Row]:
     """Return the lines of options that several commands have and that are long enough to be written once, by name."""
     every = [(option.names[-1], option_row(option)) for page in pages() for option in page.own_options]
     often = {
         name: row
         for (name, row), count in reversed(Counter(every).most_common())
-        if name in ALIKE or (count > 2 and len(row.split()) > 12 and ": The same" not in row)
+        if name in ALIKE or (count > 2 and len(row[1].split()) > 10 and not row[1].startswith("The same"))
     }
     return dict(sorted(often.items()))
 
@@ -110,15 +109,8 @@ def environment() -> str:
 def page() -> str:
     whole = overall()
     top = [HEAD, f"```text\n{whole.usage}\n```\n", option_table(whole.options) + "\n", shared()]
-    top.append(
-        "\n".join(
-            [
-                "## Options of several commands\n\nThe `--help` of each says what it does with them.\n",
-                *several().values(),
-                "",
-            ]
-        )
-    )
+    rows = block(columns([*several().values()]))
+    top.append(f"## Options of several commands\n\nThe `--help` of each says what it does with them.\n\n{rows}\n")
     return "\n".join([*top, *map(section, pages()), environment()])
 
 

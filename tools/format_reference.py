@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from itertools import groupby
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import TEXT_FIELDS, NamedStruct, structs
 from kdump.log.file_kinds import KINDS
 from kdump.questions.schema.answer import versions_text
+from tools.text_columns import block, columns
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)
@@ -28,23 +28,9 @@ before the value is its version, an INT16.
 """
 
 
-WIDTH = 118
-
-
 def table(head: tuple[str, ...], lines: list[list[str]], right: int = 0) -> str:
-    """Return a table as `kdump schema` prints it; the first `right` columns are numbers, the last one is wrapped."""
-    every = [list(head), *lines]
-    widths = [max(len(line[number]) for line in every) for number in range(len(head) - 1)]
-    left = sum(widths) + 2 * len(widths)
-    text = []
-    for line in every:
-        start = "  ".join(
-            value.rjust(width) if number < right else value.ljust(width)
-            for number, (value, width) in enumerate(zip(line, widths))
-        )
-        said = textwrap.wrap(line[-1], max(WIDTH - left, 40)) or [""]
-        text += [f"{start}  {said[0]}".rstrip(), *(" " * left + more for more in said[1:])]
-    return "\n".join(["```text", *text, "```", ""])
+    """Return a table as `kdump schema` prints it; the first `right` columns are numbers."""
+    return block(columns([head, *lines], right)) + "\n"
 
 
 def layout_table(struct: NamedStruct) -> str:

@@ -6,10 +6,11 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable
-from itertools import groupby
+from itertools import groupby, islice
 
 from kdump.all_answers import TYPES
 from kdump.answer import Key
+from tools.text_columns import WIDTH, block, columns
 
 HEAD = """# The JSON objects
 
@@ -145,26 +146,18 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", text).lower()))
 
 
-WIDTH = 118
-
-
 def table(keys: Iterable[Key], shared: Collection[Described]) -> str:
     """Return the keys of a type. Adjacent keys that are described before are in one line."""
     groups = [(is_shared, list(group)) for is_shared, group in groupby(keys, lambda key: described(key) in shared)]
-    rows = [line(key) for is_shared, group in groups if not is_shared for key in group]
-    names, kinds = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
-    left = names + kinds + 4 - 2 * (not kinds)
-    lines = []
+    rows = iter(columns([line(key) for is_shared, group in groups if not is_shared for key in group]))
+    lines = list[str]()
     for is_shared, group in groups:
         if is_shared:
             listed = ", ".join(f"{key.name}{'*' if key.optional else ''}" for key in group)
             lines += textwrap.wrap(f"{listed}: shared", WIDTH, subsequent_indent="  ")
-            continue
-        for name, kind, meaning in map(line, group):
-            start = "  ".join([name.ljust(names), *([kind.ljust(kinds)] if kinds else [])])
-            said = textwrap.wrap(meaning, max(WIDTH - left, 40), break_on_hyphens=False) or [""]
-            lines += [f"{start}  {said[0]}".rstrip(), *(" " * left + more for more in said[1:])]
-    return "\n".join(["```text", *lines, "```"])
+        else:
+            lines += islice(rows, len(group))
+    return block(lines)
 
 
 def page() -> str:
