@@ -32,6 +32,7 @@ from kdump.io.run import Limits
 from kdump.io.source import Source, open_source
 from tests.conftest import DISKS, FIXTURES, SEED, read_regions, sample
 from tests.craft import flip, one
+from tests.disks import cut, partition
 
 START = 1_800_000_000_000
 CADENCE = 10 * DAY
@@ -43,9 +44,16 @@ def nothing(path: str, position: int, count: int) -> None:
 
 
 def scrubbed(
-    root: Path, state: Path, now: int = START, *, budget: int | None = None, read: Read = nothing
+    root: Path,
+    state: Path,
+    now: int = START,
+    *,
+    budget: int | None = None,
+    read: Read = nothing,
+    listed: Callable[[], None] = lambda: None,
 ) -> tuple[list[Finding], Scrub]:
-    """Run a scrub. Returns what it reports, and the run. `read` is called with each read."""
+    """Run a scrub. Returns what it reports, and the run. `read` is called with each read, `listed` once the files are
+    listed."""
 
     class Recorded(FaultTolerantSource):
         def read_at(self, position: int, count: int) -> bytes:
@@ -59,7 +67,9 @@ def scrubbed(
     options = Options(limits=Limits(), now=now, open_source=opened)
     with closing(ScrubState(str(state), (str(root),))) as own:
         run = Scrub(own, options, CADENCE, Budget(budget), CheckTotals())
-        findings = [finding for _, findings in run.run(list(units([str(root)], options))) for finding in findings]
+        here = list(units([str(root)], options))
+        listed()
+        findings = [finding for _, findings in run.run(here) for finding in findings]
     return findings, run
 
 
@@ -90,6 +100,25 @@ def test_a_scrub_finds_what_a_check_finds_and_reads_it_once(name: str, tmp_path:
         if not run.coverage.unchecked:
             break
     assert keys(findings) == expected
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_segments_that_a_broker_deletes_meanwhile(is_known: bool, tmp_path: Path) -> None:
+    """They are listed, and gone when they are looked at."""
+    root = partition(tmp_path, *cut(10, 20, 30)).parent
+    if is_known:
+        scrubbed(root, tmp_path.parent / f"{tmp_path.name}-state")
+    logs = sorted(root.rglob("*.log"))
+
+    def delete() -> None:
+        for log in (logs[0], logs[-1]):
+            log.unlink()
+
+    findings, run = scrubbed(root, tmp_path.parent / f"{tmp_path.name}-state", START + DAY, listed=delete)
+    assert not [finding for finding in findings if finding.severity == "error"]
+    again, run = scrubbed(root, tmp_path.parent / f"{tmp_path.name}-state", START + 2 * DAY)
+    assert keys(again) == keys(verified(root, START + 2 * DAY))
+    assert run.coverage.bytes == sum(log.stat().st_size for log in logs[1:-1])
 
 
 LOGS = [

@@ -34,13 +34,12 @@ PIECE = 1 << 20
 
 
 def stamps_of(segment: SegmentFiles, stamps: Stamps) -> dict[str, list[object]]:
-    """Return the stamps of the files of a segment by the ending of their names."""
+    """Return the stamps of the files of a segment that are still there, by the ending of their names."""
     targets = [target for target in (segment.log, *segment.indexes.values()) if target is not None]
     return {
-        "log" if target is segment.log or target.path.endswith(".log") else target.path.rpartition(".")[2]: [
-            *stamps.get(target.path, ())
-        ]
+        "log" if target is segment.log else target.path.rpartition(".")[2]: [*stamps[target.path]]
         for target in targets
+        if target.path in stamps
     }
 
 
