@@ -95,7 +95,7 @@ sanitize: $(VENV)/.ready $(VENV)/.test
 
 # Creates the damaged disk of a page of docs/incidents in build/incidents: make incident NAME=torn-tail
 incident: $(VENV)/.ready
-	@$(BIN)/python -m tools.incident $(NAME)
+	@$(BIN)/python -m tools.incident $(or $(NAME),--help)
 
 # Linters, type checks and all tests; ONLY=tests/questions/ls/test_command.py or ONLY="-k salvage": only these tests.
 test: $(VENV)/.ready $(VENV)/.test

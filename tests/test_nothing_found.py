@@ -90,3 +90,18 @@ def test_a_topic_that_may_have_only_its_id(command: str, tmp_path: Path) -> None
 def test_a_name_of_22_characters_is_no_topic_id(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-audit-logging-0")
     assert "topic ID" not in run("ls", tmp_path, "--topic", "payments").stderr
+
+
+def test_files_that_a_broker_does_not_serve_are_not_called_intact() -> None:
+    """The log cleaner left cleaned-1/users-0 with a .deleted segment alone."""
+    path = str(FIXTURES / "cleaned-1")
+    assert run("verify", path).stdout.splitlines()[0] == "NOTHING TO CHECK"
+    assert "1 file with batches that a broker does not serve (--all-files)" in run("inspect", f"{path}/users-0").stderr
+
+
+def test_an_environment_variable_sets_the_current_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_that_day = run("transactions", "--open", "--now", "2026-11-21T09:00Z", str(FIXTURES / "disk-1"))
+    monkeypatch.setenv("KDUMP_NOW", "2026-11-21T09:00Z")
+    by_variable = run("transactions", "--open", str(FIXTURES / "disk-1"))
+    assert by_variable.stdout == on_that_day.stdout
+    assert "1 h 1 min ago" in by_variable.stdout

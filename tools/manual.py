@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "FORCE_COLOR": "If this is set to any value, output is colored even if it does not go to a terminal.",
     "TERM": "If this is `dumb`, output is not colored.",
     "COLUMNS": "Width of tables on a terminal, in place of the terminal's width.",
+    "KDUMP_NOW": "The current time for the commands with `--now`: for a disk of another day.",
     "TZ": "Time zone for `--tz local`.",
     "KDUMP_ENGINE": "`plain` runs the core as plain Python, even if it is compiled.",
 }

@@ -35,7 +35,7 @@ MILLISECONDS = re.compile(r"[0-9]{13,19}")
 F = TypeVar("F", bound=Callable[..., Any])
 
 AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
-NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+NOW_VARIABLE = "KDUMP_NOW"
 
 
 def _limits(command: F) -> F:
@@ -51,6 +51,12 @@ class StateOptions(CommandOptions):
     history: bool = flag("--history", help="Show which record changed what and when, with old and new values.")
     output: OutputOptions = added(output_options())
     reading: LimitOptions = added(_limits)
+
+
+def now_option(what: str = "Compute ages as of this time") -> Any:
+    """Return the field of --now, which an environment variable sets, too: for disks of another day."""
+    about = f"{what}: ISO-8601, epoch ms, -2h.  [current time]"
+    return option("--now", metavar="TIME", envvar=NOW_VARIABLE, help=about)
 
 
 def parse_now(typed: str | None, zone: tzinfo) -> int | None:

@@ -23,7 +23,8 @@ RECORD_HEADER = layout(RecordHeader, "DefaultRecord; documentation, section Reco
 
 
 class RecordV2(NamedTuple):
-    """A v2 record. The specification's keyLength and valueLength are keySize and valueSize, as in kafka-dump-log."""
+    """A v2 record. The specification's keyLength and valueLength are keySize and valueSize, as in kafka-dump-log. A
+    VARINT is in zigzag encoding, 7 bits a byte, the lowest first: 04 is 2, a6 01 is 83."""
 
     length: Annotated[int, Field(VARINT, "bytes of the record after this field", "bytes")]
     attributes: Annotated[int, Field(INT8, "unused", "hex")]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
+from kdump.format.count_text import count_text
 from kdump.format.numbers import LONG_MAX, parse_long
 from kdump.io import file_system
 from kdump.io.command_line_paths import no_kafka_files
@@ -60,7 +61,7 @@ def targets(
     if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path, kind)
         return
-    has_any = False
+    has_any, left_over = False, 0
     collector = UnlistedCollector(run)
     for directory in directories(path, collector.run):
         try:
@@ -77,10 +78,14 @@ def targets(
                 if not entry.is_directory and entry.name not in shown:
                     on_other(entry.path)
         has_any = has_any or bool(chosen)
+        left_over += sum(by_name(entry.name)[0] in BATCHES for entry in entries) if not chosen else 0
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
     if not has_any and not collector.unlisted:
-        raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
+        lack = f"{path}: no segment (<20 digits>.log) in this directory or below it"
+        if left_over:
+            lack += f", but {count_text(left_over, 'file')} with batches that a broker does not serve (--all-files)"
+        raise no_kafka_files(path, lack)
 
 
 def segments_in(directory: str) -> list[str]:

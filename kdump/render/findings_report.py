@@ -332,6 +332,8 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
         return "NOT ALL WAS READ", "bad"
     if totals.coverage is not None and totals.coverage.unchecked:
         return "NOT ALL WAS CHECKED YET", "torn"
+    if not (warnings or totals.files):
+        return "NOTHING TO CHECK", "torn"
     return ("NO DAMAGE", "torn") if warnings else ("OK", "name")
 
 

@@ -17,7 +17,7 @@ from kdump.command_line.properties_option import NodeProperties, properties_opti
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import NOW_HELP, parse_now
+from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, group, many, option, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import Item
@@ -56,7 +56,7 @@ class DoctorOptions(CommandOptions):
     paths: tuple[str, ...] = argument(metavar="[LOGDIR…]", nargs=-1)
     budget: int = option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
     logs: tuple[str, ...] = many("--log", metavar="FILE", help=LOG_HELP)
-    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    now: str | None = now_option()
     transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
     server: ServerProperties | None = properties_option(found=True)

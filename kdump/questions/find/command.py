@@ -14,7 +14,7 @@ from kdump.command_line.output_options import JSON, OutputOptions, output_option
 from kdump.command_line.params import jobs_option, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
-from kdump.command_line.state_options import parse_now
+from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
@@ -63,9 +63,7 @@ class FindOptions(CommandOptions):
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
     live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
     when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
-    now: str | None = option(
-        "--now", metavar="TIME", help="With --when: as of this time: ISO-8601, epoch ms, -2h.  [current time]"
-    )
+    now: str | None = now_option("With --when: as of this time")
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
     jobs: int | None = jobs_option("Search partitions")
     output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))

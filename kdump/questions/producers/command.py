@@ -16,7 +16,7 @@ from kdump.command_line.output_options import OutputOptions, note_outside_column
 from kdump.command_line.params import DurationParam, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import NOW_HELP, Notes, parse_now, run_command
+from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
@@ -64,7 +64,7 @@ class ProducersOptions(CommandOptions):
         help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]",
     )
     kafka_version: KafkaRelease | None = release_option("Apply the rules")
-    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    now: str | None = now_option()
     output: OutputOptions = added(output_options())
     reading: ReadingOptions = added(reading_options)
 

@@ -20,7 +20,7 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import parse_now
+from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.io.mounted_paths import mount_point
@@ -97,9 +97,7 @@ class RestartPlanOptions(CommandOptions):
     topics: tuple[str, ...] = topic_option("Examine only these topics, so problems in others are missed")
     everything: bool = flag("--all", help="Also show partitions with nothing to report.")
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
-    now: str | None = option(
-        "--now", metavar="TIME", help="Predict a startup at this time: ISO-8601, epoch ms, -2h.  [current time]"
-    )
+    now: str | None = now_option("Predict a startup at this time")
     server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(

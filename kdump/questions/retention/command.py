@@ -17,7 +17,7 @@ from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import Notes, parse_now, run_command
+from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
@@ -60,9 +60,7 @@ class RetentionOptions(CommandOptions):
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     metadata: str | None = option("--metadata", metavar="DIR", help=METADATA_HELP)
     server: ServerProperties | None = properties_option(found=True)
-    now: str | None = option(
-        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
-    )
+    now: str | None = now_option("Apply retention as of this time")
     transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
     keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")

@@ -15,7 +15,7 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.params import SizeParam, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.state_options import parse_now
+from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
@@ -65,9 +65,7 @@ class SpaceOptions(CommandOptions):
     )
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     server: ServerProperties | None = properties_option(found=True)
-    now: str | None = option(
-        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
-    )
+    now: str | None = now_option("Apply retention as of this time")
     output: OutputOptions = added(
         output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
     )

@@ -18,8 +18,8 @@ from kdump.command_line.output_options import OutputOptions, note_outside_column
 from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
@@ -70,7 +70,7 @@ class TransactionsOptions(CommandOptions):
         "--transactional-id", metavar="ID", help="Show only transactions with this ID; repeatable."
     )
     coordinator: bool = flag("--coordinator", help="Show the coordinator's last record for each transactional ID.")
-    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    now: str | None = now_option()
     transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     kafka_version: KafkaRelease | None = release_option("Show the command that aborts a transaction on brokers")
     output: OutputOptions = added(output_options())
