@@ -130,11 +130,11 @@ HANGS = "the copy of offsets 10..19 by broker 1 has neither finished nor failed 
             (*FIRST, change(1, STARTED, 10, 19)),
             20,
             f"{20:020}.snapshot is missing",
-            "Stop the broker and delete the .index",
+            "Stop the broker, back ",
         ),
         ((*FIRST, change(1, STARTED, 10, 19)), 10, HANGS, "Restart the broker"),  # its segment is copied
         ((*FIRST, change(1, STARTED, 10, 19)), 30, HANGS, "Restart the broker"),  # a later one: not yet
-        ((), 10, f"{10:020}.snapshot is missing", "Stop the broker and delete the .index"),
+        ((), 10, f"{10:020}.snapshot is missing", "Stop the broker, back "),
     ],
 )
 def test_why_a_segment_is_not_copied(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, state_in
@@ -36,9 +36,12 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
     """Report the partitions without a leader or with too few in-sync replicas, and fenced brokers, of each cluster."""
     question = on.question
     for directories in disks.clusters.values():
+        down = stopped_brokers(disks, directories)
         source, metadata = disks.metadata(directories)
         if metadata is not None:
-            ReplicasExamination(disks, directories, source, on).run(metadata)
+            # The metadata are those of a node that ran before they were read, and still runs.
+            down += [each for each in stopped_brokers(disks, directories) if each not in down]
+            ReplicasExamination(disks, directories, source, metadata, down, on).run()
     if question.answer:
         _state_topics(disks, on)
     else:
@@ -46,39 +49,47 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
     question.isComplete = not question.notExamined
 
 
+def stopped_brokers(disks: Disks, directories: Sequence[LogDirectory]) -> list[Broker]:
+    """Return the brokers of these log directories that are not running."""
+    brokers = (broker for broker in disks.brokers_of(directories) if not broker.is_copy)
+    return [each for each in brokers if all(lock_holder(here.path) is None for here in each.directories)]
+
+
 class ReplicasExamination:
     """The replicas of one cluster. What is so because a broker whose disk is examined has stopped is only counted: it
-    ends when that broker starts. `source`: the log directory that has the metadata."""
+    ends when that broker starts. `source`: the log directory that has the metadata; `down`: the stopped brokers."""
 
-    def __init__(self, disks: Disks, directories: Sequence[LogDirectory], source: str, on: Examination) -> None:
+    def __init__(
+        self,
+        disks: Disks,
+        directories: Sequence[LogDirectory],
+        source: str,
+        metadata: MetadataImage,
+        down: Sequence[Broker],
+        on: Examination,
+    ) -> None:
         self.on = on
         self.source = source
+        self.metadata = metadata
         self.label = disks.cluster_label(source)
-        down = [
-            broker
-            for broker in disks.brokers_of(directories)
-            if not broker.is_copy and all(lock_holder(directory.path) is None for directory in broker.directories)
-        ]
-        metadata = disks.metadata(directories)[1]
         ids = {disks.ids(each).get("directory.id", "") for broker in down for each in broker.directories}
-        owners = {metadata.owner_of(each) for each in ids} if metadata is not None else set()
+        owners = {metadata.owner_of(each) for each in ids}
         self.stopped = {*(broker.node_id for broker in down), *owners} - {None}
         """IDs of the nodes of these disks that are not running."""
         self.is_current = any(lock_holder(each.path) is not None for each in directories)
         """Whether the metadata is that of a running node: on the disk of a stopped one it is of the time it stopped."""
-        brokers = {} if metadata is None else metadata.brokers
         self.starting = {
             broker.node_id
             for broker in disks.brokers_of(directories)
-            if broker.node_id in brokers and brokers[broker.node_id].fenced and not broker.is_copy
+            if broker.node_id in metadata.brokers and metadata.brokers[broker.node_id].fenced and not broker.is_copy
         } - self.stopped
         """IDs of those that run, and do not serve clients yet, or no more: they are fenced."""
         self.found: Counter[str] = Counter()
         self.waiting = 0
         """Number of partitions with a problem that ends when one of these nodes starts."""
 
-    def run(self, metadata: MetadataImage) -> None:
-        question = self.on.question
+    def run(self) -> None:
+        question, metadata = self.on.question, self.metadata
         partitions = 0
         for name in sorted(metadata.topics):
             topic = metadata.topics[name]

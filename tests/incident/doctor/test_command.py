@@ -414,6 +414,21 @@ def test_a_broker_that_is_starting_leads_nothing_yet(
     assert offline == (["error"] if node == 2 else [])
 
 
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_broker_that_has_started_since_led_nothing_in_the_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ran: bool
+) -> None:
+    """It was stopped when they were read, and runs when that is asked."""
+    held = iter([ran])
+    monkeypatch.setattr("kdump.incident.doctor.replicas.lock_holder", lambda path: next(held, True) or None)
+    root = tmp_path / "disk"
+    said = [metadata.broker(1, "D"), metadata.topic("t", "T"), metadata.partition("T", 0, [1], leader=-1)]
+    write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log(said))
+    write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
+    offline = [each for each in items_in(answers(root)) if each["code"] == "partition-offline"]
+    assert [each["severity"] for each in offline] == (["error"] if ran else [])
+
+
 def test_metadata_of_a_stopped_node_are_those_of_the_time_at_which_it_stopped(tmp_path: Path) -> None:
     """The other brokers may have elected a leader since."""
     root = tmp_path / "disk"
