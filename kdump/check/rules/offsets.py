@@ -49,6 +49,11 @@ class OffsetRule(Observer):
         "follows": NUMBER,
         "if_last": NUMBER,
         "lowest": NUMBER,
+        "disordered": NUMBER,
+        "instead": FINDINGS,
+        "unsure": NUMBER,
+        "held_base": NUMBER,
+        "held_expected": NUMBER,
     }
 
     def __init__(self, compaction: CompactionWatcher, *, separate: bool = False) -> None:
@@ -69,6 +74,14 @@ class OffsetRule(Observer):
         """TWICE if the base offset is damaged if no batch follows; ONLY_GAP if there must not be a gap, either."""
         self.lowest: int | None = None
         """The base offset of the first batch."""
+        self.disordered = 0
+        """1 if a batch is out of place for a reason that is not known."""
+        self.held_base, self.held_expected = 0, 0
+        """Of the held batch."""
+        self.unsure: int | None = None
+        """Where the batch after the held one would begin if its own base offset were damaged instead."""
+        self.instead: list[Finding] = []
+        """The findings about that batch in this case."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         if self.separate:
@@ -96,8 +109,20 @@ class OffsetRule(Observer):
     def _next(self, seen: BatchContext, base: int) -> Iterator[Finding]:
         batch, name = seen.batch, seen.part.target.name_offset
         first, self.first_of_part = self.first_of_part, False
-        if self.damaged:
+        before: tuple[int, int] | None = None
+        if self.unsure is not None and self.last is not None and self.follows is not None:
+            span = self.last - self.follows + 1
+            is_damaged = base == self.last + 1 or not _flips_into(self.follows, self.unsure, base - span)
+            yield from self._resolve(is_damaged=is_damaged)
+        elif self.damaged and base == self.follows and self.last is not None and self.held_base > self.held_expected:
+            # One flipped bit of this batch may explain both as well, if a gap follows it.
+            self.unsure, self.instead = self.last + 1, list(self._compare(seen, base, self.last, first))
+            self.last = batch.lastOffset
+            yield from self._compare_name(seen, base)
+            return
+        elif self.damaged:
             is_damaged = base == self.follows
+            before = None if is_damaged else (self.held_base, self.held_expected)
             yield from self._resolve(is_damaged=is_damaged)
             self.last = base - 1 if is_damaged else self.last
         last, self.last = self.last, batch.lastOffset
@@ -108,14 +133,20 @@ class OffsetRule(Observer):
             return
         found = list(self._compare(seen, base, last, first) if last is not None else self._compare_name(seen, base))
         overlaps = any(finding.code == SEGMENT_OVERLAP.code for finding in found)
-        if overlaps or seen.damage is not None or not isinstance(batch, DefaultRecordBatch):
+        # Or the base offset of the batch before it is damaged, and nothing decides.
+        may_be_before = (
+            before is not None and base < expected and _flips_into(before[0], before[1], base - (expected - before[0]))
+        )
+        if overlaps or may_be_before or seen.damage is not None or not isinstance(batch, DefaultRecordBatch):
             yield from self._report(found)
             return
         span = batch.lastOffset - base + 1
         self.held, self.follows = found, expected + span
         self.damaged = [_damaged_offset(seen, base, expected)]
         is_bit = last is not None and seen.part.last and (base ^ expected).bit_count() == 1
-        is_doubled = is_bit and self.lowest is not None and self.lowest <= base < expected
+        self.held_base, self.held_expected = base, expected
+        is_doubled = is_bit and self.lowest is not None and self.lowest < base + span and base < expected
+        is_doubled = is_doubled and not any(gap.expected < base + span and base < gap.actual for gap in self.gaps)
         is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
         self.if_last = TWICE if is_doubled else ONLY_GAP if is_alone else None
 
@@ -123,18 +154,20 @@ class OffsetRule(Observer):
         """Report the held batch."""
         held, self.held = self.held, []
         damaged, self.damaged = self.damaged, []
-        self.follows = self.if_last = None
+        instead, self.instead = self.instead, []
+        self.follows = self.if_last = self.unsure = None
         if is_damaged:
             self.named_wrong = False
             yield from damaged
         else:
-            yield from self._report(held)
+            yield from self._report([*held, *instead])
 
     def _report(self, found: Iterable[Finding]) -> Iterator[Finding]:
         for finding in found:
             if finding.code == OFFSET_GAP.code:
                 self.gaps.append(finding)
             else:
+                self.disordered = 1
                 yield finding
         if len(self.gaps) >= MAX_GAPS:
             yield from self._report_gaps()
@@ -215,8 +248,15 @@ class OffsetRule(Observer):
 
     def end(self) -> Iterable[Finding]:
         has_gaps = bool(self.gaps) or bool(self.compaction.compacted)
-        yield from self._resolve(is_damaged=self.if_last == TWICE or (self.if_last == ONLY_GAP and not has_gaps))
+        has_gaps = has_gaps or bool(self.disordered)
+        is_damaged = self.if_last == TWICE or (self.if_last == ONLY_GAP and not has_gaps)
+        yield from self._resolve(is_damaged=is_damaged or self.unsure is not None)
         yield from self._report_gaps()
+
+
+def _flips_into(base: int, first: int, last: int) -> bool:
+    """Return True if a base offset with one bit flipped is in the range first..last."""
+    return any(first <= base ^ (1 << bit) <= last for bit in range(63))
 
 
 def _damaged_offset(seen: BatchContext, base: int, expected: int) -> Finding:
