@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.engine.unflipped import unflipped
@@ -16,11 +17,13 @@ from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import FaultTolerantSource
 from kdump.io.run import PLAIN_RUN
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
+from kdump.log.batch_validity import COUNT
 from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region, batches_of
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of, copy_of
 from kdump.log.region_reader import Depth
 from kdump.log.torn_batch import TornBatch
 from kdump.log.walk import PartitionReader
@@ -36,6 +39,8 @@ from kdump.questions.find.remote_offsets import RemoteOffsets
 MAX_FRAMES = 100
 """Maximum number of LZ4 frames after the one that consumers read."""
 MANY = (1 << 31) - 1
+SHORTEST = 3
+"""Bytes of text that are worth to be named where they are in something else."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +127,35 @@ class Search:
         for error in errors:
             is_other = file.kind is None and file.source != file.path
             if not is_gone(error):
-                reason = "no file of Kafka's, and without a batch" if is_other else str(error)
+                reason = self._foreign(file) if is_other else str(error)
                 coverage.add(file.path, reason, reached or None, 0 if unreadable else max(0, size - reached))
             if not is_other:
                 self.options.unreadable(error)
+
+    def _foreign(self, file: Target) -> str:
+        reason = "no file of Kafka's, and without a batch"
+        try:
+            window = self.options.open(file)
+            with closing(window.source):
+                return reason + self._where(window, 0, window.source.size or 0)
+        except SourceError:
+            return reason
+
+    def _add_bytes(self, file: Target, reason: str, window: Window, position: int, size: int) -> None:
+        self.coverage.add(file.path, reason + self._where(window, position, size), position, size)
+
+    def _where(self, window: Window, position: int, size: int) -> str:
+        """Return where bytes that nothing decodes contain text that is looked for."""
+        tests = [content.test for content in self.expression.contents]
+        needles = [test.data for test in tests if test.operator in ("==", "in") and len(test.data) >= SHORTEST]
+        longest, before = max(map(len, needles), default=0), b""
+        for piece in window.chunks(position, size) if needles else ():
+            data = before + bytes(piece)
+            places = [at for at in map(data.find, needles) if at >= 0]
+            if places:
+                return f"; what is looked for is in it as text, at byte {position - len(before) + min(places)}"
+            before, position = data[len(data) - longest + 1 :], position + len(piece)
+        return ""
 
     def _region(
         self, file: Target, region: Region, reader: PartitionReader, states: tuple[str, ...]
@@ -154,12 +184,23 @@ class Search:
         repaired = None if batch.crcValid else unflipped(batch)
         found = list(self._in_batch(file, repaired or batch))
         is_damaged = not batch.crcValid or bool(batch.problems)
-        if is_damaged and repaired is None:
+        is_whole = not is_damaged or repaired is not None
+        if batch.problems and isinstance(batch, DefaultRecordBatch):
+            every = copy_of(batch)
+            every.header, every.problems = batch.header._replace(recordCount=MANY), []
+            found = list(self._in_batch(file, every))
+            is_whole = batch.crcValid and all(problem.code == COUNT for problem in every.problems)
+        if not is_whole:
             reason = batch.problems[0].reason if batch.problems else "the checksum of the batch does not match"
-            coverage.add(file.path, f"damaged batch: {reason}", batch.position, batch.size)
+            self._add_bytes(file, f"damaged batch: {reason}", batch.window, batch.position, batch.size)
         own = (*(state for state in states if state != LIVE), DAMAGED) if is_damaged else states
         for record, reading in found:
             yield Found(file, record, reading, own)
+        if isinstance(batch, LegacyRecordBatch) and batch.is_compressed and batch.header.keySize > 0:
+            position = batch.position + batch.header.headerSize
+            self._add_bytes(
+                file, "a wrapper's own key, which no consumer reads", batch.window, position, batch.header.keySize
+            )
         if batch.ignored:
             yield from self._hidden(file, batch, states)
 
@@ -227,7 +268,7 @@ class Search:
             left = after[0] if after else 0
         if left or not is_searched:
             reason = "bytes that no consumer reads, after the compressed records"
-            self.coverage.add(file.path, reason, batch.end - batch.ignored, batch.ignored)
+            self._add_bytes(file, reason, batch.window, batch.end - batch.ignored, batch.ignored)
 
     def _rest(self, file: Target, region: Region, reader: PartitionReader, states: tuple[str, ...]) -> Iterator[Found]:
         """Yield the matches in bytes that are no batch of the log: in the beginning of one, and in batches within."""
@@ -253,4 +294,5 @@ class Search:
         except SourceError as error:
             self.coverage.add(file.path, str(error), region.position, 0)
         reason = f"{region.kind}: {region.reason}" if region.reason else region.kind
+        reason += self._where(window, region.position, region.size)
         self.coverage.add(file.path, reason, region.position, max(0, region.size - searched))

@@ -128,6 +128,42 @@ def test_what_is_planted_anywhere_is_found_and_what_was_searched_adds_up(tmp_pat
             assert coverage["notSearchedBytes"] == sum(gap["bytes"] for gap in coverage["notSearched"])
 
 
+def test_what_is_in_bytes_that_kafka_does_not_read(tmp_path: Path) -> None:
+    """More records than a batch states are found; where bytes that are no record have the text is stated."""
+
+    def longer(batch: bytes, more: bytes) -> bytes:
+        return craft.fix_crc(batch[:8] + struct.pack(">i", len(batch) - 12 + len(more)) + batch[12:] + more)
+
+    three = [record(n, b"k-%d" % n, b"v") for n in range(3)]
+    for codec in ("none", "gzip", "zstd"):
+        batch = craft.batch(three, codec)
+        place = tmp_path / f"{codec}-0"
+        write_file(place / LOG.format(0), craft.fix_crc(batch[:57] + struct.pack(">i", 2) + batch[61:]))
+        found, coverage = objects("find", "key == 'k-2'", place)
+        assert (found["offset"], found["states"], coverage["isComplete"]) == (2, ["damagedBatch"], True)
+        assert run("find", "key == 'k-3'", place).exit_code == 1
+    one = craft.batch([record(0, b"k", b"v")])
+    wrapper = craft.wrapper(1, [craft.message(1, b"v", offset=0)], offset=0, key=b"secret")
+    for name, data, at in (
+        ("t-0/" + LOG.format(0), longer(one, b"..secret"), len(one) + 2),
+        ("t-0/" + LOG.format(0), one + b"....secret", len(one) + 4),
+        (
+            "t-0/" + LOG.format(0),
+            longer(craft.batch([record()], "lz4"), b"secret"),
+            len(craft.batch([record()], "lz4")),
+        ),
+        ("t-0/" + LOG.format(0), wrapper, wrapper.index(b"secret")),
+        ("t-0/heap.hprof", b"-" * 3_000_000 + b"secret", 3_000_000),
+    ):
+        write_file(tmp_path / name, data)
+        (coverage,) = objects("find", "'secret' in any", tmp_path / "t-0", status=2)
+        (reason,) = {gap["reason"] for gap in coverage["notSearched"] if "as text, at byte" in gap["reason"]}
+        assert reason.endswith(f"; what is looked for is in it as text, at byte {at}"), reason
+        (coverage,) = objects("find", "'other' in any", tmp_path / "t-0", status=2)
+        assert "as text" not in json.dumps(coverage)
+        (tmp_path / name).unlink()
+
+
 def test_status_live_limit_and_formats(tmp_path: Path) -> None:
     root = tmp_path / "disk"
     plants = list(make_disk(root))
