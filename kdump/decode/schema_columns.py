@@ -31,6 +31,8 @@ from kdump.state.schema_registry import SchemaVersion
 
 DEEPEST = 20
 """Maximum depth of nested columns. What is deeper, or recursive, is JSON text."""
+LONGEST = 100_000
+"""Maximum number of characters of the type of a column."""
 Convert = Callable[[Any], Any] | None
 """Converts a decoded value to that of a column; None: it is that already."""
 
@@ -98,7 +100,10 @@ class ColumnDecoder(RegistryDecoder):
             value, left_over = payload(data, start, ())
             if left_over:
                 raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
-            return Reading(row_of(self.columns, value))
+            try:
+                return Reading(row_of(self.columns, value))
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise FormatError(f"the schema does not fit: {type(error).__name__}: {error}"[:300]) from None
 
         return read
 
@@ -140,10 +145,13 @@ class AvroColumns:
 
     def __init__(self, named: dict[str, Any]) -> None:
         self.named = named
-        for schema in named.values():
-            for field in schema.get("fields", ()):
-                if "default" in field:  # fastavro returns it as it is in the schema
-                    field["default"] = self.native(field["type"], field["default"])
+        fields = [field for schema in named.values() for field in schema.get("fields", ()) if "default" in field]
+        try:
+            defaults = [self.native(field["type"], field["default"]) for field in fields]
+        except Exception as error:  # such as one that is endless
+            raise DecoderError(f"a default value is invalid: {type(error).__name__}: {error}"[:300]) from None
+        for field, default in zip(fields, defaults):
+            field["default"] = default  # fastavro returns it as it is
 
     def native(self, schema: Any, default: Any) -> Any:
         """Return a default value, which is JSON in the schema, as fastavro returns values that it reads."""
@@ -225,8 +233,14 @@ AVRO_TIMES: dict[str, tuple[str, Convert]] = {
 
 
 def struct_of(fields: tuple[Column, ...]) -> str:
-    """Return the type of a struct."""
-    return f"struct<{','.join(f'{field.name}:{field.type}' for field in fields)}>"
+    """Return the type of a struct. Raises DecoderError if it has too many fields."""
+    strange = next((field.name for field in fields if not field.name.isidentifier()), None)
+    if strange is not None:
+        raise DecoderError(f"the name of a field is invalid: {strange[:100]!r}")
+    kind = f"struct<{','.join(f'{field.name}:{field.type}' for field in fields)}>"
+    if len(kind) > LONGEST:
+        raise DecoderError("its records are nested in each other too often")
+    return kind
 
 
 def _of_struct(fields: tuple[Column, ...]) -> Convert:

@@ -246,3 +246,27 @@ def test_what_has_no_columns_is_refused(tmp_path: Path) -> None:
     assert result.exit_code == 0
     result = run("export", FIXTURES / "clean-1", "--table", "batches", "--schema-of", "a", "--out", tmp_path / "x")
     assert "--schema-of applies to records" in result.output
+
+
+def twice(depth: int) -> dict[str, Any]:
+    """Return a record that has the next one twice, and so on."""
+    inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "x", "type": "long"}]}
+    if depth < 19:
+        inner["fields"] = [{"name": "a", "type": twice(depth + 1)}, {"name": "b", "type": f"R{depth + 1}"}]
+    return inner
+
+
+HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
+    "a default of another type": ({"name": "a", "type": "int", "default": "x"}, "not an Avro schema"),
+    "an endless default": ({"name": "a", "type": "Top", "default": {}}, "a default value is invalid"),
+    "many records": ({"name": "a", "type": twice(0)}, "nested in each other too often"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_schema_is_refused(name: str, tmp_path: Path) -> None:
+    field, reason = HOSTILE[name]
+    text = json.dumps({"type": "record", "name": "Top", "fields": [field]})
+    disk = write(tmp_path / "disk", {"_schemas-0": [schema("t-value", 1, 1, text)], "t-0": [Step(None, framed(1))]})
+    with pytest.raises(OptionError, match=reason):
+        kdump.records(disk, schema_of="t")
