@@ -172,7 +172,7 @@ PLACES = {"/var/lib/kafka": "clean-1", "/mnt/broker-1": "diverged-1", "/mnt/brok
 PLACES = {name: str(FIXTURES / disk) for name, disk in (PLACES | {"/mnt/broker-3": "clean-2"}).items()}
 """The disks that stand for those of the examples."""
 ELSEWHERE = re.compile(
-    r"/(etc|data|mnt/controller|disk1|var/log)|-delete |\b0{20}|\.bundle --with|^ssh |broker-1\.tar$|payments/|"
+    r"/(etc|data|mnt/controller|disk1|var/log)|-delete |\b0{20}|\.bundle --with|^ssh |broker-1\.tar\.zst$|payments/|"
     r"clicks-0 --config"
 )
 """Paths of examples that no disk of the tests has."""

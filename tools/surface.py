@@ -14,7 +14,7 @@ from pathlib import Path
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.format.container import MAGIC
+from kdump.io.bundle.names import FORMAT
 from kdump.problems import catalogue
 from kdump.tables.declarations import RESULTS, TABLES
 from tools.manual import ENVIRONMENT, overall, pages, variables
@@ -50,7 +50,7 @@ def lines() -> Iterator[str]:
             yield f"table {table.name}.{column.name}: {column.type}"
     for names in (*ENVIRONMENT, *variables()):
         yield from (f"environment {name}" for name in names.split(", "))
-    yield f"bundle container {MAGIC.decode('latin-1')!r}"
+    yield f"bundle format {FORMAT}"
 
 
 def surface() -> str:

@@ -128,8 +128,8 @@ def _user(number: int) -> str:
 
 
 def damaged_mount(path: str, error: Exception) -> SourceError:
-    """Return the error for a file in a bundle that is damaged, or was made before its format had a number."""
-    return SourceError(f"{path}: the bundle is damaged, or was made before 1.0: {error}; make it again")
+    """Return the error for a file in a bundle that is damaged."""
+    return SourceError(f"{path}: the bundle is damaged: {error}; make it again")
 
 
 def within(place: str, problem: str) -> str:

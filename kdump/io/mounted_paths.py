@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kdump.io import file_system
-from kdump.io.bundle.names import COMPRESSED, CONTAINER, PACKED, bundle_of, is_bundle
+from kdump.io.bundle.names import COMPRESSED, CONTAINER, HEAD, PACKED, begins_as_packed, bundle_of, is_bundle
 from kdump.io.command_line_paths import without_slash
+from kdump.io.errors import SourceError
 
 if TYPE_CHECKING:  # slow to import
     from kdump.io.bundle.manifest import Manifest
     from kdump.io.bundle.tree import Bundle
+    from kdump.io.window import Window
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DOES_NOT_TAKE = "does not take a bundle: docs/bundle.md lists the commands that do"
@@ -33,7 +36,7 @@ def may_be_mounted(path: str) -> bool:
 def is_left_of_one(name: str, below: Iterable[str]) -> bool:
     """Return True if a file or directory may be what is left of something that could be mounted. `below`: the names in
     the directory 0 in it."""
-    return PACKED in name or any(each.endswith(CONTAINER) for each in below)
+    return any(ending in name for ending in PACKED) or any(each.endswith(CONTAINER) for each in below)
 
 
 def mount_paths(paths: Iterable[str]) -> list[Bundle]:
@@ -44,9 +47,7 @@ def mount_paths(paths: Iterable[str]) -> list[Bundle]:
         place = bundle_of(path)
         if place is None:
             if path.endswith(COMPRESSED):
-                from kdump.io.bundle.packed import refuse_compressed
-
-                refuse_compressed(path)
+                _refuse_compressed(path)
         elif file_system.tree_at(place) is None:
             from kdump.io.bundle.tree import open_bundle  # most runs read no bundle
 
@@ -55,6 +56,23 @@ def mount_paths(paths: Iterable[str]) -> list[Bundle]:
             _mounted.append(place)
             bundles.append(bundle)
     return bundles
+
+
+def refuse_packed(window: Window) -> None:
+    """Raise SourceError for a packed bundle that is read as a file: it has another name, or is compressed."""
+    if begins_as_packed(bytes(window.peek(0, HEAD))):
+        name = window.source.name
+        what = "a compressed bundle: decompress it, then" if name.endswith(COMPRESSED) else "a packed bundle:"
+        raise SourceError(f"{name}: {what} give the path of a file whose name ends in {CONTAINER}")
+
+
+def _refuse_compressed(path: str) -> None:
+    if file_system.isfile(path):
+        from kdump.io.source import open_source
+        from kdump.io.window import Window
+
+        with closing(open_source(path)) as source:
+            refuse_packed(Window(source))
 
 
 def _manifest_of(path: str) -> Manifest | None:

@@ -16,8 +16,8 @@ from kdump.format.batch_formats import CORE_MAGICS, FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
-from kdump.io.bundle.packed import is_packed, not_mounted
 from kdump.io.errors import SourceError
+from kdump.io.mounted_paths import refuse_packed
 from kdump.io.run import Limits
 from kdump.io.window import LARGE, Window
 from kdump.log.embedded_batch import LOOK_BACK
@@ -86,6 +86,7 @@ def regions(
 
 def _recognized(window: Window, reading: Iterator[Region]) -> Iterator[Region]:
     """Yield the regions once one of them, a batch or the beginning of one, shows that the file is a log."""
+    refuse_packed(window)
     unrecognized: list[Region] = []
     for region in reading:
         unrecognized.append(region)
@@ -95,8 +96,6 @@ def _recognized(window: Window, reading: Iterator[Region]) -> Iterator[Region]:
             return
     if window.source.error is None:
         problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        if is_packed(window):
-            raise not_mounted(window.source)
         raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
 
 

@@ -1,5 +1,5 @@
-"""Regions of a segment as JSON, without their payloads: what a bundle keeps of those that are not ordinary valid
-batches (docs/bundle.md)."""
+"""Regions of a segment as JSON, without their payloads: what is kept of those that are not ordinary valid batches if
+the bytes are withheld (docs/bundle.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.io.run import Limits
-from kdump.io.untrusted_json import integer, natural, optional_long, text
+from kdump.io.untrusted_json import LONG_MAX, integer, natural, optional_long, text
 from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
@@ -28,8 +28,10 @@ from kdump.log.region import (
     make_batch,
 )
 
-STRUCT = "BundleRegion"
+STRUCT = "StoredRegion"
 BATCH = "batch"
+KEPT, WITHHELD = "kept", "withheld"
+"""Kinds of lines about valid v2 batches in a row: all bytes of them are there, or their headers alone."""
 BROKEN_BATCHES = ("batch-length-invalid", "magic-unknown")
 """Codes of junk that is a batch but for one wrong field. The first bytes of other junk may be part of a record."""
 
@@ -37,7 +39,7 @@ BROKEN_BATCHES = ("batch-length-invalid", "magic-unknown")
 def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     """Return a region as an object of JSON's types. Reads a wrapper to find its offsets and, with `checksums`, a batch
     to verify its checksum."""
-    row: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
+    row: dict[str, Any] = {"kind": region.kind, "size": region.size}
     if region.broker_view is not None:
         *view, contents = region.broker_view
         row["brokerView"] = view
@@ -68,11 +70,21 @@ def problem_row(problem: Problem) -> list[Any]:
     return list(asdict(problem).values())
 
 
-def region_of(row: Any, window: Any, limits: Limits) -> Region:
-    """Return the region that a row describes; `window` is that of a batch. Raises DecodeError for anything that row_of
-    does not return."""
+def size_of(row: Any) -> int:
+    """Return the number of bytes that a line is about. Raises DecodeError."""
     try:
-        kind, position, size = row["kind"], natural(row["position"]), natural(row["size"])
+        if not isinstance(row["kind"], str):
+            raise ValueError("a kind that is not a text")
+        return integer(row["size"], 1, LONG_MAX)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DecodeError(STRUCT, "size", 0, f"{type(error).__name__}: {error}") from error
+
+
+def region_of(position: int, row: Any, window: Any, limits: Limits) -> Region:
+    """Return the region at a position that a row describes; `window` is that of a batch. Raises DecodeError for
+    anything that row_of does not return."""
+    try:
+        kind, size = row["kind"], natural(row["size"])
         header = _header(row["header"]) if "header" in row else None
         if kind == BATCH:
             return _batch(row, window, position, size, header, limits)
@@ -84,17 +96,6 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
         return region
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
-
-
-def kept_size(row: Any, batch: Batch) -> int:
-    """Return the number of bytes that a bundle has of a complete batch. Raises DecodeError."""
-    try:
-        size = natural(row.get("keptSize", batch.size))
-        if size < batch.format.header.size and "keptSize" in row:
-            raise ValueError(f"a batch of {size} bytes")
-    except (TypeError, ValueError) as error:
-        raise DecodeError(STRUCT, "keptSize", 0, str(error)) from error
-    return size
 
 
 def _batch(

@@ -1,28 +1,32 @@
-"""What a bundle knows about records that are not in it: findings of single batches, and sums over a segment's records
+"""What is known about records that are withheld: findings of single batches, sums over a segment's records, and hashes
 (docs/bundle.md). Checked when it is read: it comes from another host."""
 
 from __future__ import annotations
 
-import io
-import json
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.container import ContainerReader
 from kdump.format.errors import DecodeError
-from kdump.io.bundle.index import KnownRecords
-from kdump.io.bundle.rows import Located, RowsReader, located_of
-from kdump.io.untrusted_json import integer, natural, optional_long, text
+from kdump.format.numbers import INT_MAX
+from kdump.io.hash_key import HASH_SIZE, RecordHash
+from kdump.io.sorted_lines import SortedLines
+from kdump.io.untrusted_json import LONG_MAX, integer, natural, optional_long, text
 from kdump.log.region import RecordVerdict, StoredFinding
 from kdump.log.stored_regions import problem_of, problem_row
 
 STRUCT = "RecordVerdict"
 NOTHING = RecordVerdict((), (), None)
+SUMS = LONG_MAX
+"""In place of a position, the key of the sums."""
+HELD = 1000
+"""Number of verdicts that are held."""
+RECORDS_IN_ROW = 2000
 
 
-def verdict_row(position: int, verdict: RecordVerdict) -> dict[str, Any]:
-    """Return the verdict on the batch at `position` as an object of JSON's types."""
-    row: dict[str, Any] = {"position": position, "findings": verdict.findings}
+def verdict_row(verdict: RecordVerdict) -> dict[str, Any]:
+    """Return a verdict as an object of JSON's types."""
+    row: dict[str, Any] = {"findings": verdict.findings}
     if verdict.problems:
         row["problems"] = [problem_row(problem) for problem in verdict.problems]
     if verdict.records is not None:
@@ -30,15 +34,14 @@ def verdict_row(position: int, verdict: RecordVerdict) -> dict[str, Any]:
     return row
 
 
-def verdict_of(row: Any) -> tuple[int, RecordVerdict]:
-    """Return the position of a batch and the verdict that a row has on it. Raises DecodeError."""
+def verdict_of(row: Any) -> RecordVerdict:
+    """Return the verdict that a row has. Raises DecodeError."""
     try:
         records = row.get("records")
         problems = tuple(map(problem_of, row.get("problems", ())))
-        verdict = RecordVerdict(
+        return RecordVerdict(
             tuple(map(_finding, row["findings"])), problems, None if records is None else natural(records)
         )
-        return natural(row["position"]), verdict
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
 
@@ -55,37 +58,94 @@ def _finding(values: Any) -> StoredFinding:
 
 
 class StoredVerdicts:
-    """The verdicts on the batches of a segment. Holds those of one frame at a time."""
+    """The verdicts on the batches of a segment, by their positions. Holds some of them at a time."""
 
-    def __init__(self, container: ContainerReader, known_records: KnownRecords) -> None:
-        self._container = container
-        self._frames: RowsReader[Located] = RowsReader(container, known_records.verdicts, located_of)
-        self._held: Located | None = None
+    def __init__(self, lines: SortedLines) -> None:
+        self._lines = lines
+        self._first = self._stop = 0
+        """Positions between which all verdicts are held."""
         self._positions: list[int] = []
         self._verdicts: dict[int, RecordVerdict] = {}
 
+    def sums(self) -> Any:
+        """Return the sums over the records, an object of JSON's types. Raises DecodeError."""
+        sums = self._lines.find(SUMS)
+        if sums is None:
+            raise DecodeError(STRUCT, "sums", 0, "there are none")
+        return sums
+
     def on(self, position: int) -> RecordVerdict:
         """Return the verdict on the batch at a position. Raises DecodeError."""
-        self._hold(self._frames.find(position))
+        self._hold(position)
         return self._verdicts.get(position, NOTHING)
 
     def positions(self, start: int, stop: int) -> list[int]:
         """Return the positions from `start` to before `stop` of batches with a verdict. Raises DecodeError."""
         between: list[int] = []
-        for located in self._frames.after(start):
-            if located.position >= stop:
-                break
-            self._hold(located)
+        while start < stop:
+            self._hold(start)
             between += self._positions[bisect_left(self._positions, start) : bisect_left(self._positions, stop)]
+            start = self._stop
         return between
 
-    def _hold(self, located: Located | None) -> None:
-        if located is None or located == self._held:
+    def _hold(self, position: int) -> None:
+        if self._first <= position < self._stop:
             return
-        data = self._container.read(located.frame)
+        verdicts: dict[int, RecordVerdict] = {}
+        self._first, self._stop = position, SUMS
+        for key, row in self._lines.from_key(position):
+            if len(verdicts) == HELD:
+                self._stop = key
+                break
+            if position <= key < SUMS:
+                verdicts[key] = verdict_of(row)
+        self._positions, self._verdicts = list(verdicts), verdicts
+
+
+class HashRows:
+    """Hashes of records that are withheld: the row of a batch has the offset deltas and the hashes of its first
+    RECORDS_IN_ROW records, and how many rows follow with the others. Read in order; raises DecodeError."""
+
+    def __init__(self, lines: SortedLines, key: str) -> None:
+        self._lines, self._key = lines, key
+        self._rows: Iterator[tuple[Any, Any]] = iter(())
+        self._row: tuple[Any, Any] | None = None
+        self._passed = LONG_MAX
+
+    def of_batch(self, position: int) -> list[tuple[int, RecordHash]] | None:
+        """Return offset delta and hash of each record of the batch at a position; None if there are none."""
+        row = self._find(position)
+        if row is None:
+            return None
         try:
-            self._verdicts = dict(verdict_of(json.loads(line)) for line in io.BytesIO(data))
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(STRUCT, "", 0, str(error)) from error
-        self._positions = sorted(self._verdicts)
-        self._held = located
+            more, *first = row
+            rows = [first, *(self._find(position + number) for number in range(1, natural(more) + 1))]
+            found = []
+            for deltas, digests in rows:
+                data = bytes.fromhex(digests)
+                if len(data) != HASH_SIZE * len(deltas):
+                    raise ValueError(f"{len(data)} bytes of hashes for {len(deltas)} records")
+                for number, delta in enumerate(deltas):
+                    digest = data[number * HASH_SIZE : (number + 1) * HASH_SIZE]
+                    found.append((integer(delta, 0, INT_MAX), RecordHash(self._key, digest)))
+        except (TypeError, ValueError) as error:
+            raise DecodeError("RecordHashes", "", position, str(error)) from error
+        return found
+
+    def _find(self, position: int) -> Any:
+        if position < self._passed:
+            self._rows = self._lines.from_key(position)
+            self._row = next(self._rows, None)
+        while self._row is not None and self._row[0] < position:
+            self._row = next(self._rows, None)
+        self._passed = position
+        return self._row[1] if self._row is not None and self._row[0] == position else None
+
+
+def hash_rows(position: int, deltas: list[int], digests: list[bytes]) -> Iterator[tuple[int, Any]]:
+    """Yield the keys and rows of a batch, whose records have these hashes."""
+    starts = range(0, max(1, len(deltas)), RECORDS_IN_ROW)
+    for number, start in enumerate(starts):
+        part = slice(start, start + RECORDS_IN_ROW)
+        row = [deltas[part], b"".join(digests[part]).hex()]
+        yield position + number, row if number else [len(starts) - 1, *row]

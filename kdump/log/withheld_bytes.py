@@ -1,9 +1,8 @@
-"""The bytes of a segment in a bundle, for a reader that follows the lengths in headers as a broker does: headers are
-where they were, and payloads that are not in the bundle are zeros."""
+"""The bytes of a segment of which some are withheld, for a reader that follows the lengths in headers as a broker does:
+headers are where they were, and payloads that are withheld are zeros."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 
 from kdump.format.batch_formats import format_of
@@ -12,11 +11,11 @@ from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader, read_header
-from kdump.io.bundle.tree import StoredSegment
 from kdump.io.errors import SourceError, damaged_mount
 from kdump.io.run import Limits
 from kdump.io.source import Source
 from kdump.io.window import Window
+from kdump.io.withheld import StoredSegment
 from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
@@ -32,37 +31,29 @@ from kdump.log.region import (
     make_batch,
     short_view,
 )
+from kdump.log.stored_regions import size_of
 from kdump.log.withheld_segment import WithheldSegment
 
 
 class SegmentBytes(StoredSegment):
-    """A segment that can be read like a file. Holds the headers of one block at a time."""
+    """A segment that can be read like a file. Holds what one line says about it at a time."""
 
     def __init__(self, stored: StoredSegment) -> None:
         self.__dict__.update(stored.__dict__)
         self.reader = WithheldSegment(self)
-        self._part_starts: list[int] = []
-        self._parts: list[tuple[int, bytes]] = []
-        """Position and bytes of what is not zeros."""
         self._whole: dict[int, Batch] = {}
+        self._known: list[tuple[int, int]] = []
+        """Start and end of bytes that are there."""
         self._padding: list[tuple[int, int]] = []
         """Start and end of zeros that are in the file."""
         self._views: dict[int, BrokerView] = {}
         """What a broker finds where no batch begins."""
         self._held = (0, 0)
-        """Start and end of the block."""
+        """Start and end of what the line is about."""
 
     def read_at(self, position: int, count: int) -> bytes:
         """Return `count` bytes from `position`, fewer at the end. Raises SourceError for a damaged bundle."""
-        assert self.size is not None
-        count = max(0, min(count, self.size - position))
-        data = bytearray(count)
-        reached = position
-        while reached < position + count:
-            self._hold(reached)
-            self._copy(data, position)
-            reached = self._held[1]
-        return bytes(data)
+        return self.bytes.read(position, count)
 
     def batch_at(self, position: int) -> Batch | None:
         """Return the batch that begins at a position. Raises SourceError for a damaged bundle."""
@@ -85,9 +76,7 @@ class SegmentBytes(StoredSegment):
     def require_bytes(self, position: int, count: int) -> None:
         """Raises SourceError if bytes are not in the bundle."""
         self._hold(position)
-        number = max(0, bisect_right(self._part_starts, position) - 1)
-        start, data = self._parts[number] if self._parts else (0, b"")
-        if not start <= position <= position + count <= start + len(data):
+        if not any(start <= position and position + count <= end for start, end in self._known):
             raise SourceError(f"{self.name}: the bytes at byte {position} are not in the bundle")
 
     def require(self, position: int, *, magic: bool = False) -> None:
@@ -112,32 +101,18 @@ class SegmentBytes(StoredSegment):
             raise SourceError(f"{self.name}: the checksum of the batch at byte {position} is not in the bundle")
         return batch.computedCrc
 
-    def _copy(self, into: bytearray, position: int) -> None:
-        """Copy the pieces of the block into the bytes from `position` on."""
-        stop = position + len(into)
-        number = max(0, bisect_right(self._part_starts, position) - 1)
-        for start, data in self._parts[number:]:
-            if start >= stop:
-                return
-            first, last = max(start, position), min(start + len(data), stop)
-            if first < last:
-                into[first - position : last - position] = data[first - start : last - start]
-
     def _hold(self, position: int) -> None:
-        """Read the block that contains a position."""
+        """Read the line that is about a position."""
         if self._held[0] <= position < self._held[1]:
             return
-        self._parts, self._whole, self._padding, self._views = [], {}, [], {}
+        self._known, self._whole, self._padding, self._views = [], {}, [], {}
         try:
-            block = self.reader.blocks.find(position)
-            if block is None or position >= block.end:
-                raise DecodeError("Block", "position", 0, f"no block has byte {position}")
-            for region in self.reader.block_regions(block, Limits()):
+            start, row = self.reader.line_at(position)
+            for region in self.reader.regions_of_line(start, row, Limits()):
                 self._add(region)
         except DecodeError as error:
             raise damaged_mount(self.name, error) from error
-        self._part_starts = [start for start, _ in self._parts]
-        self._held = (block.position, block.end)
+        self._held = (start, start + size_of(row))
 
     def _add(self, region: Region) -> None:
         if isinstance(region, BatchRun):
@@ -145,30 +120,32 @@ class SegmentBytes(StoredSegment):
                 self._add(batch)
         elif isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
             self._whole[region.position] = region
-            data = (region.stored_header if isinstance(region, DefaultRecordBatch) else region.header).packed()
             if region.broker_view is not None:
                 self._views[region.position] = region.broker_view
-            if not region.lacks:
-                data = b"".join(region.chunks(0, region.size))[: region.size]
-            self._parts.append((region.position, data))
+            is_there = not (region.lacks or region.replaced_under)
+            size = region.size if is_there else region.format.header.size
+            self._known.append((region.position, region.position + size))
         elif region.kind == PADDING:
             self._padding.append((region.position, region.end))
         else:
-            self._add_other(region)
+            view = broker_view_of(region)
+            if view is not None:
+                self._views[region.position] = view
 
-    def _add_other(self, region: Region) -> None:
-        view = region.broker_view
-        if isinstance(region.claimed, BatchHeader):
-            view = BrokerView(region.claimed.batchLength, region.claimed)
-        elif region.kind == TORN and view is None:
-            view = BrokerView(MAX_LENGTH)
-        if view is None:
-            return
-        self._views[region.position] = view
-        data = bytes(8) + view.length.to_bytes(4, "big", signed=True)
-        if view.header is not None:
-            data = view.header.packed()
-        self._parts.append((region.position, data[: region.size]))
+
+def broker_view_of(region: Region) -> BrokerView | None:
+    """Return what a broker finds where no batch begins, as far as it is known without the bytes."""
+    if isinstance(region.claimed, BatchHeader):
+        return BrokerView(region.claimed.batchLength, region.claimed)
+    if region.kind == TORN and region.broker_view is None:
+        return BrokerView(MAX_LENGTH)
+    return region.broker_view
+
+
+def bytes_of_view(view: BrokerView, size: int) -> bytes:
+    """Return the first bytes of a region of that size, as far as they matter to a broker."""
+    data = bytes(8) + view.length.to_bytes(4, "big", signed=True) if view.header is None else view.header.packed()
+    return data[:size]
 
 
 def is_taken_for_message(batch: DefaultRecordBatch) -> bool:

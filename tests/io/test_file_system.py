@@ -25,6 +25,7 @@ OF_THIS_MACHINE = {
     "command_line/completion.py",
     "io/file_system.py",
     "io/page_cache.py",
+    "io/bundle/manifest.py",
     "io/bundle/members.py",
     "io/bundle/names.py",
     "io/bundle/tree.py",

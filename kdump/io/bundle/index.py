@@ -1,135 +1,32 @@
-"""What the index of a bundle's container has: a directory's files, and where their contents are (docs/bundle.md)."""
+"""What a bundle knows of a directory's files, and where their contents are (docs/bundle.md)."""
 
 from __future__ import annotations
 
 import os
 import stat
-from struct import Struct
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kdump.format.container import Frame
-from kdump.io.bundle.rows import StoredRows
-from kdump.io.source import CHECKSUMS, RECORDS
+from kdump.format.errors import DecodeError
+from kdump.io.frames import FramesReader
+from kdump.io.sorted_lines import Extent, SortedLines, extent_of
+from kdump.io.untrusted_json import integer, optional_path_text, path_text, text
+from kdump.io.withheld import FileStatus, Log
 
-BATCHES, REDACTED, REGIONS = "batches", "redacted", "regions"
-"""Kinds of blocks: headers of valid v2 batches as columns; the same, with payloads of other sizes than on the disk;
-other regions as JSON."""
-SIZE = Struct("<i")
-"""What precedes each payload of a block of the kind REDACTED: its size in bytes."""
-PIECE = 1 << 20
-"""Bytes of a small file in one frame."""
+STRUCT = "BundleIndex"
 MAX_FILE = 1 << 30
 """Maximum bytes of a small file: of an index."""
 MAX_FILES = 500_000
 """Maximum number of files of a directory: commands list their names. A broker's partitions have 200,000 at most."""
 MAX_NAME = 255
 """Maximum bytes of a file's name: NAME_MAX."""
-MAX_KEPT = 32 << 20
-"""Maximum bytes of a batch that is complete in a bundle, and of the payloads of a block."""
-
-
-class FileStatus(NamedTuple):
-    """What stat shows of a file or directory: times in ns, sizes in bytes; `allocated` is what it occupies, `links` the
-    number of names of a file."""
-
-    mode: int
-    size: int
-    allocated: int
-    mtimeNs: int
-    uid: int
-    gid: int
-    device: int
-    inode: int
-    links: int = 1
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> FileStatus:
-        allocated = getattr(status, "st_blocks", 0) * 512
-        return cls(
-            status.st_mode,
-            status.st_size,
-            allocated,
-            status.st_mtime_ns,
-            status.st_uid,
-            status.st_gid,
-            status.st_dev,
-            status.st_ino,
-            status.st_nlink if stat.S_ISREG(status.st_mode) else 1,
-        )
-
-
-class Block(NamedTuple):
-    """Consecutive regions of a segment. `kind`: BATCHES, REDACTED or REGIONS; `position` and `size`: their bytes in the
-    segment. `frame` has the headers or rows; `payload` the payloads of the batches that are complete in the bundle;
-    `complete`, unless the kind is REGIONS, the frame with a byte for each batch that is 1 if it is one of these; None
-    if all or none are, as `payload` shows."""
-
-    kind: str
-    position: int
-    size: int
-    frame: Frame
-    complete: Frame | None
-    payload: tuple[Frame, ...]
-
-    @property
-    def end(self) -> int:
-        """Position of the first byte after it in the segment."""
-        return self.position + self.size
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether there may be records of it that are not in the bundle."""
-        return self.complete is not None or not self.payload
-
-
-class KnownRecords(NamedTuple):
-    """What is known about the records of a segment that are not in the bundle. `keyed`: null keys were looked for;
-    `verdicts`: frames with verdicts on batches, each Located with the position of its first batch; `sums`: the frame
-    with the sums for statistics."""
-
-    keyed: bool
-    verdicts: StoredRows
-    sums: Frame
-
-
-class KnownHashes(NamedTuple):
-    """Hashes of the records of a segment. `key`: name of the key; `frames`: each Located with the position of its
-    first batch."""
-
-    key: str
-    frames: StoredRows
-
-
-class Log(NamedTuple):
-    """The contents of a segment: its regions. `size`: where they end; `blocks`: each a Block; `error`: why the rest
-    could not be read; `unreadable`: position and size of ranges that the device could not read; `incomplete` and
-    `redacted`: whether any block is; `checksums`: whether those of the batches were verified; `records`: what is known
-    about the records, None if they were not decoded; `hashes`: those of its records; `totals`: HeaderTotals.row, which
-    is checked when it is needed."""
-
-    size: int
-    blocks: StoredRows
-    error: str | None
-    unreadable: tuple[tuple[int, int], ...]
-    incomplete: bool
-    redacted: bool
-    checksums: bool
-    records: KnownRecords | None = None
-    hashes: KnownHashes | None = None
-    totals: Any = None
-
-    @property
-    def lacks(self) -> tuple[str, ...]:
-        """What of the segment is not in the bundle: RECORDS, CHECKSUMS."""
-        return (*((RECORDS,) if self.incomplete else ()), *(() if self.checksums else (CHECKSUMS,)))
 
 
 class Bytes(NamedTuple):
-    """The contents of another file: a frame for each PIECE of it, in which the zeros at its end are missing. Frames are
-    missing for zeros at the end of the file. `size`: bytes of the contents, None if as many as the file's status has:
-    those of a redacted file are others."""
+    """The contents of another file, without the zeros at its end. `size`: bytes of the contents, None if as many as the
+    file's status has: those of a redacted file are others."""
 
-    frames: tuple[Frame, ...]
+    data: Extent
     size: int | None = None
 
 
@@ -154,3 +51,125 @@ class StoredFile(NamedTuple):
     @property
     def is_directory(self) -> bool:
         return self.seen is not None and stat.S_ISDIR(self.seen.mode)
+
+
+class StoredDirectory:
+    """A directory, whose files are read when they are asked for. `path`: relative to the one that was bundled, empty
+    for that itself; `error`: why it could not be listed. Raises DecodeError."""
+
+    def __init__(self, frames: FramesReader) -> None:
+        self.frames = frames
+        try:
+            self._rows = SortedLines(frames, extent_of(frames.part.about["index"]))
+            first: tuple[Any, Any] = next(iter(self._rows), (None, None))
+            key, head = first
+            if key != "":
+                raise ValueError("the index has no head")
+            self.path = path_text(head["path"])
+            if self.path and not all(map(_is_name, self.path.split("/"))):
+                raise ValueError(f"{self.path[:40]!r} is no relative path")
+            self.status = _status(head["status"])
+            if not stat.S_ISDIR(self.status.mode):
+                raise ValueError(f"the mode {self.status.mode:o} is not that of a directory")
+            self.error = optional_path_text(head["error"])
+            self._count = integer(head["files"], 0, MAX_FILES)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
+
+    def __len__(self) -> int:
+        """Number of its files."""
+        return self._count
+
+    def find(self, name: str) -> StoredFile | None:
+        """Return a file; None if there is none of that name."""
+        row = self._rows.find(name) if name else None
+        return None if row is None else _file_of(name, row)
+
+    def files(self) -> Iterator[StoredFile]:
+        """Yield the files, sorted by name."""
+        count = -1  # the head
+        for name, row in self._rows:
+            count += 1
+            if count > self._count:
+                break
+            if count:
+                yield _file_of(name, row)
+        if count != self._count:
+            raise DecodeError(STRUCT, "files", 0, f"{self._count} files expected, but not found")
+
+
+def head_of(path: str, status: FileStatus, error: str | None, files: int) -> dict[str, Any]:
+    """Return what an index has of the directory itself, as an object of JSON's types."""
+    return {"path": path, "status": status, "error": error, "files": files}
+
+
+def row_of(file: StoredFile) -> dict[str, Any]:
+    """Return what the index has of a file under its name, as an object of JSON's types."""
+    row: dict[str, Any] = {"status": file.status}
+    if file.target is not None:
+        row |= {"target": file.target, "followed": file.followed}
+    if isinstance(file.contents, Log):
+        row["log"] = file.contents._asdict()
+    elif file.contents is not None:
+        row["bytes"] = file.contents.data
+        if file.contents.size is not None:
+            row["size"] = file.contents.size
+    if file.error is not None:
+        row |= {"error": file.error, "refused": file.refused}
+    return row
+
+
+def _file_of(name: str, row: Any) -> StoredFile:
+    try:
+        return _file(name, row)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
+
+
+def _file(name: str, row: Any) -> StoredFile:
+    if not _is_name(path_text(name)):
+        raise ValueError(f"{name[:40]!r} is no file name")
+    contents: Log | Bytes | None = None
+    if "log" in row:
+        contents = _log(row["log"])
+    elif "bytes" in row:
+        changed = row.get("size")
+        contents = Bytes(extent_of(row["bytes"]), None if changed is None else integer(changed, 0, MAX_FILE))
+    followed = row.get("followed")
+    return StoredFile(
+        name,
+        _status(row["status"]),
+        optional_path_text(row.get("target")),
+        None if followed is None else _status(followed),
+        contents,
+        optional_path_text(row.get("error")),
+        row.get("refused") is True,
+    )
+
+
+def _log(row: Any) -> Log:
+    hash_key = row["hashKey"]
+    return Log(
+        extent_of(row["data"]),
+        optional_path_text(row["error"]),
+        tuple((integer(position), integer(count)) for position, count in row["unreadable"]),
+        row["incomplete"] is True,
+        row["redacted"] is True,
+        row["checksums"] is True,
+        None if row["keyed"] is None else row["keyed"] is True,
+        None if hash_key is None else text(hash_key),
+        row["totals"],
+        {text(name): extent_of(extent) for name, extent in row["known"].items()},
+    )
+
+
+def _is_name(name: str) -> bool:
+    is_possible = bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
+    return is_possible and len(os.fsencode(name)) <= MAX_NAME
+
+
+def _status(row: Any) -> FileStatus:
+    status = FileStatus(*map(integer, row))
+    if not 0 <= status.mode < 1 << 16 or not 0 <= status.size < 1 << 63 or status.allocated < 0:
+        raise ValueError(f"{status} is impossible")
+    return status

@@ -6,12 +6,12 @@ import json
 import os
 from typing import NamedTuple
 
-from kdump.io.bundle.members import ReadMember
-from kdump.io.bundle.names import MANIFEST
+from kdump.format.errors import DecodeError
+from kdump.io.bundle.members import ReadPart
+from kdump.io.bundle.names import FORMAT, MANIFEST, other_format
 from kdump.io.errors import SourceError
+from kdump.io.sorted_lines import extent_of
 
-FORMAT = 1
-"""Version of the format of bundles. A reader refuses others."""
 MAX_MANIFEST = 16 << 20
 """Maximum bytes of a manifest."""
 
@@ -36,16 +36,12 @@ class Manifest(NamedTuple):
     complete: bool
 
 
-def read_manifest(path: str, read: ReadMember) -> Manifest:
+def read_manifest(path: str, read: ReadPart) -> Manifest:
     """Read the manifest. Raises SourceError."""
     try:
-        read_at, size = read(MANIFEST)
-        if size > MAX_MANIFEST:
-            raise ValueError(f"{size} bytes")
-        values = json.loads(read_at(0, size))
+        values = json.loads(_bytes(path, read))
         if values["format"] != FORMAT:
-            other = f"{path}: a bundle of format {values['format']!r}, of another version of kdump"
-            raise SourceError(f"{other}; this one reads {FORMAT}: make it again with this version")
+            raise SourceError(other_format(path, values["format"]))
         manifest = Manifest(**{name: values[name] for name in Manifest._fields})
         lists = (manifest.directories, manifest.names, manifest.topics)
         texts = [manifest.kdump, manifest.host, manifest.depth, manifest.hashKey or "", manifest.redacted or ""]
@@ -61,6 +57,19 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
             raise ValueError("an impossible name of a directory")
     except OSError as error:
         raise SourceError(f"{path}: {MANIFEST}: {error.strerror}") from error
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError, DecodeError) as error:
         raise SourceError(f"{path}: {MANIFEST} is not that of a bundle: {error}") from error
     return manifest
+
+
+def _bytes(path: str, read: ReadPart) -> bytes:
+    if os.path.isdir(path):
+        with open(os.path.join(path, MANIFEST), "rb") as file:
+            data = file.read(MAX_MANIFEST + 1)
+    else:
+        frames = read(MANIFEST)
+        start, size = extent_of(frames.part.about["index"])
+        data = frames.read(start, min(size, MAX_MANIFEST + 1))
+    if len(data) > MAX_MANIFEST:
+        raise ValueError(f"more than {MAX_MANIFEST} bytes")
+    return data

@@ -1,113 +1,80 @@
-"""The files that a bundle consists of, in a directory or packed into a tar file."""
+"""The parts that a bundle consists of, in a directory or one after another in a file: each has the files of one
+directory."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-import tarfile
-from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
-from itertools import accumulate
-from typing import NamedTuple
 
-from kdump.format.container import ReadAt
-from kdump.io.bundle.names import MANIFEST, container_of_part, part_name
+from kdump.format.errors import DecodeError
+from kdump.io.bundle.names import MANIFEST, ZSTD, other_format
 from kdump.io.errors import SourceError
+from kdump.io.frames import FramesReader, Part, last_end, part_before
 
-ReadMember = Callable[[str], tuple[ReadAt, int]]
-"""Returns a function that reads a member (position, count), and its size in bytes. Raises OSError."""
-
-
-def read_member(root: str, name: str) -> tuple[ReadAt, int]:
-    """Find a member of a bundle that is a directory, with its parts if it was unpacked there. Raises OSError."""
-    pieces: list[_Piece] = []
-    while True:
-        path = os.path.join(root, part_name(name, len(pieces)))
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            if not pieces:
-                raise
-            return _joined(pieces)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        if pieces and not status.st_size:
-            return _joined(pieces)
-        pieces.append(_Piece(path, 0, status.st_size))
+ReadPart = Callable[[str], FramesReader]
+"""Returns the reader of a part, by its name. Raises OSError, and DecodeError if it is damaged."""
 
 
-class _Piece(NamedTuple):
-    """Consecutive bytes of a member: `size` of the file `path`, from `start` on."""
-
-    path: str
-    start: int
-    size: int
-
-
-def _joined(pieces: list[_Piece]) -> tuple[ReadAt, int]:
-    if len(pieces) == 1:
-        return partial(_read, pieces[0]), pieces[0].size
-    ends = list(accumulate(piece.size for piece in pieces))
-
-    def read_at(position: int, count: int) -> bytes:
-        joined = []
-        for number in range(bisect_right(ends, position), len(pieces)):
-            if count <= 0:
-                break
-            data = _read(pieces[number], position - ends[number] + pieces[number].size, count)
-            joined.append(data)
-            position, count = position + len(data), count - len(data)
-        return b"".join(joined)
-
-    return read_at, ends[-1]
+def part_of_directory(root: str, name: str) -> FramesReader:
+    """Open a part of a bundle that is a directory. Raises OSError and DecodeError."""
+    path = os.path.join(root, name)
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    read_at = partial(_read, path)
+    part = part_before(read_at, status.st_size)
+    if part.start or part.name != name:
+        raise DecodeError("Part", "name", 0, f"it is that of {part.name[:40]!r}")
+    return FramesReader(read_at, part)
 
 
-def _read(piece: _Piece, position: int, count: int) -> bytes:
-    fd = os.open(piece.path, os.O_RDONLY | os.O_CLOEXEC)
+def _read(path: str, position: int, count: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.pread(fd, max(0, min(count, piece.size - position)), piece.start + position)
+        return os.pread(fd, count, position)
     finally:
         os.close(fd)
 
 
-def packed_members(path: str) -> ReadMember:
-    """Return a function that finds the members of a tar file, which may end early: what is missing then is missing in
-    the bundle. Raises SourceError for members that no bundle has."""
-    members: dict[str, list[_Piece]] = {}
+def parts_of_file(path: str) -> ReadPart:
+    """Return a function that finds the parts of a file, which may have been cut off: what is missing then is missing in
+    the bundle. Raises SourceError for a file that is no bundle of this format."""
+    read_at = partial(_read, path)
+    ends: dict[str, int] = {}
     try:
-        with tarfile.open(path, "r:") as archive:
-            size = os.stat(path).st_size
-            for member in archive:
-                if not member.isdir():
-                    _add(members, member, path, size)
-                archive.members = []  # type: ignore[attr-defined]  # all that it has read
-    except (tarfile.TarError, OSError) as error:
-        if MANIFEST not in members:
-            raise SourceError(f"{path}: not a packed bundle: {error}") from error
+        size = os.stat(path).st_size
+        if read_at(0, len(ZSTD)) != ZSTD:
+            raise SourceError(_refusal(path, read_at(0, 1 << 16)))
+        end = size
+        try:
+            part_before(read_at, end)
+        except DecodeError:
+            end = last_end(read_at, size)
+        while end:
+            part: Part = part_before(read_at, end)
+            ends.setdefault(part.name, end)  # a later one takes the place of an earlier one
+            end = part.start
+    except DecodeError as error:
+        raise SourceError(f"{path}: the bundle is damaged: {error}") from error
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from error
+    if MANIFEST not in ends:
+        raise SourceError(f"{path}: not a packed bundle: it has no {MANIFEST}")
 
-    def read(name: str) -> tuple[ReadAt, int]:
-        if name not in members:
+    def read(name: str) -> FramesReader:
+        if name not in ends:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        return _joined(members[name])
+        return FramesReader(read_at, part_before(read_at, ends[name]))
 
     return read
 
 
-def _add(members: dict[str, list[_Piece]], member: tarfile.TarInfo, path: str, size: int) -> None:
-    """Add a member of a tar file of `size` bytes. A later one takes the place of an earlier one of its name."""
-    name = member.name
-    container = container_of_part(name) if name.count("/") == 1 else None
-    if not member.isreg() or not (container or name == MANIFEST) or ".." in name.split("/") or name.startswith("/"):
-        raise SourceError(f"{path}: {name!r} is not a file of a bundle; nothing of it was read")
-    piece = _Piece(path, member.offset_data, member.size)
-    if piece.start + piece.size > size:
-        if container:
-            members.pop(container, None)
-    elif container in (None, name):
-        members[name] = [piece]
-    elif piece.size and name != part_name(container or "", len(members.get(container or "", ()))):
-        raise SourceError(f"{path}: {name!r} is not the next part of a file of a bundle; nothing of it was read")
-    elif piece.size:
-        members[container or ""].append(piece)
+def _refusal(path: str, data: bytes) -> str:
+    """Return the message for a tar file that is not compressed, which begins with this data."""
+    if re.search(rb'"format": *1\b', data):
+        return other_format(path, 1)
+    return f"{path}: a bundle that was decompressed: give the path of the compressed file"

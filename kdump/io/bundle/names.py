@@ -1,21 +1,29 @@
-"""Names of the files in a bundle (docs/bundle.md)."""
+"""Names of the files in a bundle, and how a bundle is recognized (docs/bundle.md)."""
 
 from __future__ import annotations
 
+import io
 import os
-import re
 
+FORMAT = 2
+"""Version of the format of bundles. A reader refuses others."""
 MANIFEST = "kdump-bundle.json"
-CONTAINER = ".kdb"
-PACKED = ".tar"
-COMPRESSED = (f"{PACKED}.gz", ".tgz", f"{PACKED}.zst", PACKED)
-"""Ends of the names of files that may be compressed bundles."""
+FACTS = "kdump-bundle"
+"""The directory in a tar file in which is what kdump knows about the other files."""
+CONTAINER = ".tar.zst"
+"""End of the name of a part: the files of one directory."""
+PACKED = (CONTAINER, ".tar")
+"""Ends of the names of bundles in one file."""
+COMPRESSED = (".tar.gz", ".tgz", ".tar.zst", ".tar")
+"""Ends of the names of files that may be bundles that cannot be read where they are."""
 MAX_NAME = 200
-"""Maximum bytes of a container's name: file systems allow 255."""
+"""Maximum bytes of a part's name: file systems allow 255."""
+ZSTD = b"\x28\xb5\x2f\xfd"
+HEAD = 4096
 
 
 def container_name(directory: str) -> str:
-    """Return the name of the container of a directory, by its path relative to the one that was bundled."""
+    """Return the name of the part of a directory, by its path relative to the one that was bundled."""
     from urllib.parse import quote_from_bytes  # not at the top: every run imports this module
 
     encoded = os.fsencode(directory)
@@ -25,17 +33,6 @@ def container_name(directory: str) -> str:
 
         name = "%-" + blake2b(encoded, digest_size=16).hexdigest()
     return name + CONTAINER
-
-
-def part_name(container: str, number: int) -> str:
-    """Return the name of a part of a container in a packed bundle; the first has that of the container."""
-    return f"{container}.{number}" if number else container
-
-
-def container_of_part(name: str) -> str | None:
-    """Return the name of the container that a file is, or is a part of; None for another file."""
-    container, ending, number = name.rpartition(CONTAINER)
-    return container + ending if ending and re.fullmatch(r"(\.[1-9][0-9]*)?", number) else None
 
 
 def bundle_of(path: str) -> str | None:
@@ -55,8 +52,26 @@ def is_bundle(path: str) -> bool:
     if path.endswith(PACKED) and os.path.isfile(path):
         try:
             with open(path, "rb") as file:
-                head = file.read(512)
+                return begins_as_packed(file.read(HEAD))
         except OSError:
             return False
-        return head[:100].rstrip(b"\0") == MANIFEST.encode() and head[257:262] == b"ustar"
     return bool(path) and "\0" not in path and os.path.isfile(os.path.join(path, MANIFEST))
+
+
+def begins_as_packed(data: bytes) -> bool:
+    """Return True if a file that begins with these bytes is a packed bundle, of this format or of an older one."""
+    if data.startswith(ZSTD):
+        from kdump.format.codec.source import library  # slow to import
+
+        zstd = library("zstandard", "zstandard", "Bundle")
+        try:
+            data = zstd.ZstdDecompressor(max_window_size=1 << 23).stream_reader(io.BytesIO(data)).read(512)
+        except zstd.ZstdError:
+            return False
+    return data[:100].rstrip(b"\0") == MANIFEST.encode() and data[257:262] == b"ustar"
+
+
+def other_format(path: str, number: object) -> str:
+    """Return the message for a bundle of another format."""
+    other = f"{path}: a bundle of format {number!r}, of another version of kdump"
+    return f"{other}; this one reads {FORMAT}: make it again with this version"

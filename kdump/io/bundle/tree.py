@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
-from kdump.format.container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.iso_time import iso
-from kdump.io.bundle.directory import StoredDirectory
-from kdump.io.bundle.index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredFile
+from kdump.io.bundle.index import MAX_FILE, Bytes, StoredDirectory, StoredFile
 from kdump.io.bundle.manifest import read_manifest
-from kdump.io.bundle.members import ReadMember, packed_members, read_member
-from kdump.io.bundle.names import container_name
-from kdump.io.errors import SourceError, SourceNotFound, damaged_mount
-from kdump.io.source import BYTES, NOTHING, RECORDS, Source
+from kdump.io.bundle.members import ReadPart, part_of_directory, parts_of_file
+from kdump.io.bundle.names import FACTS, container_name
+from kdump.io.errors import SourceError, SourceNotFound
+from kdump.io.frames import FramesReader
+from kdump.io.sorted_lines import Extent
+from kdump.io.source import NOTHING, RECORDS, Source
 from kdump.io.unreadable_paths import note
+from kdump.io.withheld import FileStatus, Log, StoredBytes, StoredSegment
 from kdump.text import path_text
 
 
@@ -29,45 +30,22 @@ class BundleFile:
 
     lacks = NOTHING
 
-    def __init__(self, name: str, container: ContainerReader, contents: Bytes, size: int) -> None:
+    def __init__(self, name: str, frames: FramesReader, data: Extent, size: int) -> None:
         self.name = name
         self.size: int | None = size
         self.error: str | None = None
         self.keep = True
-        self._container = container
-        self._frames = contents.frames
-        self._held: tuple[int, bytes] = (-1, b"")
-        if len(contents.frames) * PIECE >= size + PIECE or size > MAX_FILE:
-            raise SourceError(f"{name}: the bundle is damaged: {len(contents.frames)} frames of a file of {size} bytes")
+        self._bytes = StoredBytes(name, frames, data)
+        if data.size > size or size > MAX_FILE:
+            raise SourceError(f"{name}: the bundle is damaged: {data.size} bytes of a file of {size} bytes")
 
     def read_at(self, position: int, count: int) -> bytes:
         assert self.size is not None
         count = max(0, min(count, self.size - position))
-        parts = []
-        while count:
-            number, inside = divmod(position, PIECE)
-            part = self._piece(number)[inside : inside + count]
-            part += bytes(min(count, PIECE - inside) - len(part))
-            parts.append(part)
-            position, count = position + len(part), count - len(part)
-        return b"".join(parts)
-
-    def _piece(self, number: int) -> bytes:
-        """Return a piece, without the zeros at its end."""
-        if number >= len(self._frames):
-            return b""
-        if self._held[0] != number:
-            try:
-                frame = self._frames[number]
-                if frame.size > PIECE:
-                    raise DecodeError("BundleIndex", "frames", number, f"{frame.size} bytes in a piece")
-                self._held = number, self._container.read(frame)
-            except DecodeError as error:
-                raise damaged_mount(self.name, error) from error
-        return self._held[1]
+        return self._bytes.read(position, count).ljust(count, b"\0")
 
     def next_data(self, position: int) -> int:
-        return position if position < len(self._frames) * PIECE else max(position, self.size or 0)
+        return position if position < self._bytes.size else max(position, self.size or 0)
 
     def release(self, position: int) -> None:
         pass
@@ -76,45 +54,7 @@ class BundleFile:
         pass
 
 
-class StoredSegment:
-    """A Source that has the regions of a segment instead of its bytes (kdump.log.withheld_segment)."""
-
-    def __init__(self, name: str, container: ContainerReader, log: Log, status: FileStatus, key: str | None) -> None:
-        self.name = name
-        self.key = key or ""
-        """Name of the key under which names were replaced; empty if none were."""
-        self.size: int | None = log.size
-        self.error = log.error
-        self.unreadable = list(log.unreadable)
-        self.keep = True
-        self.status = status
-        self.lacks = frozenset({BYTES, *log.lacks})
-        self.container = container
-        self.log = log
-        self.reader: Any = None
-        """What reads it, once it has begun to."""
-
-    def read_at(self, position: int, count: int) -> bytes:
-        """Raises SourceError, unless there are no such bytes."""
-        if count <= 0 or position >= self.log.size:
-            return b""
-        raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
-
-    def next_data(self, position: int) -> int:
-        return position
-
-    def release(self, position: int) -> None:
-        pass
-
-    def state(self) -> tuple[int, int]:
-        """Return the size in bytes and modification time in ns that the file had when it was read."""
-        return self.status.size, self.status.mtimeNs
-
-    def close(self) -> None:
-        pass
-
-
-OPEN = 8
+OPEN = 4
 """Number of directories of which a part of the index is kept."""
 MOUNTS = 1 << 48
 """Added to device numbers: a bundle's files are not those of this machine, even if it was made here."""
@@ -143,10 +83,9 @@ class _BundleEntry:
 
 
 class Bundle:
-    """A FileTree. `read` returns a function that reads a member of the bundle (position, count) and its size, and
-    raises OSError. Raises SourceError for a bundle of which nothing can be read."""
+    """A FileTree. `read` returns the reader of a part. Raises SourceError for a bundle of which nothing can be read."""
 
-    def __init__(self, path: str, read: ReadMember, number: int) -> None:
+    def __init__(self, path: str, read: ReadPart, number: int) -> None:
         self.path = path
         self.manifest = read_manifest(path, read)
         self._read = read
@@ -156,6 +95,8 @@ class Bundle:
             try:
                 self._directory(source, "")
             except OSError as error:
+                if os.path.isdir(os.path.join(path, FACTS)):
+                    raise SourceError(f"{path}: a bundle that was unpacked: give the path of the tar file") from error
                 raise SourceError(f"{path}: {error.strerror}") from error
 
     @property
@@ -217,7 +158,7 @@ class Bundle:
     def open(self, inside: str, path: str) -> Source:
         above, _, name = inside.rpartition("/")
         try:
-            file, container = self._file(above, name, inside), self.directory(above).container
+            file, frames = self._file(above, name, inside), self.directory(above).frames
         except FileNotFoundError:
             raise SourceNotFound(f"{path}: no such file in the bundle") from None
         except OSError as error:
@@ -232,8 +173,8 @@ class Bundle:
             raise SourceError(f"{path}: {file.error or 'its contents are not in the bundle'}")
         if isinstance(file.contents, Bytes):
             size = file.seen.size if file.contents.size is None else file.contents.size
-            return BundleFile(path, container, file.contents, size)
-        return StoredSegment(path, container, file.contents, file.seen, self.manifest.redacted)
+            return BundleFile(path, frames, file.contents.data, size)
+        return StoredSegment(path, frames, file.contents, file.seen, self.manifest.redacted)
 
     def has_records(self, inside: str) -> bool:
         try:
@@ -286,7 +227,9 @@ class Bundle:
 
     def _opened(self, number: int, inside: str) -> StoredDirectory:
         try:
-            read, size = self._read(f"{number}/{container_name(inside)}")
+            directory = StoredDirectory(self._read(f"{number}/{container_name(inside)}"))
+            if directory.path != inside:
+                raise DecodeError("BundleIndex", "path", 0, f"it is that of {directory.path[:40]!r}")
         except FileNotFoundError:
             looped = self._through_loop(number, inside)
             if looped is not None:
@@ -296,10 +239,6 @@ class Bundle:
                 raise
             message = "not in the bundle, which is not complete, or from which it was removed"
             raise OSError(errno.EIO, message, inside) from None  # a missing directory would look deleted
-        try:
-            directory = StoredDirectory(ContainerReader(read, size))
-            if directory.path != inside:
-                raise DecodeError("BundleIndex", "path", 0, f"it is that of {directory.path[:40]!r}")
         except DecodeError as error:
             raise _damaged(number, inside, error) from error
         return directory
@@ -325,4 +264,4 @@ def _damaged(number: int, inside: str, error: DecodeError) -> OSError:
 
 def open_bundle(path: str, number: int) -> Bundle:
     """Open a bundle. `number` tells the bundles of a run apart. Raises SourceError."""
-    return Bundle(path, partial(read_member, path) if os.path.isdir(path) else packed_members(path), number)
+    return Bundle(path, partial(part_of_directory, path) if os.path.isdir(path) else parts_of_file(path), number)

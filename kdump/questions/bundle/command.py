@@ -33,9 +33,9 @@ EXAMPLES = """
 \b
 Examples:
   kdump bundle /var/lib/kafka --out broker-1.bundle
-  kdump bundle /var/lib/kafka --out broker-1.bundle --tar broker-1.tar --idle
-  ssh broker-1 ./kdump bundle /var/lib/kafka --out - > broker-1.tar
-  kdump verify broker-1.tar
+  kdump bundle /var/lib/kafka --out broker-1.bundle --tar broker-1.tar.zst --idle
+  ssh broker-1 ./kdump bundle /var/lib/kafka --out - > broker-1.tar.zst
+  kdump verify broker-1.tar.zst
 
 \b
 Exit status: 0, or 2 for a usage error, or if something could not be read or
@@ -69,7 +69,9 @@ class BundleCommandOptions(CommandOptions):
         help="Write the bundle to this directory, or bring the one there up to date; -: write it to standard output, "
         "packed, as --tar would.",
     )
-    tar: str | None = option("--tar", metavar="FILE", help="Also pack the bundle into this new file, to send it.")
+    tar: str | None = option(
+        "--tar", metavar="FILE", help="Also pack it into this new file, to send it: a compressed tar."
+    )
     depth: str = option(
         "--depth",
         type=click.Choice(DEPTHS),
@@ -168,7 +170,7 @@ def _refuse_standard_output(options: BundleCommandOptions) -> None:
     if options.tar is not None or options.output.format != TABLE:
         raise click.UsageError("--out - cannot be combined with --tar, --json or --format: it writes the packed bundle")
     if os.isatty(STDOUT):
-        raise click.UsageError("--out -: standard output is a terminal; redirect it to a file whose name ends in .tar")
+        raise click.UsageError("--out -: standard output is a terminal; redirect it to a file (.tar.zst)")
     with suppress(OSError):  # no /proc
         path = os.readlink(f"/proc/self/fd/{STDOUT}")
         if os.path.isfile(path):

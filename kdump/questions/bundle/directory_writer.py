@@ -1,36 +1,35 @@
-"""Writes the container of one directory: its files' status, and the contents of those that are Kafka's, which are
-copied from an earlier container if it has them."""
+"""Writes the part of one directory: its files' status, and the contents of those that are Kafka's, which are copied
+from an earlier part if it has them."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.format.container import ContainerReader, ContainerWriter, Frame, Writable
 from kdump.format.errors import DecodeError
-from kdump.format.row_tree import RowTreeWriter, fits
-from kdump.io.bundle.directory import StoredDirectory, block_of, head_of, row_of
-from kdump.io.bundle.index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
-from kdump.io.bundle.rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
+from kdump.io.bundle.index import MAX_FILE, MAX_FILES, Bytes, StoredDirectory, StoredFile, head_of, row_of
 from kdump.io.errors import SourceError, is_only_noted, reason
+from kdump.io.frames import FRAME, Writable
 from kdump.io.hash_key import HashKey
 from kdump.io.run import Limits, Run
+from kdump.io.sorted_lines import SortedLines
 from kdump.io.source import Source
 from kdump.io.window import Window
+from kdump.io.withheld import KNOWN, FileStatus, Log
 from kdump.log.file_kinds import BATCHES, CLEAN_SHUTDOWN, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, SCHEMAS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
 from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.region import Batch
+from kdump.log.stored_verdicts import SUMS
 from kdump.questions.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
@@ -40,6 +39,7 @@ from kdump.questions.bundle.log_writer import (
     keep_records,
     write_log,
 )
+from kdump.questions.bundle.part_writer import PLAIN, LineTooLong, PartWriter, Spool, pieces
 from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
 from kdump.questions.bundle.redact.batches import redacted_batch
@@ -47,50 +47,6 @@ from kdump.questions.bundle.redact.files import redacted_file
 from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search
 from kdump.questions.stats.record_sums import newest, newest_before
-
-
-def copied_file(file: StoredFile, reader: ContainerReader, container: ContainerWriter) -> StoredFile:
-    """Return the file as it is in `container`, to which its contents are copied. Raises DecodeError and TooManyRows."""
-    copier = _Copier(reader, container)
-    contents = file.contents
-    if isinstance(contents, Bytes):
-        return file._replace(contents=contents._replace(frames=tuple(map(copier.frame, contents.frames))))
-    return file if contents is None else file._replace(contents=copier.log(contents))
-
-
-class _Copier:
-    def __init__(self, reader: ContainerReader, container: ContainerWriter) -> None:
-        self.reader = reader
-        self.container = container
-
-    def frame(self, frame: Frame) -> Frame:
-        return self.container.copy(self.reader.stored(frame), frame.size)
-
-    def log(self, log: Log) -> Log:
-        blocks = RowsWriter(self.container)
-        stored: RowsReader[Block] = RowsReader(self.reader, log.blocks, block_of)
-        for block in stored.after(0):
-            blocks.add(
-                block._replace(
-                    frame=self.frame(block.frame),
-                    complete=block.complete and self.frame(block.complete),
-                    payload=tuple(map(self.frame, block.payload)),
-                )
-            )
-        records, hashes = log.records, log.hashes
-        if records is not None:
-            records = records._replace(verdicts=self.located(records.verdicts), sums=self.frame(records.sums))
-        if hashes is not None:
-            hashes = hashes._replace(frames=self.located(hashes.frames))
-        return log._replace(blocks=blocks.end(), records=records, hashes=hashes)
-
-    def located(self, rows: StoredRows) -> StoredRows:
-        copied = RowsWriter(self.container)
-        stored: RowsReader[Located] = RowsReader(self.reader, rows, located_of)
-        for row in stored.after(0):
-            copied.add(row._replace(frame=self.frame(row.frame)))
-        return copied.end()
-
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
@@ -128,14 +84,14 @@ class BundleOptions:
 
 
 class Before(NamedTuple):
-    """A directory as it was when its container was written at `written` (epoch ns)."""
+    """A directory as it was when its part was written at `written` (epoch ns)."""
 
     directory: StoredDirectory
     written: int
 
 
 class DirectoryWriter:
-    """Writes one container. `inside`: the path of the directory in the bundle; `before`: the directory as it is in the
+    """Writes one part. `inside`: the path of the directory in the bundle; `before`: the directory as it is in the
     bundle: what has not changed since is copied."""
 
     def __init__(
@@ -202,7 +158,7 @@ class DirectoryWriter:
         return file._replace(name=names.file(file.name), target=file.target and names.path(file.target))
 
     def is_unchanged(self, status: os.stat_result) -> bool:
-        """Return True if the container in the bundle is still true. `status`: that of the directory."""
+        """Return True if the part in the bundle is still true. `status`: that of the directory."""
         if self.before is None or self.error is not None:
             return False
         there = self.before.directory
@@ -248,54 +204,58 @@ class DirectoryWriter:
         is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before.written
         return old if is_old else None
 
-    def write(self, out: Writable, status: os.stat_result) -> None:
-        """Write the container."""
-        container = ContainerWriter(out)
+    def write(self, out: Writable, name: str, prefix: str, status: os.stat_result) -> None:
+        """Write the part. `name`: its own; `prefix`: the path of the directory in the tar file."""
+        part = PartWriter(out, name, prefix)
+        part.directory(FileStatus.of(status))
         rows = SortedRows()
-        for name, file in self._files():
-            stored = self._copied(name, file, container) or self._written(name, file, container)
+        for own, file in self._files():
+            stored = self._copied(own, file, part) or self._written(own, file, part)
             rows.add(stored.name, row_of(stored))
-        tree = RowTreeWriter(container)
-        for name, row in rows:
-            tree.add(name, row)
-        container.finish(head_of(self.inside, FileStatus.of(status), self.error, tree.finish()))
+        index = Spool()
+        index.row("", head_of(self.inside, FileStatus.of(status), self.error, len(rows)))
+        for shown, row in rows:
+            index.row(shown, row)
+        part.finish(index)
 
-    def _copied(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile | None:
-        """Return the file as it is in the bundle, with its frames copied; None if it has changed since, or if they are
-        damaged."""
+    def _copied(self, name: str, file: StoredFile, part: PartWriter) -> StoredFile | None:
+        """Return the file as it is in the bundle, with its contents copied; None if it has changed since, or if they
+        are damaged."""
         if self.before is None:
             return None
         try:
             old = self._kept(file)
             if old is None:
                 return None
-            reader = self.before.directory.container
-            sums = self._sums(old, reader)
+            frames, contents = self.before.directory.frames, old.contents
+            known = contents.known if isinstance(contents, Log) else {}
+            sums = SortedLines(frames, known[KNOWN]).find(SUMS) if KNOWN in known else None
             if sums is not None and newest_before(sums) != self._newest_before(file):
                 return None
-            copied = copied_file(old, reader, container)._replace(status=file.status, followed=file.followed)
-            if isinstance(copied.contents, Log):
-                self._run.more(copied.contents.size)
+            for extent in (*(() if contents is None else (contents.data,)), *known.values()):
+                for _ in pieces(frames, extent):
+                    pass  # so that damage is found before anything of it is written
+            if contents is not None:
+                data = part.copied(frames, contents.data, file.name, file.seen or file.status)
+                contents = contents._replace(data=data)
+            if isinstance(contents, Log):
+                self._run.more(contents.data.size)
+                copied = {what: part.copied(frames, extent, file.name, PLAIN, what) for what, extent in known.items()}
+                contents = contents._replace(known=copied)
             if sums is not None and _is_live_segment(file):
                 self.newest = newest(sums)
             if old.refused:
                 self._refused(name, old)
-            return copied
-        except (DecodeError, OSError, ValueError, TooManyRows):
+            return old._replace(status=file.status, followed=file.followed, contents=contents)
+        except (DecodeError, OSError, ValueError):
             return None
-
-    def _sums(self, old: StoredFile, reader: ContainerReader) -> Any:
-        """Return the sums over the records of a segment that is in the bundle. Raises DecodeError or ValueError."""
-        if not isinstance(old.contents, Log) or old.contents.records is None:
-            return None
-        return json.loads(reader.read(old.contents.records.sums))
 
     def _newest_before(self, file: StoredFile) -> int:
         """Return the largest timestamp of a record in the segments before a file."""
         return self.newest if _is_live_segment(file) else -1
 
-    def _written(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile:
-        """Return the file with its contents, which are written to the container."""
+    def _written(self, name: str, file: StoredFile, part: PartWriter) -> StoredFile:
+        """Return the file with its contents, which are written to the part."""
         kind, _ = by_name(name)
         if kind is None or name.endswith((".deleted", *COMPRESSED)):
             return file
@@ -308,39 +268,40 @@ class DirectoryWriter:
             if not stat.S_ISREG(file.seen.mode):  # to read a pipe would not end
                 raise Refused(f"{source_target.path}: not a file")
             if kind in BATCHES:
-                return self._segment(file, source_target, kind is KRAFT_SNAPSHOT, container)
+                return self._segment(file, source_target, kind is KRAFT_SNAPSHOT, part)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
                 raise Refused(f"{source_target.path}: {file.seen.size} bytes are too many for such a file")
             source = self.options.reading.open(source_target).source
             if self.options.names is not None:
-                return self._redacted(file, kind, source, container)
-            contents, size = self._bytes(source, container)
+                return self._redacted(file, kind, source, part)
+            contents, size = self._bytes(file, source, part)
             return _with_size(file, size)._replace(contents=contents)
         except SourceError as error:
             reason = self._error(str(error).removeprefix(f"{source_target.path}: "))
             self.unread.append(str(error))
             return file._replace(contents=None, error=reason, refused=isinstance(error, Refused))
 
-    def _segment(self, file: StoredFile, segment: Target, is_snapshot: bool, container: ContainerWriter) -> StoredFile:
-        records = self._records_writer(file, segment, container)
+    def _segment(self, file: StoredFile, segment: Target, is_snapshot: bool, part: PartWriter) -> StoredFile:
+        records = self._records_writer(file, segment)
         try:
             contents = write_log(
                 segment,
                 self.options.reading.open(segment),
-                container,
+                part,
+                file.name,
+                file.seen or file.status,
                 self._keep(is_snapshot),
                 checksums=self.options.checksums,
                 limits=self.options.reading.limits,
                 records=records,
-                hashes=self._record_hasher(container),
+                hashes=self._record_hasher(),
                 run=self._run,
             )
             # What stat showed may be older than what was read.
             stored = file._replace(contents=self._without_error(contents))
-            if not fits(row_of(stored)):
-                raise TooManyRows
-        except TooManyRows:
+            Spool().row(file.name, row_of(stored))
+        except LineTooLong:
             raise Refused(f"{segment.path}: it is damaged in more places than a bundle can describe") from None
         if records is not None and _is_live_segment(file):
             self.newest = records.newest
@@ -359,7 +320,7 @@ class DirectoryWriter:
     def _without_error(self, log: Log) -> Log:
         return log if log.error is None else log._replace(error=self._error(log.error))
 
-    def _redacted(self, file: StoredFile, kind: FileKind, source: Source, container: ContainerWriter) -> StoredFile:
+    def _redacted(self, file: StoredFile, kind: FileKind, source: Source, part: PartWriter) -> StoredFile:
         """Write a file's contents with other names. Its size stays what it is on the disk."""
         assert self.options.names is not None
         with closing(source):
@@ -371,9 +332,11 @@ class DirectoryWriter:
         if contents is None:
             self.left_out += 1
             return file._replace(error=LEFT_OUT, refused=True)
-        pieces = [contents[start : start + PIECE].rstrip(b"\0") for start in range(0, len(contents), PIECE)]
-        frames = tuple(map(container.add, pieces))
-        return _with_size(file, len(data))._replace(contents=Bytes(frames, len(contents)))
+        spool = Spool()
+        spool.write(contents)
+        stored = _with_size(file, len(data))
+        extent = part.small(file.name, spool, file.seen or file.status)
+        return stored._replace(contents=Bytes(extent, len(contents)))
 
     def _segment_size(self, index: str) -> int:
         """Return the size of the segment that an index is one of, as it is now: a broker at work appends to it before
@@ -385,15 +348,15 @@ class DirectoryWriter:
                 sizes.append(os.stat(os.path.join(self.path, base + ending)).st_size)
         return max(sizes)
 
-    def _record_hasher(self, container: ContainerWriter) -> RecordHasher | None:
+    def _record_hasher(self) -> RecordHasher | None:
         key = self.options.hash_key
-        return RecordHasher(container, key) if key is not None and self.known(self.path).compacted else None
+        return RecordHasher(key) if key is not None and self.known(self.path).compacted else None
 
-    def _records_writer(self, file: StoredFile, segment: Target, container: ContainerWriter) -> RecordsWriter | None:
+    def _records_writer(self, file: StoredFile, segment: Target) -> RecordsWriter | None:
         if not self.options.records:
             return None
         keyed = bool(self.known(self.path).compacted)
-        return RecordsWriter(container, segment, self.options.reading, keyed=keyed, before=self._newest_before(file))
+        return RecordsWriter(segment, self.options.reading, keyed=keyed, before=self._newest_before(file))
 
     def _keep(self, is_snapshot: bool) -> Keep:
         topic = partition(self.path).topic
@@ -424,20 +387,16 @@ class DirectoryWriter:
 
         return Keep(bytes_of, only_control=is_client, hides=topic is not None)
 
-    def _bytes(self, source: Source, container: ContainerWriter) -> tuple[Bytes, int]:
-        """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated. Returns also the
-        number of bytes read."""
-        pieces: list[Frame] = []
-        size = 0
+    def _bytes(self, file: StoredFile, source: Source, part: PartWriter) -> tuple[Bytes, int]:
+        """Write a file's bytes without the zeros at its end: indexes are preallocated. Returns also the number of bytes
+        read."""
+        spool = Spool()
         with closing(source):
             if _has_batch(source, self.options.reading.limits):
                 raise Refused(f"{source.name}: contains record batches, which is not what its name says")
-            while data := source.read_at(size, PIECE):
-                pieces.append(container.add(data.rstrip(b"\0")))
-                size += len(data)
-        while pieces and not pieces[-1].size:
-            pieces.pop()
-        return Bytes(tuple(pieces)), size
+            while data := source.read_at(spool.position, FRAME):
+                spool.write(data)
+        return Bytes(part.small(file.name, spool, file.seen or file.status)), spool.position
 
 
 def _has_batch(source: Source, limits: Limits) -> bool:

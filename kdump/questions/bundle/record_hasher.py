@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.format.container import ContainerWriter
 from kdump.io.hash_key import HashKey, RecordHash
 from kdump.log.region import Batch, copy_of
-from kdump.log.stored_hashes import HashesWriter
+from kdump.log.stored_verdicts import hash_rows
+from kdump.questions.bundle.part_writer import Spool
 from kdump.questions.diff.comparable_records import hash_record, rows
 
 
 class RecordHasher:
     """Hashes records of one segment."""
 
-    def __init__(self, container: ContainerWriter, key: HashKey) -> None:
+    def __init__(self, key: HashKey) -> None:
         self.key = key
-        self.writer = HashesWriter(container, key.name)
+        self.lines = Spool()
 
     def instead(self, keep: Callable[[Batch], bytes | None]) -> Callable[[Batch], bytes | None]:
         """Return a function that does as `keep` does, and hashes the records of a batch that is not kept."""
@@ -41,4 +41,5 @@ class RecordHasher:
             deltas.append(row.offset - base)
             hashes.append(hashed.digest)
         if not again.problems:
-            self.writer.add(again.position, deltas, hashes)
+            for position, row in hash_rows(again.position, deltas, hashes):
+                self.lines.row(position, row)

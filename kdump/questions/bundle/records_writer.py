@@ -3,9 +3,6 @@ them: findings of single batches, and sums over all records."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from kdump.check.engine.batch_runs import FLAGS
 from kdump.check.engine.record_suspects import first_record_suspect
 from kdump.check.options import Options
@@ -13,32 +10,24 @@ from kdump.check.rules.records import verdict
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BATCH_START, NEWEST
 from kdump.core.header_columns import is_plain_batch
-from kdump.format.container import ContainerWriter
-from kdump.io.bundle.index import KnownRecords
-from kdump.io.bundle.rows import Located, RowsWriter
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region
-from kdump.log.stored_verdicts import verdict_row
+from kdump.log.stored_verdicts import SUMS, verdict_row
 from kdump.log.walk import RegionObserver
+from kdump.questions.bundle.part_writer import Spool
 from kdump.questions.stats.record_sums import sums_row
 from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
-
-MAX_ROWS = 1 << 20
-"""Bytes of verdicts after which a frame ends."""
 
 
 class RecordsWriter(RegionObserver):
     """What is found out about one segment. `keyed`: null keys are a finding; `before`: the largest timestamp of the
     records in the segments before it, epoch ms, -1 for none."""
 
-    def __init__(
-        self, container: ContainerWriter, target: Target, options: Options, *, keyed: bool, before: int
-    ) -> None:
-        self.container = container
+    def __init__(self, target: Target, options: Options, *, keyed: bool, before: int) -> None:
         self.target = target
         self.limits = options.limits
         self.keyed = keyed
@@ -47,9 +36,7 @@ class RecordsWriter(RegionObserver):
         self.stats.sums[NEWEST] = before
         self.reader = StatsReader(self.stats, options)
         self.reader.path = target.path
-        self._frames = RowsWriter(container)
-        self._rows: list[str] = []
-        self._size = self._first = 0
+        self._lines = Spool()
 
     @property
     def newest(self) -> int:
@@ -79,22 +66,9 @@ class RecordsWriter(RegionObserver):
         if judged.problems:
             judged = judged._replace(records=sum(1 for _ in records(batch, values=False)))
         if judged != RecordVerdict((), (), None):
-            row = json.dumps(verdict_row(batch.position, judged), separators=(",", ":"))
-            self._first = self._first if self._rows else batch.position
-            self._rows.append(row)
-            self._size += len(row)
-            if self._size > MAX_ROWS:
-                self._write()
+            self._lines.row(batch.position, verdict_row(judged))
 
-    def _write(self) -> None:
-        if self._rows:
-            self._frames.add(Located(self._first, self.container.add("\n".join(self._rows).encode())))
-        self._rows, self._size = [], 0
-
-    def end(self) -> KnownRecords:
-        """Write what is left, and return what the index has to have."""
-        self._write()
-        row: dict[str, Any] = sums_row(self.stats, self.before)
-        return KnownRecords(
-            self.keyed, self._frames.end(), self.container.add(json.dumps(row, separators=(",", ":")).encode())
-        )
+    def end(self) -> Spool:
+        """Return the lines, with the sums."""
+        self._lines.row(SUMS, sums_row(self.stats, self.before))
+        return self._lines

@@ -13,8 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
-from kdump.io.bundle.manifest import FORMAT
-from kdump.io.bundle.names import MANIFEST, container_name, is_bundle
+from kdump.io.bundle.names import FACTS, FORMAT, MANIFEST, container_name, is_bundle
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import SourceError, reason
 from kdump.io.link_boundary import refusal
@@ -109,7 +108,6 @@ def bundle(
         stream = StreamPlace(STANDARD_OUTPUT, out, manifest["created"])
         writer = _BundleWriter(stream, sources, manifest, options, run, is_again=False)
         writer.run()
-        stream.end()
         return writer.summary
     refuse_output(out, sources)
     place = DirectoryPlace(out, sources)
@@ -129,7 +127,7 @@ def _manifest(made_with: MadeWith, options: BundleOptions) -> dict[str, Any]:
     hides = options.names
     for path in made_with.directories:
         name = base = os.path.basename(path) or "root"
-        while name in names:
+        while name in (*names, FACTS, MANIFEST):
             name = f"{base}-{names.count(base) + len(names)}"
         names.append(name)
     return {
@@ -145,7 +143,7 @@ def _manifest(made_with: MadeWith, options: BundleOptions) -> dict[str, Any]:
 
 def _is_again(place: DirectoryPlace, made_with: MadeWith, options: BundleOptions) -> bool:
     """Check that what is in the directory, if anything, is a bundle of the same directories. Return True if its
-    containers are still true where nothing has changed. No other run may be writing it."""
+    parts are still true where nothing has changed. No other run may be writing it."""
     values = place.earlier()
     if values is None:
         return False
@@ -236,11 +234,12 @@ class _BundleWriter:
                 ]
 
     def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
-        """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
+        """Write the part of a directory if it has changed, and return its name; None if it was deleted."""
         if self.options.names is not None:
             inside = self.options.names.path(inside)
         name = container_name(inside)
         member = f"{number}/{name}"
+        prefix = f"{self.manifest['names'][number]}/{inside}".rstrip("/")
         before = self.place.before(member, inside) if self.is_again else None
         writer = self._writer(path, inside, before, self._run)
         if inside and not os.path.isdir(path):
@@ -250,23 +249,23 @@ class _BundleWriter:
             self._run.more(writer.segment_bytes)
             self._count(writer, member)
             return name
-        self._write(writer, member, status)
+        self._write(writer, member, prefix, status)
         self.summary.written += 1
         for pause in PAUSES:  # a broker at work may have truncated the log between two files
             if not writer.has_shrunk():
                 break
             time.sleep(pause)
             writer = self._writer(path, inside, None, PLAIN_RUN)
-            self._write(writer, member, status)
+            self._write(writer, member, prefix, status)
         self._count(writer, member)
         return name
 
     def _writer(self, path: str, inside: str, before: Before | None, run: Run) -> DirectoryWriter:
         return DirectoryWriter(path, inside, self.options, before, self._known, run)
 
-    def _write(self, writer: DirectoryWriter, member: str, status: os.stat_result) -> None:
-        with self.place.container(member) as file:
-            writer.write(file, status)
+    def _write(self, writer: DirectoryWriter, member: str, prefix: str, status: os.stat_result) -> None:
+        with self.place.part(member) as file:
+            writer.write(file, member, prefix, status)
 
     def _count(self, writer: DirectoryWriter, member: str) -> None:
         for problem in writer.unread:

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from kdump.format.codec.source import library
-from kdump.format.container import STRUCT
 
+STRUCT = "SortedRows"
 MAX_HELD = 4 << 20
 """Bytes of rows that are not compressed."""
 PIECE_ROWS = 500

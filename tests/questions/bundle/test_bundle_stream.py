@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,20 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import kdump
 from kdump.check.options import Options
+from kdump.io import frames
 from kdump.io.bundle.names import MANIFEST
 from kdump.io.bundle.tree import open_bundle
+from kdump.io.frames import part_before
 from kdump.io.run import PLAIN_RUN
-from kdump.questions.bundle import places
+from kdump.questions.bundle import part_writer
 from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
 from kdump.questions.bundle.run import bundle
 from tests.command import refused, run
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.craft import split
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
-from tests.questions.bundle.test_command import COMMANDS, _no_clock, answer, bundled  # noqa: F401  a fixture
+from tests.questions.bundle.test_command import COMMANDS, _no_clock, answer, bundled, tarred  # noqa: F401  a fixture
 
 CLEAN = FIXTURES / "clean-1"
 OPTIONS = BundleOptions(
@@ -51,21 +53,14 @@ def streamed(path: Path, *arguments: str | Path) -> str:
 
 
 def members(path: Path) -> dict[str, bytes]:
-    """Return the containers of a packed bundle, with their parts joined."""
+    """Return the files in a packed bundle, but for its manifest."""
     found: dict[str, bytes] = {}
-    with tarfile.open(path) as packed:
+    with tarred(path) as packed:
         for member in packed:
             file = packed.extractfile(member)
-            assert file is not None
-            whole, number = re.fullmatch(r"(.*?)(?:\.(\d+))?", member.name).groups()  # type: ignore[union-attr]
-            found[whole] = (found[whole] if number else b"") + file.read()
+            found[member.name] = b"" if file is None else file.read()
     del found[MANIFEST]
     return found
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "PART", 777)
 
 
 @pytest.mark.usefixtures("_no_clock")
@@ -90,43 +85,25 @@ def test_options_mean_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.usefixtures("small_parts", "_no_clock")
+@pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("damage", sample(DAMAGES, 80, "parts"), ids=lambda damage: damage.name)
-def test_containers_in_parts_answer_as_the_directory(damage: Damage, tmp_path: Path) -> None:
+def test_a_packed_bundle_answers_as_the_directory_does(
+    damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small its frames are."""
+    for module in (frames, part_writer):
+        monkeypatch.setattr(module, "FRAME", 777)
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)
     done = run("bundle", aged(disk), "--out", tmp_path / "one.dir", "--tar", tmp_path / "one.tar")
     assert done.exit_code in (0, 2)
-    with tarfile.open(tmp_path / "one.tar") as packed:
-        names = packed.getnames()
-        packed.extractall(tmp_path / "un.tar.dir", filter="data")
-    assert any(name.endswith(".kdb.1") for name in names)
     for command in (("ls", "--segments"), ("inspect",), ("verify", "--crc"), ("transactions",)):
         here = json.dumps(answer(tmp_path / "one.dir", command))
-        for other in ("one.tar", "un.tar.dir"):
-            assert json.dumps(answer(tmp_path / other, command)).replace(other, "one.dir") == here
+        assert json.dumps(answer(tmp_path / "one.tar", command)).replace("one.tar", "one.dir") == here
 
 
-@pytest.mark.usefixtures("small_parts")
-def test_an_unpacked_bundle_is_brought_up_to_date(tmp_path: Path) -> None:
-    """Parts of a container that is written again do not stay."""
-    disk = aged(copy_disk(CLEAN / "payments-0", tmp_path / "payments-0"))
-    bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
-    with tarfile.open(tmp_path / "b.tar") as packed:
-        packed.extractall(tmp_path / "u", filter="data")
-    assert list((tmp_path / "u").rglob("*.kdb.1"))
-    (disk / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    bundled(disk, tmp_path / "u")
-    assert not list((tmp_path / "u").rglob("*.kdb.1"))
-    fresh = bundled(disk, tmp_path / "f")
-    assert [path.read_bytes() for path in (tmp_path / "u").rglob("*.kdb")] == [
-        path.read_bytes() for path in fresh.rglob("*.kdb")
-    ]
-
-
-@pytest.mark.usefixtures("small_parts")
 def test_a_log_that_shrinks_after_it_went_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was sent of it before is not read, though it had more parts."""
+    """What was sent of it before is not read."""
     partition = copy_disk(DISKS / "kafka-4.3/clean-1/ledger-0", tmp_path / "ledger-0")
     log = partition / f"{0:020}.log"
     whole, first = log.read_bytes(), split(log.read_bytes())[0]
@@ -144,40 +121,59 @@ def test_a_log_that_shrinks_after_it_went_out(tmp_path: Path, monkeypatch: pytes
     sent = io.BytesIO()
     bundle([str(partition)], sent.write, OPTIONS, run=PLAIN_RUN)
     (tmp_path / "s.tar").write_bytes(sent.getvalue())
-    with tarfile.open(tmp_path / "s.tar") as packed:
+    with tarred(tmp_path / "s.tar") as packed:
         names = [member.name for member in packed]
-        packed.extractall(tmp_path / "u", filter="data")
-    assert names.count("0/%.kdb") == 2
-    for made in ("s.tar", "u"):
-        assert open_bundle(str(tmp_path / made), 1).open(log.name, log.name).size == len(first)
+    assert names.count(f"ledger-0/{log.name}") == 2
+    assert open_bundle(str(tmp_path / "s.tar"), 1).open(log.name, log.name).size == len(first)
 
 
 def test_a_stream_that_was_cut_is_not_complete(tmp_path: Path) -> None:
     """Wherever it ends: what is missing is named. Without its manifest, it is no bundle."""
     streamed(tmp_path / "s.tar", CLEAN)
     data = (tmp_path / "s.tar").read_bytes()
-    last = data.rindex(MANIFEST.encode())
+    parts = [part_before(lambda position, count: data[position : position + count], len(data))]
+    while parts[-1].start:
+        parts.append(part_before(lambda position, count: data[position : position + count], parts[-1].start))
+    last, first = parts[0].start, parts[-1]
     dice = seeded("cut")
-    for size in [1024, last - 1, last + 512, *(dice.randrange(1024, last) for _ in range(6))]:
+    for size in [first.end, last - 1, last, len(data) - 1, *(dice.randrange(first.end, last) for _ in range(6))]:
         (tmp_path / "cut.tar").write_bytes(data[:size])
         done = run("ls", tmp_path / "cut.tar")
-        assert done.exit_code == 2 or size >= last - 1, size
-        assert "NOT COMPLETE" in done.stderr or "0/%.kdb" in done.stderr or "No such file" in done.stderr, done.stderr
-    (tmp_path / "cut.tar").write_bytes(data[: last + 1024])
-    assert "NOT COMPLETE" not in run("ls", tmp_path / "cut.tar").stderr
-    (tmp_path / "cut.tar").write_bytes(data[:600])
-    assert run("ls", tmp_path / "cut.tar").exit_code == 2
+        assert done.exit_code == 2 or size >= last, size
+        assert "NOT COMPLETE" in done.stderr or "No such file" in done.stderr, done.stderr
+    for size in (100, first.end - 1):
+        (tmp_path / "cut.tar").write_bytes(data[:size])
+        assert run("ls", tmp_path / "cut.tar").exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["0/x.kdb.1", "0/x.kdb.01", "0/x.kdb.-1", "0/x.kdb.2", "kdump-bundle.json.1"])
-def test_a_part_of_nothing(name: str, tmp_path: Path) -> None:
-    sent = io.BytesIO()
-    bundle([str(CLEAN / "payments-0")], sent.write, OPTIONS, run=PLAIN_RUN)
-    end = len(sent.getvalue()) - 2 * tarfile.BLOCKSIZE
-    sent.seek(end)
-    places.Archive(sent.write, 0).add(name, b"x")
-    (tmp_path / "b.tar").write_bytes(sent.getvalue())
-    assert "of a bundle; nothing of it was read" in refused("ls", tmp_path / "b.tar")
+def test_a_decompressed_bundle_is_recognized(tmp_path: Path) -> None:
+    streamed(tmp_path / "s.tar.zst", CLEAN)
+    (tmp_path / "s.tar").write_bytes(
+        zstandard.ZstdDecompressor()
+        .stream_reader((tmp_path / "s.tar.zst").read_bytes(), read_across_frames=True)
+        .read()
+    )
+    assert "a bundle that was decompressed" in refused("ls", tmp_path / "s.tar")
+
+
+def test_an_unpacked_bundle_is_recognized(tmp_path: Path) -> None:
+    """Its segments have zeros in place of what is withheld, which are no damage."""
+    streamed(tmp_path / "s.tar.zst", CLEAN)
+    with tarred(tmp_path / "s.tar.zst") as packed:
+        packed.extractall(tmp_path / "u", filter="data")
+    assert "a bundle that was unpacked: give the path of the tar file" in refused("verify", tmp_path / "u")
+
+
+def test_a_packed_bundle_of_another_format_is_refused(tmp_path: Path) -> None:
+    """That of format 1 was not compressed as a whole."""
+    manifest = json.dumps({"format": 1, "kdump": "1.0", "complete": False}, indent=1).encode()
+    with tarfile.open(tmp_path / "old.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+        member = tarfile.TarInfo(MANIFEST)
+        member.size = len(manifest)
+        archive.addfile(member, io.BytesIO(manifest))
+    said = refused("verify", tmp_path / "old.tar")
+    assert "a bundle of format 1, of another version of kdump" in said
+    assert "make it again" in said
 
 
 def lines(said: bytes) -> list[str]:
@@ -202,10 +198,12 @@ def test_the_receiver_is_full() -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
 def test_it_is_ended(number: signal.Signals, status: int, tmp_path: Path) -> None:
-    with streaming(CLEAN, "--max-rate", "100k") as running:
+    with streaming(CLEAN, "--max-rate", "100k", bufsize=0) as running:  # communicate() does not return what is buffered
         assert running.stdout is not None
         assert running.stderr is not None
-        begin = running.stdout.read(8192)
+        begin = b""
+        while len(begin) < 8192:
+            begin += running.stdout.read(8192)
         running.send_signal(number)
         rest, said = running.communicate()
     assert running.returncode == status
@@ -271,7 +269,7 @@ def test_a_bundle_with_another_name_is_recognized(tmp_path: Path) -> None:
     streamed(path, CLEAN)
     result = run("verify", path)
     assert result.exit_code == 2
-    assert result.stderr == f"kdump: {path}: a packed bundle: give the path of a file whose name ends in .tar\n"
+    assert result.stderr == f"kdump: {path}: a packed bundle: give the path of a file whose name ends in .tar.zst\n"
 
 
 @pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.tar"])
@@ -280,7 +278,7 @@ def test_a_compressed_bundle_is_recognized(name: str, tmp_path: Path) -> None:
     streamed(tmp_path / "whole", CLEAN)
     path = tmp_path / name
     path.write_bytes(gzip.compress((tmp_path / "whole").read_bytes()))
-    expected = "a compressed bundle: decompress it, then give the path of a file whose name ends in .tar"
+    expected = "a compressed bundle: decompress it, then give the path of a file whose name ends in .tar.zst"
     for command in ("ls", "verify", "doctor", "restart-plan", "stats"):
         result = run(command, path)
         assert (result.exit_code, result.stdout) == (2, ""), command

@@ -33,17 +33,17 @@ import zstandard
 import kdump
 from kdump.cli import TAKE_MOUNTED
 from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
-from kdump.format.container import MAGIC as CONTAINER_MAGIC
-from kdump.format.container import ContainerReader, ContainerWriter, Frame
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
-from kdump.format.row_tree import RowTreeReader, RowTreeWriter, Tree
 from kdump.io import file_system
-from kdump.io.bundle.index import MAX_FILES, Block
-from kdump.io.bundle.names import CONTAINER, MANIFEST, container_name
+from kdump.io.bundle.index import MAX_FILES
+from kdump.io.bundle.members import part_of_directory
+from kdump.io.bundle.names import CONTAINER, FORMAT, MANIFEST, container_name
 from kdump.io.bundle.tree import open_bundle
+from kdump.io.frames import FramesWriter
 from kdump.io.low_impact_reads import bytes_read
 from kdump.io.mounted_paths import unmount_paths
 from kdump.io.run import Limits
+from kdump.io.sorted_lines import Extent, SortedLines, extent_of, line_of
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.region_totals import RegionTotals
 from kdump.log.withheld_segment import withheld_segment
@@ -380,7 +380,7 @@ def test_several_log_directories(tmp_path: Path) -> None:
 
 
 def test_transactions_of_one_record_take_few_bytes(tmp_path: Path) -> None:
-    """At most 16 bytes per batch and a thousandth of the log, COMMIT markers included."""
+    """At most 18 bytes per batch and a thousandth of the log, COMMIT markers included."""
     dice, sequences = seeded("transactions"), dict.fromkeys(range(1000, 1500), 0)
     marker = record(key=struct.pack(">hh", 0, 1), value=struct.pack(">hi", 0, 7))
     time, batches = 1_700_000_000_000, []
@@ -394,7 +394,7 @@ def test_transactions_of_one_record_take_few_bytes(tmp_path: Path) -> None:
         sequences[producer] += 1
     log = write_file(tmp_path / "t-0" / f"{0:020}.log", b"".join(batches))
     made = objects("bundle", log.parent, "--out", tmp_path / "b")[0]
-    assert made["bundleBytes"] < 8 * len(batches) + made["segmentBytes"] / 1000
+    assert made["bundleBytes"] < 18 * len(batches) + made["segmentBytes"] / 1000
 
 
 def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
@@ -1082,7 +1082,7 @@ def small(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("made", few(["small", "deep"], 1))
-def test_a_damaged_mount_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     small: Path = request.getfixturevalue(made)
     dice = seeded("bundle")
     files = sorted(path for path in small.rglob("*") if path.is_file())
@@ -1107,47 +1107,61 @@ def test_a_damaged_mount_is_named(made: str, request: pytest.FixtureRequest, tmp
     assert noticed
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any], Callable[[bytes], Frame]], object]) -> None:
-    """Change the index of a container; `change` gets it, and what adds a frame."""
-    data = path.read_bytes()
-    reader = ContainerReader(lambda position, count: data[position : position + count], len(data))
-    index = dict(reader.head)
-    height, count, root = index["files"]
-    rows = RowTreeReader(reader, Tree(height, count, Frame(*root)))
-    index["files"] = [{"name": name, **row} for name, row in rows]
+def rewritten(path: Path, change: Callable[[dict[str, Any], Callable[[bytes], Extent]], object]) -> None:
+    """Change the index of a part; `change` gets it, and what adds bytes."""
+    name = f"{path.parent.name}/{path.name}"
+    frames = part_of_directory(str(path.parent.parent), name)
+    (_, head), *rows = SortedLines(frames, extent_of(frames.part.about["index"]))
+    index = {**head, "files": [{"name": own, **row} for own, row in rows]}
+    data = frames.read(0, frames.size)
     with path.open("wb") as file:
-        writer = ContainerWriter(file)
-        file.write(data[len(CONTAINER_MAGIC) :])
-        writer._position = len(data)
-        change(index, writer.add)
-        tree = RowTreeWriter(writer)
-        for row in index["files"]:
-            tree.add(row.pop("name"), row)
-        writer.finish({**index, "files": tree.finish()})
+        writer = FramesWriter(file)
+        writer.write(data)
+
+        def add(data: bytes) -> Extent:
+            writer.write(data)
+            return Extent(writer.position - len(data), len(data))
+
+        change(index, add)
+        files = [(each.pop("name"), each) for each in index.pop("files")]
+        writer.finish(name, index=add(b"".join(line_of(key, row) for key, row in [("", index), *files])))
 
 
 def segment_of(index: dict[str, Any]) -> dict[str, Any]:
     return next(file for file in index["files"] if file["name"].endswith(".log"))
 
 
-def with_block(index: dict[str, Any], **fields: Any) -> None:
-    block = segment_of(index)["log"][1][1][0]
-    for name, value in fields.items():
-        block[Block._fields.index(name)] = value
+def with_regions(index: dict[str, Any], add: Callable[[bytes], Extent], *rows: tuple[int, Any]) -> None:
+    """Let these lines say what there is of the segment."""
+    segment_of(index)["log"]["known"]["regions"] = add(b"".join(line_of(*row) for row in rows))
 
 
 NOISE = random.Random(1).randbytes(90_000)
-IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], object]] = {
-    "8 million headers": lambda index, add: with_block(
-        index, frame=add((8_000_000).to_bytes(4, "little") + bytes(12) + NOISE + bytes(7_900_000))
+IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Extent]], object]] = {
+    "8 million lines": lambda index, add: segment_of(index)["log"]["known"].update(regions=add(b"\n" * 8_000_000)),
+    "a line of 8 MB": lambda index, add: segment_of(index)["log"]["known"].update(
+        regions=add(b"[0," + b" " * 8_000_000)
     ),
-    "a payload of 16 GiB": lambda index, add: with_block(index, payload=[add(NOISE + bytes(8_000_000))] * 2000),
-    "8 million rows": lambda index, add: with_block(
-        index, kind="regions", frame=add(b"\n" * 8_000_000 + NOISE.replace(b"\n", b""))
+    "a line without an end": lambda index, add: segment_of(index)["log"]["known"].update(regions=add(b'[0,{"kind":')),
+    "a line in another order": lambda index, add: with_regions(
+        index, add, (0, {"kind": "withheld", "size": 100}), (50, {"kind": "withheld", "size": 100})
     ),
-    "an empty block": lambda index, add: with_block(index, size=0),
-    "no blocks": lambda index, add: segment_of(index)["log"].__setitem__(1, [[], []]),
-    "a longer segment": lambda index, add: segment_of(index)["log"].__setitem__(0, 1 << 62),
+    "lines that fall": lambda index, add: with_regions(
+        index, add, (100, {"kind": "withheld", "size": 100}), (0, {"kind": "withheld", "size": 100})
+    ),
+    "a text for a position": lambda index, add: with_regions(index, add, ("0", {"kind": "withheld", "size": 1})),  # type: ignore[arg-type]
+    "no object": lambda index, add: with_regions(index, add, (0, 5)),
+    "a kind that is a list": lambda index, add: with_regions(index, add, (0, {"kind": [], "size": 100})),
+    "nested": lambda index, add: segment_of(index)["log"]["known"].update(regions=add(b"[" * 100_000 + b"\n")),
+    "an empty region": lambda index, add: with_regions(index, add, (0, {"kind": "withheld", "size": 0})),
+    "a region of 2^62 bytes": lambda index, add: with_regions(index, add, (0, {"kind": "withheld", "size": 1 << 62})),
+    "zeros for batches": lambda index, add: segment_of(index)["log"].update(data=add(bytes(8_000_000))),
+    "a batch replaced by 16 GiB": lambda index, add: with_regions(
+        index, add, (0, {"kind": "batch", "size": 80, "header": list(range(13)), "replaced": [0, 1 << 34]})
+    ),
+    "no regions": lambda index, add: segment_of(index)["log"]["known"].clear(),
+    "a longer segment": lambda index, add: segment_of(index)["log"]["data"].__setitem__(1, 1 << 62),
+    "a segment elsewhere": lambda index, add: segment_of(index)["log"]["data"].__setitem__(0, 1 << 62),
     "a negative mode": lambda index, add: segment_of(index)["status"].__setitem__(0, -5),
     "a mode of 2^40": lambda index, add: segment_of(index)["status"].__setitem__(0, 1 << 40),
     "a negative size": lambda index, add: segment_of(index)["status"].__setitem__(1, -5),
@@ -1157,10 +1171,10 @@ IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], objec
 }
 
 
-WRONG_TOTALS: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], object]] = {
-    "totals without numbers": lambda index, add: segment_of(index)["log"].__setitem__(9, []),
-    "a codec that is a number": lambda index, add: segment_of(index)["log"][9].__setitem__(8, [5]),
-    "a negative number of batches": lambda index, add: segment_of(index)["log"][9].__setitem__(0, -1),
+WRONG_TOTALS: dict[str, Callable[[dict[str, Any], Callable[[bytes], Extent]], object]] = {
+    "totals without numbers": lambda index, add: segment_of(index)["log"].update(totals=[]),
+    "a codec that is a number": lambda index, add: segment_of(index)["log"]["totals"].__setitem__(8, [5]),
+    "a negative number of batches": lambda index, add: segment_of(index)["log"]["totals"].__setitem__(0, -1),
 }
 IMPOSSIBLE |= WRONG_TOTALS
 
@@ -1185,34 +1199,35 @@ def deep(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bundled(some, tmp_path_factory.mktemp("deep") / "b", *options)
 
 
-def frames_of(index: dict[str, Any], field: int) -> Any:
-    """Return what the log of a segment with records has in its field: 7 for KnownRecords, 8 for KnownHashes."""
-    return next(file["log"][field] for file in index["files"] if "log" in file and file["log"][field])
+def known_of(index: dict[str, Any], what: str) -> Any:
+    """Return where what is known of a segment is, of one of which this is known."""
+    return next(file["log"]["known"] for file in index["files"] if what in file.get("log", {}).get("known", ()))
 
 
 WRONG_VERDICTS = {
-    "8 million lines": b"\n" * 8_000_000 + NOISE.replace(b"\n", b""),
-    "no object": b"[]",
-    "nested": b"[" * 100_000 + NOISE[:2000],
-    "a wrong finding": b'{"position":0,"findings":[[1,2,3,4,5,6,7,8,9]]}',
-    "a finding with a list": b'{"position":0,"findings":[["a","b",0,0,0,[],[],"",""]]}',
-    "a wrong problem": b'{"position":0,"findings":[],"problems":[[]]}',
-    "a negative number of records": b'{"position":0,"findings":[],"records":-1}',
+    "8 million lines": b"\n" * 8_000_000,
+    "no object": b"[0,[]]\n",
+    "nested": b"[" * 100_000 + b"\n",
+    "a wrong finding": b'[0,{"findings":[[1,2,3,4,5,6,7,8,9]]}]\n',
+    "a finding with a list": b'[0,{"findings":[["a","b",0,0,0,[],[],"",""]]}]\n',
+    "a wrong problem": b'[0,{"findings":[],"problems":[[]]}]\n',
+    "a negative number of records": b'[0,{"findings":[],"records":-1}]\n',
 }
 WRONG_SUMS = {
     "a number": b"5",
     "nothing": b"",
-    "nested": b"[" * 100_000 + NOISE[:2000],
+    "nested": b"[" * 100_000,
     "no sums": b'{"before":-1}',
     "too many": b'{"before":-1,"sums":[' + b"1," * 100_000 + b"1]}",
     "too large": b'{"before":-1,"sums":[99999999999999999999999]}',
 }
 WRONG_HASHES = {
-    "nothing": b"",
-    "a negative number of batches": b"\xff" * 4,
-    "many batches": b"\xff\xff\xff\x7f" + bytes(100),
-    "negative counts": b"\1\0\0\0" + bytes(8) + b"\xff" * 4,
-    "no hashes": b"\1\0\0\0" + bytes(8) + b"\1\0\0\0" + bytes(4),
+    "nothing": b"[0,null]\n",
+    "a negative number of rows": b'[0,[-1,[],""]]\n',
+    "many rows": b'[0,[%d,[],""]]\n' % (1 << 62),
+    "a negative offset": b'[0,[0,[-1],"0011223344556677"]]\n',
+    "no hashes": b'[0,[0,[1],""]]\n',
+    "no digits": b'[0,[0,[1],"zz"]]\n',
 }
 
 
@@ -1231,13 +1246,13 @@ def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path
     copy = shutil.copytree(deep, tmp_path / "b")
     partition = "users-0" if command == "diff" else "payments-0"
 
-    def change(index: dict[str, Any], add: Callable[[bytes], Frame]) -> None:
+    def change(index: dict[str, Any], add: Callable[[bytes], Extent]) -> None:
         if command == "verify":
-            frames_of(index, 7)[1] = [[], [[0, add(data)]]]
+            known_of(index, "records")["records"] = add(data)
         elif command == "stats":
-            frames_of(index, 7)[2] = add(data)
+            known_of(index, "records")["records"] = add(b"[%d,%b]\n" % ((1 << 63) - 1, data))
         else:
-            frames_of(index, 8)[1] = [[], [[0, add(data)]]]
+            known_of(index, "hashes")["hashes"] = add(data)
 
     rewritten(copy / "0" / container_name(partition), change)
     paths = [copy / partition]
@@ -1257,7 +1272,7 @@ def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path
     assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
 
 
-GOOD_HEAD: dict[str, Any] = {"path": "", "status": [0o40755] + [0] * 7, "error": None, "files": [0, 0, None]}
+GOOD_HEAD: dict[str, Any] = {"path": "", "status": [0o40755] + [0] * 7, "error": None, "files": 0}
 
 
 @pytest.mark.parametrize(
@@ -1265,18 +1280,10 @@ GOOD_HEAD: dict[str, Any] = {"path": "", "status": [0o40755] + [0] * 7, "error":
     [
         {"files": None},
         {"files": []},
-        {"files": [0, 0]},
-        {"files": [1, 0, None]},
-        {"files": [0, 0, [8, 1, 1, 1]]},
-        {"files": [1, 1, [8, 1, 1]]},
-        {"files": [1, 1, [8, 1, 1, "1"]]},
-        {"files": [1, 1, [-8, 1, 1, 1]]},
-        {"files": [1, 1, [8, 1, 1 << 40, 1]]},
-        {"files": [1, 1, [1 << 62, 1, 1, 1]]},
-        {"files": [1 << 70, 1, [8, 1, 1, 1]]},
-        {"files": [1, -1, [8, 1, 1, 1]]},
-        {"files": {"a": 1}},
-        {"files": [1, MAX_FILES + 1, [8, 1, 1, 1]]},
+        {"files": 1},
+        {"files": -1},
+        {"files": 1 << 70},
+        {"files": MAX_FILES + 1},
         {"path": "/etc"},
         {"path": "a/../b"},
         {"path": "a"},
@@ -1292,7 +1299,9 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
     copy = shutil.copytree(small, tmp_path / "b")
     for head, status in ((GOOD_HEAD, (0, 1, 2)), (GOOD_HEAD | change, (2,))):
         with (copy / "0" / container_name("")).open("wb") as file:
-            ContainerWriter(file).finish(head)
+            frames, line = FramesWriter(file), line_of("", head)
+            frames.write(line)
+            frames.finish(f"0/{container_name('')}", index=Extent(0, len(line)))
         done = run("ls", copy)
         assert done.exit_code in status
         assert ("the bundle is damaged" in done.stderr) == (2 in status and len(status) == 1), done.stderr
@@ -1347,37 +1356,41 @@ def test_a_directory_with_too_many_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert "more than 2 files" in refused("ls", out)
 
 
-def packed(*members: tuple[str, bytes, bytes]) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, data, kind in members:
-            info = tarfile.TarInfo(name)
-            info.size, info.type = len(data), kind
-            info.linkname = "/etc/passwd" if kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) else ""
-            archive.addfile(info, io.BytesIO(data) if kind == tarfile.REGTYPE else None)
-    return file.getvalue()
+def tarred(path: Path) -> tarfile.TarFile:
+    """Open a packed bundle as the tar file that it is."""
+    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as stream:
+        return tarfile.open(fileobj=io.BytesIO(stream.read()))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("/etc/passwd", tarfile.REGTYPE),
-        ("../x.kdb", tarfile.REGTYPE),
-        ("0/../../x.kdb", tarfile.REGTYPE),
-        ("..", tarfile.SYMTYPE),
-        ("0/x.kdb", tarfile.SYMTYPE),
-        ("0/x.kdb", tarfile.LNKTYPE),
-        ("0/x.kdb", tarfile.FIFOTYPE),
-        ("0/x.kdb", tarfile.CHRTYPE),
-        ("0/x", tarfile.REGTYPE),
-    ],
-)
-def test_a_packed_bundle_with_something_else_in_it(name: str, kind: bytes, small: Path, tmp_path: Path) -> None:
-    path = tmp_path / "b.tar"
-    manifest = (small / MANIFEST).read_bytes()
-    data = b"x" if kind == tarfile.REGTYPE else b""
-    path.write_bytes(packed((MANIFEST, manifest, tarfile.REGTYPE), (name, data, kind)))
-    assert "is not a file of a bundle" in refused("ls", path)
+def test_a_packed_bundle_is_a_tar_file_of_ordinary_files(tmp_path: Path) -> None:
+    """Small files are as they are, and segments have what is kept of them at its place."""
+    disk = FIXTURES / "clean-1"
+    bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar.zst"))
+    with tarred(tmp_path / "b.tar.zst") as archive:
+        members = {each.name: each for each in archive}
+        assert {each.type for each in members.values()} == {tarfile.REGTYPE, tarfile.DIRTYPE}
+        kinds = dict.fromkeys(("small", "internal", "records"), 0)
+        for path in (each for each in disk.rglob("*") if each.is_file()):
+            found = members[f"clean-1/{path.relative_to(disk)}"]
+            assert found.mtime == int(path.stat().st_mtime)
+            assert found.size == path.stat().st_size or path.suffix != ".log"
+            file, data = archive.extractfile(found), path.read_bytes()
+            assert file is not None
+            stored = file.read()
+            if path.suffix != ".log":
+                kinds["small"] += stored == data.rstrip(b"\0")
+            elif path.parent.name.startswith("__") and path.parent.name != "__cluster_metadata-0":
+                kinds["internal"] += stored == data
+            else:
+                assert stored[:61] == data[:61]
+                kinds["records"] += stored != data
+        assert all(kinds.values()), kinds
+        [(_, line)] = [
+            json.loads(line)
+            for line in archive.extractfile(members[f"kdump-bundle/clean-1/payments-0/{0:020}.log.regions"])  # type: ignore[union-attr]
+            if json.loads(line)[0] == 0
+        ]
+        assert line["kind"] == "withheld"
 
 
 def test_a_packed_bundle_that_is_compressed(tmp_path: Path) -> None:
@@ -1403,7 +1416,7 @@ def changed_manifest(change: Callable[[dict[str, Any]], object]) -> Callable[[by
     [
         lambda data: b"",
         lambda data: b"[" * 100_000,
-        changed_manifest(lambda values: values.update(format=2)),
+        changed_manifest(lambda values: values.update(format=FORMAT + 1)),
         changed_manifest(lambda values: values.update(names=["../.."])),
         changed_manifest(lambda values: values.update(names=[])),
         changed_manifest(lambda values: values.update(names=None)),
@@ -1464,7 +1477,8 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
     os.utime(container)
     assert written(disk, out) == 1
     assert (
-        next(out.rglob("*" + CONTAINER)).read_bytes() == next(bundled(disk, tmp_path / "c").rglob("*.kdb")).read_bytes()
+        next(out.rglob("*" + CONTAINER)).read_bytes()
+        == next(bundled(disk, tmp_path / "c").rglob("*" + CONTAINER)).read_bytes()
     )
 
 

@@ -15,7 +15,7 @@ from kdump.format.coordinator_record import MessagePart, decode_key, decode_valu
 from kdump.format.message_writer import encode
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load
-from kdump.io.bundle.index import MAX_KEPT
+from kdump.io.withheld import MAX_KEPT
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS, SCHEMAS_TOPIC
 from kdump.log.pseudonyms import Pseudonyms
