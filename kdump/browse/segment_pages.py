@@ -95,9 +95,9 @@ class Pages(LongListing):
     def rows_at(self, keys: list[int], run: Run) -> dict[int, BrowseRow]:
         """Return the rows with these keys, by key."""
         rows = {}
-        is_bundle = BYTES in self.file.window.source.lacks
+        lacks_bytes = BYTES in self.file.window.source.lacks
         for key in keys:
-            stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), run)
+            stream = self._begin(RegionMark(key) if lacks_bytes else self._anchor(key + 1), run)
             region = next((following for following in stream if following.position >= key), None)
             if region is not None and region.position == key:
                 rows[key] = self._row(self._kept(region))
@@ -233,7 +233,7 @@ class Pages(LongListing):
 
 
 def _alone(region: Region) -> Region:
-    """Return a batch of a bundle with a copy of its bytes, without those of the batches around it."""
+    """Return a batch with a copy of its bytes, without those of the batches around it."""
     if type(region) is not DefaultRecordBatch or not isinstance(region.window, BufferWindow):
         return region
     data = b"".join(region.window.chunks(region.position, region.size))

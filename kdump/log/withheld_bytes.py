@@ -52,11 +52,11 @@ class SegmentBytes(StoredSegment):
         """Start and end of what the line is about."""
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Return `count` bytes from `position`, fewer at the end. Raises SourceError for a damaged bundle."""
+        """Return `count` bytes from `position`, fewer at the end. Raises SourceError for damage."""
         return self.bytes.read(position, count)
 
     def batch_at(self, position: int) -> Batch | None:
-        """Return the batch that begins at a position. Raises SourceError for a damaged bundle."""
+        """Return the batch that begins at a position. Raises SourceError for damage."""
         self._hold(position)
         return self._whole.get(position)
 

@@ -50,7 +50,7 @@ class NoPayload:
 
     def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
         """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises
-        SourceError for a damaged bundle."""
+        SourceError for damage."""
         return self._log.hashes(position)
 
     def chunks(self, position: int, count: int) -> Iterator[memoryview]:
@@ -119,14 +119,14 @@ class WithheldSegment:
 
     def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
         """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises
-        SourceError for a damaged bundle."""
+        SourceError for damage."""
         try:
             return None if self._hashes is None else self._hashes.of_batch(position)
         except DecodeError as error:
             raise damaged_mount(self.name, error) from error
 
     def totals(self) -> HeaderTotals:
-        """Return the totals over the headers of the segment. Raises SourceError for a damaged bundle."""
+        """Return the totals over the headers of the segment. Raises SourceError for damage."""
         try:
             return HeaderTotals.of(self.log.totals)
         except DecodeError as error:
@@ -134,15 +134,15 @@ class WithheldSegment:
 
     def sums(self) -> Any:
         """Return the sums over the segment's records, as an object of JSON's types from another host; None if they are
-        not known. Raises SourceError for a damaged bundle."""
+        not known. Raises SourceError for damage."""
         try:
             return None if self._verdicts is None else self._verdicts.sums()
         except DecodeError as error:
             raise damaged_mount(self.name, error) from error
 
     def stored_regions(self, start: int, limits: Limits, *, runs: bool) -> Iterator[Region]:
-        """Yield the regions from position `start` on. `runs`: as batch runs where possible. Raises SourceError for a
-        damaged bundle."""
+        """Yield the regions from position `start` on. `runs`: as batch runs where possible. Raises SourceError for
+        damage."""
         try:
             for region in self._regions(start, limits):
                 if isinstance(region, BatchRun) and (not runs or region.position < start):
@@ -153,8 +153,7 @@ class WithheldSegment:
             raise damaged_mount(self.name, error) from error
 
     def header_at(self, position: int) -> bytes:
-        """Return the bytes at a position where a header is, if a batch begins there. Raises SourceError for a damaged
-        bundle."""
+        """Return the bytes at a position where a header is, if a batch begins there. Raises SourceError for damage."""
         return self.source.bytes.read(position, LARGEST_HEADER)
 
     def _regions(self, start: int, limits: Limits) -> Iterator[Region]:

@@ -18,7 +18,7 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.store import StoreError
 from kdump.spark.task_runner import TaskRunner
-from kdump.tables.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
+from kdump.tables.disk_identity import BY_PLACE, DiskFacts, DiskIdentity, with_copies
 from kdump.tables.fleet import expanded, facts, find, id_of, read_names
 from kdump.tables.mounted_paths import recorded_place, same_place
 
@@ -107,7 +107,7 @@ def find_sources(path: str, options: Options, brokers: Mapping[str, str]) -> Fou
 
 
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:
-    recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
+    recorded = recorded_place(place.path) if identity.identifiedBy == BY_PLACE else None
     if isinstance(place, LogDirectory):
         logs = tuple(_log(log) for log in place.partitions if log.topic in LISTED and not log.state)
         kind, above, topic = DIRECTORY, place.path, None

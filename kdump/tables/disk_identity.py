@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-BY_NODE, BY_BUNDLE, BY_OPTION, BY_PATH = "node.id and partitions", "host and path", "option and path", "path"
+BY_NODE, BY_PLACE, BY_OPTION, BY_PATH = "node.id and partitions", "host and path", "option and path", "path"
 """What distinguishes a disk without a directory.id from others (column identifiedBy)."""
 
 

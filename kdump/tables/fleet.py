@@ -26,7 +26,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.tables.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
+from kdump.tables.disk_identity import BY_NODE, BY_OPTION, BY_PATH, BY_PLACE, DiskFacts, DiskIdentity, with_copies
 from kdump.tables.mounted_paths import mount_for_task, place_on_host, recorded_place, with_mounts
 
 MAGIC = re.compile(r"[*?\[]")
@@ -53,8 +53,8 @@ class Fleet:
     def recorded(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield path, what a bundle was made of if nothing else identifies it, and broker of each place."""
         for each in self.found:
-            is_by_bundle = each.identity.identifiedBy == BY_BUNDLE
-            yield each.place.path, recorded_place(each.place.path) if is_by_bundle else None, each.identity.broker
+            is_by_place = each.identity.identifiedBy == BY_PLACE
+            yield each.place.path, recorded_place(each.place.path) if is_by_place else None, each.identity.broker
 
 
 def find(
@@ -132,7 +132,7 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     cluster, directory_id = properties.get("cluster.id"), properties.get("directory.id")
     by = None
     if None in (cluster, properties.get("node.id"), directory_id):
-        by = BY_BUNDLE if recorded_place(place.path) is not None else BY_OPTION if named is not None else BY_PATH
+        by = BY_PLACE if recorded_place(place.path) is not None else BY_OPTION if named is not None else BY_PATH
         by = BY_NODE if cluster is not None and "node.id" in properties else by
     return DiskIdentity(cluster, named, directory_id, identifiedBy=by)
 

@@ -106,7 +106,7 @@ class PartitionScan(Resumable, RegionObserver):
         self._damage: int | None = None
         """Position of the bytes before the next batch that are not valid; None if there are none."""
         self._lacks: set[str] = set()
-        """What of the log is not in the bundle that it is read from."""
+        """What of the log is withheld."""
         self.seeded_from: Target | None = None
         """The producer snapshot at the base offset of the first segment, which stands in for the log below it: its open
         transactions are those at the start. None if there is no such snapshot, or it is not valid."""

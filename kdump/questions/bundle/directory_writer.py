@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.decode.redaction.batches import redacted_batch
+from kdump.decode.redaction.files import redacted_file
 from kdump.format.errors import DecodeError
 from kdump.io.bundle.index import MAX_FILE, MAX_FILES, Bytes, StoredDirectory, StoredFile, head_of, row_of
 from kdump.io.errors import SourceError, is_only_noted, reason
@@ -42,8 +44,6 @@ from kdump.questions.bundle.log_writer import (
 from kdump.questions.bundle.part_writer import PLAIN, LineTooLong, PartWriter, Spool, pieces
 from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
-from kdump.questions.bundle.redact.batches import redacted_batch
-from kdump.questions.bundle.redact.files import redacted_file
 from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search
 from kdump.questions.stats.record_sums import newest, newest_before

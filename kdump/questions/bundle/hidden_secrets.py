@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from kdump.core.column_numbers import MARKER_SIZE
+from kdump.decode.redaction.rules import MASK
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.layout import Span
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, read_frame
@@ -25,7 +26,6 @@ from kdump.state.effective_config import is_public
 from kdump.state.secrets import SECRET_FIELDS
 
 CONFIG = "ConfigRecord"
-MASK = b"*"
 
 
 def without_secrets(batch: DefaultRecordBatch) -> bytes | None:

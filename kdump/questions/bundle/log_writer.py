@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.decode.redaction.batches import redacted_batch
+from kdump.decode.redaction.schema_records import Unclear, kept_schema_record
 from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START
 from kdump.io.run import Limits, Run
 from kdump.io.sorted_lines import Extent
@@ -33,8 +35,6 @@ from kdump.questions.bundle.hidden_secrets import (
 from kdump.questions.bundle.part_writer import Member, PartWriter, Spool
 from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
-from kdump.questions.bundle.redact.batches import redacted_batch
-from kdump.questions.bundle.redact.schema_records import Unclear, kept_schema_record
 from kdump.questions.diff.copy_damage import damage_digest
 
 LINE_BYTES = 1 << 20

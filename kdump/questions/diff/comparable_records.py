@@ -13,7 +13,7 @@ from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 
 HIDDEN: Any = object()
-"""A field of a record that is not in the bundle that it is read from."""
+"""A field of a record that is withheld."""
 
 
 class ComparableRecord(NamedTuple):

@@ -38,7 +38,7 @@ class CopyFacts:
     unread: list[str]
     notes: list[str]
     lacks: frozenset[str]
-    """What of it is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
+    """What of it is withheld: RECORDS, CHECKSUMS."""
 
     @property
     def lineage(self) -> EpochLineage | None:

@@ -66,7 +66,7 @@ class CopyReader:
         self.sign = "its topic is compacted" if copy.known.is_cleaned else ""
         """The sign of compaction; empty if there is none."""
         self.lacks: set[str] = set()
-        """What of the copy is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
+        """What of the copy is withheld: RECORDS, CHECKSUMS."""
         self.records_seen = 0
         self.consumed = False
         """Whether rows of the current batch have been taken."""
@@ -304,13 +304,13 @@ class CopyReader:
                 self._named, self._end = target.name_offset, 0
             self.end_unread = False
             for region in self._reader.segment(target, Depth.CHECKSUMS):
-                self._in_bundle()
+                self._note_withheld()
                 yield region
             if self._reader.grown:
                 self.notes.append(f"{target.path}: changed while being read")
 
-    def _in_bundle(self) -> None:
-        """Note what of the segment is not in the bundle that it is read from."""
+    def _note_withheld(self) -> None:
+        """Note what of the segment is withheld."""
         assert self._reader.window is not None
         lacks = self._reader.window.source.lacks - {BYTES}
         if CHECKSUMS in lacks - self.lacks:

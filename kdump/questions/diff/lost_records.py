@@ -45,7 +45,7 @@ of any other; and whether it is a control record. A plain tuple: there may be ma
 
 
 class _UnknownKeys(Exception):
-    """Raised for a batch whose keys are not in the bundle that it is read from."""
+    """Raised for a batch whose keys are withheld."""
 
 
 class _Unreadable(Exception):

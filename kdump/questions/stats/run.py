@@ -140,7 +140,7 @@ class StatsReader(SegmentObserver):
         self.options = options
         self.path = ""
         self.hidden = False
-        """Whether the records of the segment are not in the bundle that it is read from."""
+        """Whether the records of the segment are withheld."""
         self.block = array("q", [0]) * (RECORD_WIDTH * ROWS)
         self.bases, self.ends = array("q", [0]) * ROWS, array("q", [0]) * ROWS
 
@@ -154,8 +154,7 @@ class StatsReader(SegmentObserver):
         return window
 
     def begin(self, target: Target, source: Source, is_last: bool) -> None:
-        """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
-        bundle."""
+        """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for damage."""
         self.path, self.is_last = target.path, is_last
         withheld = withheld_segment(source)
         self.hidden = withheld is not None and withheld.hides_records

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from kdump.decode.redaction.rules import rule_for
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.varint import unsigned_varint
@@ -28,7 +29,6 @@ from kdump.io.sorted_lines import Extent
 from kdump.log.internal_topics import COORDINATOR_TOPICS, INTERNAL_TOPICS, SCHEMAS
 from kdump.log.paths import PARTITION
 from kdump.log.pseudonyms import Pseudonyms
-from kdump.questions.bundle.redact.rules import rule_for
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.craft import CODECS, batch, message, one, patch, record, write_file

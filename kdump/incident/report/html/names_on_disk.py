@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from contextlib import closing, suppress
 
+from kdump.decode.redaction.batches import Undecodable, redacted_record
+from kdump.decode.redaction.files import TEXTS, redacted_file
 from kdump.format.meta_properties import DIRECTORY_ID
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
@@ -20,8 +22,6 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.pseudonyms import PROPERTIES, Pseudonyms
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.questions.bundle.redact.batches import Undecodable, redacted_record
-from kdump.questions.bundle.redact.files import TEXTS, redacted_file
 
 MAX_NAMES = 1 << 20
 MAX_TEXT = 16 << 20

@@ -16,7 +16,6 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE
 from kdump.format.metadata_names import ACL_RESOURCE, CONFIG_RESOURCE, PATTERN
 from kdump.log.pseudonyms import WILDCARD, Pseudonyms
-from kdump.questions.bundle.hidden_secrets import MASK
 from kdump.state.effective_config import is_public
 
 Values = dict[str, Any]
@@ -49,6 +48,8 @@ SAFE_WORDS = frozenset(
         "read_uncommitted",
     ]
 )
+MASK = b"*"
+"""What replaces each byte of a secret."""
 HIDDEN = MASK.decode() * 8
 QUOTAS = frozenset(
     [

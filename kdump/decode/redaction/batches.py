@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kdump.decode.redaction.rules import Values, rule_for
+from kdump.decode.redaction.schema_records import Unclear, kept_schema_record
 from kdump.format.batch_writer import record_bytes, with_checksum
 from kdump.format.consumer_protocol import MESSAGES, PREFIX, PROTOCOL_TYPE, try_decode_nested
 from kdump.format.control_record import CONTROL_TYPES, KEY, VALUE, decode_control
@@ -21,8 +23,6 @@ from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS, SCHEMAS_TOPIC
 from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.questions.bundle.redact.rules import Values, rule_for
-from kdump.questions.bundle.redact.schema_records import Unclear, kept_schema_record
 
 
 def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms | None) -> bytes | None:
