@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.core.batch_scan import ValidRun
-from kdump.core.column_numbers import BATCH_START, HEADER_WIDTH
-from kdump.core.header_columns import HeaderColumns
+from kdump.core.batch_scan import FURTHEST, ValidRun, scan_valid_batches
+from kdump.core.column_numbers import BATCH_START
 from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeader
 from kdump.format.errors import DecodeError
@@ -21,12 +19,12 @@ from kdump.io.source import BYTES, RECORDS, Source
 from kdump.io.untrusted_json import natural
 from kdump.io.window import BufferWindow
 from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, StoredSegment
+from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch
 from kdump.log.stored_regions import KEPT, STRUCT, WITHHELD, region_of, size_of
 from kdump.log.stored_verdicts import HashRows, StoredVerdicts
 
-MAGIC = 2
 RUN_BYTES = 1 << 20
 """Maximum bytes of a batch run. A larger batch is a region of its own."""
 
@@ -202,21 +200,32 @@ class WithheldSegment:
 
     def _batches(self, position: int, end: int, limits: Limits, *, kept: bool) -> Iterator[Region]:
         """Yield valid v2 batches whose payloads are all there, or none is."""
+        missing = None if kept else NoPayload(self)
         while position < end:
-            data = self.source.bytes.read(position, min(RUN_BYTES, end - position))
-            run = StoredRun.of(data, position, limits, None if kept else NoPayload(self))
-            if run is not None:
-                yield run
-                position = run.end
+            # With the header after the last batch, which confirms it.
+            data = self.source.bytes.read(position, min(RUN_BYTES, end - position) + BATCH_HEADER.size)
+            run = scan_valid_batches(
+                data,
+                0,
+                source_end=FURTHEST,
+                largest=FURTHEST,
+                latest=-1,
+                lowest=0,
+                highest=2 * FURTHEST - 1,
+                budget=FURTHEST,
+                check=False,
+                reach=REACH,
+            )
+            if run is not None and position + run.stop <= end:
+                yield StoredRun(limits, position, run, missing)
+                position += run.stop
                 continue
             if len(data) < BATCH_HEADER.size:
                 raise DecodeError("RecordBatch", "batchLength", position, f"{len(data)} bytes left")
             header = BATCH_HEADER.read(data)
             if header.batchLength < MIN_BATCH_LENGTH or position + header.size > end:
                 raise DecodeError("RecordBatch", "batchLength", position, f"{header.batchLength} is impossible here")
-            window: Any = NoPayload(self)
-            if kept:
-                window = BufferWindow(self._kept(position, header.size), position)
+            window: Any = missing or BufferWindow(self._kept(position, header.size), position)
             yield make_batch(window, position, header.size, limits, header, crc=header.crc)
             position += header.size
 
@@ -250,46 +259,12 @@ class WithheldSegment:
 class StoredRun(BatchRun):
     """A batch run whose buffer has zeros in place of payloads that are `missing`."""
 
-    missing: NoPayload | None
     verdicts: StoredVerdicts | None = None
 
-    @classmethod
-    def of(cls, data: bytes, position: int, limits: Limits, missing: NoPayload | None) -> StoredRun | None:
-        """Return the v2 batches from the beginning of `data` on that are whole in it; None if there is none."""
-        numbers: list[int] = []
-        records = start = 0
-        first = last = before = -1
-        unknown = False
-        while len(data) - start >= BATCH_HEADER.size:
-            header = BATCH_HEADER.read(data, start)
-            end = start + header.size
-            if header.magic != MAGIC or header.batchLength < MIN_BATCH_LENGTH or end > len(data):
-                break
-            unknown |= missing is not None and not header.crc
-            first, before, last = first if start else header.baseOffset, last, header.lastOffset
-            records += header.recordCount
-            numbers += (
-                start,
-                end,
-                header.baseOffset,
-                last,
-                header.partitionLeaderEpoch,
-                header.attributes,
-                header.maxTimestamp,
-                header.producerId,
-                header.producerEpoch,
-                header.baseSequence,
-                header.recordCount,
-                header.baseTimestamp,
-            )
-            start = end
-        if not numbers:
-            return None
-        columns = HeaderColumns(data, 0)
-        columns.block, columns.count = array("q", numbers), len(numbers) // HEADER_WIDTH
-        run = cls(limits, position, 0, ValidRun(start, columns, records, first, last, before, 0), True)
-        run.missing, run.lacks_checksum = missing, unknown
-        return run
+    def __init__(self, limits: Limits, position: int, run: ValidRun, missing: NoPayload | None) -> None:
+        super().__init__(limits, position, 0, run, True)
+        self.missing = missing
+        self.lacks_checksum = missing is not None and not BATCH_HEADER.read(run.headers.data).crc
 
     def batch(self, at: int) -> DefaultRecordBatch:
         batch = super().batch(at)
