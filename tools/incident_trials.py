@@ -135,11 +135,10 @@ class Operator:
         match = self.words(action, pattern)
         where = ("--bootstrap-server", f"127.0.0.1:{self.cluster.ports['broker-2']}", "--describe", *match[1].split())
         out = self.cluster.java_run("org.apache.kafka.tools.TopicCommand", *where)
-        stated = self.words(out, r"Leader: 2\s.*Isr: 2\s+Elr:\s*(?:2\s*)?(?:N/A\s*)?LastKnownElr")[0]
+        self.words(out, r"Leader: 2\s.*Isr: 2\s+Elr:\s*(?:2\s*)?(?:N/A\s*)?LastKnownElr")
         Path(match[2]).rename(self.work / "moved")
         self.start_broker()
-        found = " ".join(stated.split()[:4])
-        return f"kafka-topics.sh {where[2]} {match[1]}: {found}; {match[2]} is moved out of log.dirs"
+        return f"kafka-topics.sh --describe {match[1]}: Leader 2, Isr 2; {match[2]} is moved out of log.dirs"
 
     def start(self, action: str) -> str:
         self.words(
@@ -819,9 +818,9 @@ INCIDENTS = [
     of_node("no-voters", "startup-stops", incidents.own_controller, Operator.set_voters)._replace(
         given=(1,), properties=incidents.without_voters
     ),
-    of_node("sole-voter", "startup-stops", incidents.formatted_again, Operator.set_directory_id)._replace(
-        partition=incidents.MINE, given=(1,), made=incidents.only_voter, properties=incidents.dynamic
-    ),
+    of_disk(
+        "4.4.0-kraft", "sole-voter", "startup-stops", incidents.formatted_again, Operator.set_directory_id
+    )._replace(partition=incidents.MINE, given=(1,), made=incidents.only_voter, properties=incidents.dynamic),
     Incident(
         "follower-stopped",
         "partition-under-min-isr",
@@ -994,7 +993,7 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
             result["broker"] = "starts" if cluster.started() else "exits"
             if incident.is_running:
                 operator.cluster = cluster
-                result["did"] = incident.act(operator, action)
+                result["did"] = shown(incident.act(operator, action), work)
             if 2 in incident.given:
                 time.sleep(FETCHING_SECONDS)
             ends = client.ends()

@@ -13,7 +13,7 @@ from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
-from kdump.problems.catalogue import DEGRADED, LOSES
+from kdump.problems.catalogue import CLIENTS, DEGRADED, LOSES
 from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
@@ -209,7 +209,7 @@ def _state_topics(disks: Disks, on: Examination) -> None:
         on.report(
             Problem("state-topic-deleted", values | {"time": iso(at)}, case="deleted" if at is None else ""),
             answer.source,
-            urgency=LOSES if at is not None and at < on.now + HOUR else DEGRADED,
+            urgency=CLIENTS if at is None else LOSES if at < on.now + HOUR else DEGRADED,
             topic=answer.topic,
             partition=answer.partition,
             evidence=tuple(evidence),

@@ -538,10 +538,10 @@ class StartupExamination:
             is_empty = plan.logEndOffset is not None and plan.logEndOffset == plan.logStartOffset
             self.losing["stray"] += not is_empty
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
-            if not _is_of_another_node(self.plans[-1]):  # else all are, and its ID is the cause
+            if not _has_other_topics(self.plans[-1]):  # else that is the cause
                 order = {"severity": "warning", "urgency": "degraded"} if is_empty else {}
                 self._lose(stray, plan, {**more, **order}, (plan.stray,))
-        elif plan.loses:
+        elif plan.loses or plan.mayLoseTorn:
             self.losing["loses"] += 1
             cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
@@ -562,8 +562,9 @@ class StartupExamination:
             facts["hidden"] = bool(plan.cuts) and all(each.kind == HIDDEN for each in plan.cuts)
             if facts.get("intactElsewhere") is None:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
-            losing = Problem("startup-loses", values, facts, "new" if plan.losesOnlyNew else "")
-            self._lose(losing, plan, more, tuple(_evidence(plan)))
+            case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else ""
+            more |= {"severity": "warning"} if plan.mayLoseTorn else {}
+            self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))
 
     def _has_changed(self, plan: PartitionPlan) -> bool:
         """Return whether a broker at work has changed what the plan was made of since it was read: the directory has
@@ -618,10 +619,11 @@ class StartupExamination:
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
 
 
-def _is_of_another_node(plan: RestartPlan) -> bool:
-    """Return True if a log directory states another node than the one that it belongs to."""
+def _has_other_topics(plan: RestartPlan) -> bool:
+    """Return True if the topics of a node are not those of the metadata: a log directory states another node than the
+    one that it belongs to, or the node refuses a record."""
     stops = [*plan.stops, *(stop for each in plan.directories for stop in each.stops)]
-    return any(stop.code.startswith("startup-node-id") for stop in stops)
+    return any(stop.code.startswith(("startup-node-id", "startup-record-refused")) for stop in stops)
 
 
 def _modified(path: str) -> float:
@@ -638,6 +640,7 @@ def _evidence(each: PartitionPlan) -> list[str]:
     for cut in each.cuts[:2]:
         batches = count_text(cut.batches, "valid batch", "valid batches")
         records = "" if cut.records is None else f" with {count_text(cut.records, 'record')}"
+        records += f", and an incomplete one of {count_text(cut.tornRecords, 'record')}" if cut.tornRecords else ""
         found.append(f"{cut.kind} from byte {cut.position} of {cut.file} on: {size_text(cut.size)}, {batches}{records}")
     if len(each.cuts) > 2:
         found.append(f"and {count_text(len(each.cuts) - 2, 'more byte range')}")

@@ -66,20 +66,20 @@ class ReadLog:
             source.keep = False
             for entry in self._reader.entries(_keep(_blocks(source, run), kept)):
                 self.groups.add(entry)
-            if takes_messages and not (self.groups.known or self.groups.unknown):
-                self._read_bare(bytes(kept))
+            if takes_messages:
+                self._read_messages(bytes(kept))
         finally:
             self.error = source.error
             source.close()
 
-    def _read_bare(self, data: bytes) -> None:
-        """Explain messages without time and level, as grep -o or jq prints them. A log with a level is not read so: its
-        lines of level INFO are not unknown."""
+    def _read_messages(self, data: bytes) -> None:
+        """Explain messages that someone has chosen: without time and level, as grep -o or jq prints them, or lines of
+        which each is a message. A log with other lines is not read so: those of level INFO are not unknown."""
         is_text = len(data) <= MAX_BARE and b"\0" not in data
         lines = data.decode("utf-8", "surrogateescape").split("\n") if is_text else []
-        if any(parse_head(line, self._reader.zone) for line in lines):
-            return
-        for number, line in enumerate(lines, 1):
+        heads = sum(parse_head(line, self._reader.zone) is not None for line in lines)
+        self.groups.is_pasted = is_text and heads == self.groups.known + self.groups.unknown
+        for number, line in enumerate(() if heads or self.groups.known or self.groups.unknown else lines, 1):
             if line.strip() and not is_frame(line):
                 self.groups.add(_bare(line, number), anywhere=True)
 

@@ -299,6 +299,8 @@ class PartitionPlan:
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     """Warnings of its log directory that only this log shows."""
+    inRemoteStorage: bool | None = False
+    """Whether remote storage has what it loses; None if it is unknown."""
     unread: UnreadTexts = field(default_factory=list)
 
     def again(self) -> PartitionPlan:
@@ -341,6 +343,7 @@ class PartitionPlan:
             "metadataLog": self.topic == METADATA_TOPIC,
             **replica_facts(self.replicas),
             "strayDeleted": self.strayDeleted,
+            "inRemoteStorage": self.inRemoteStorage,
         }
 
     @property
@@ -411,7 +414,8 @@ class PartitionPlan:
         it."""
         if self.strayDeleted:
             return [self.path]
-        return [self.path] if (self.loses or (self.stops and self.cuts)) and not (self.stray or self.missing) else []
+        is_lost = self.loses or self.mayLoseTorn or (self.stops and self.cuts)
+        return [self.path] if is_lost and not (self.stray or self.missing) else []
 
     @property
     def salvage(
@@ -420,13 +424,14 @@ class PartitionPlan:
         PathText,
         Doc(
             "kdump command that saves the valid batches after the startup's truncation, and the readable records of "
-            "damaged ones; empty if there are none",
+            "damaged and incomplete ones; empty if there are none",
             after="copyFirst",
         ),
     ]:
-        if not self.copyFirst or not any(cut.batches or cut.damagedBatches for cut in self.cuts):
+        is_damaged = self.mayLoseTorn or any(cut.damagedBatches for cut in self.cuts)
+        if not self.copyFirst or not (is_damaged or any(cut.batches for cut in self.cuts)):
             return ""
-        records = " --damaged-records" if any(cut.damagedBatches for cut in self.cuts) else ""
+        records = " --damaged-records" if is_damaged else ""
         return f"kdump salvage {shlex.quote(self.path)}{records} --out NEW-DIRECTORY"
 
 

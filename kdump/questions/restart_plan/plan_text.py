@@ -141,6 +141,8 @@ def saved_text(plan: PartitionPlan) -> str:
         records = sum(cut.damagedRecords for cut in plan.cuts)
         what = f"up to {count_text(records, 'record')}" if records else "the records that decode"
         parts.append(f"{what} of {count_text(damaged, 'damaged batch', 'damaged batches')}, whose values may be wrong")
+    if plan.mayLoseTorn:
+        parts.append("those records of the incomplete batch that are whole")
     return " and ".join(parts)
 
 

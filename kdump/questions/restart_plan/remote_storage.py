@@ -18,7 +18,7 @@ from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.served_files import segments_in
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_MINUTES, MAY, RECORDS, Loss, StartupEvent
 from kdump.state.effective_config import NOWHERE, is_tiered
@@ -39,13 +39,13 @@ class RemoteStorage:
         """Return whether a live log is of a tiered topic."""
         return not log.state and log.topic in self._tiered
 
-    def after(self, log: PartitionPlan) -> tuple[list[str], tuple[StartupEvent, ...]]:
-        """Return notes on a log that loses records, is missing, or begins after its log start offset, and what happens
-        to what remote storage has of it."""
+    def after(self, log: PartitionPlan) -> tuple[list[str], tuple[StartupEvent, ...], bool | None]:
+        """Return notes on a log that loses records, is missing, or begins after its log start offset, what happens to
+        what remote storage has of it, and whether that is what the log loses; None if it is unknown."""
         notes: list[str] = []
         events: tuple[StartupEvent, ...] = ()
         if not self.has(log):
-            return notes, events
+            return notes, events, False
         topic_id = self.metadata.topics[log.topic].id
         start, first = log.logStartOffset or 0, _first_here(log)
         if first is not None and start < first:
@@ -53,9 +53,10 @@ class RemoteStorage:
                 events = (self._forgotten(log, first, number),)
             if lacks := self._log.lacks(topic_id, log.partition, start, first):
                 notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
-        if log.loses or log.missing:
-            notes.append(_note(log, self._log.end_of(topic_id, log.partition)))
-        return notes, events
+        if not (log.loses or log.missing):
+            return notes, events, False
+        last = self._log.end_of(topic_id, log.partition)
+        return [*notes, _note(log, last)], events, None if last is None else last >= (log.logEndOffset or 0)
 
     @cached_property
     def _tiered(self) -> set[str]:
@@ -103,15 +104,8 @@ def _first_here(log: PartitionPlan) -> int | None:
 
 def _note(log: PartitionPlan, last: int | None) -> str:
     """Return what remote storage has. `last`: the last offset that was ever copied, -1 for none, None if unknown."""
-    if last == -1:
-        return "tiered, but nothing of it is in remote storage"
     end = log.logEndOffset or 0
-    note = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
-    if last is not None:
-        note = f"tiered: remote storage has it up to offset {last}"
-        if last < end:
-            return note
-    note += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
-    if log.missing or not log.epochsAfter:
-        note += ", and as its leader epochs are gone, it deletes the segments in remote storage"
-    return note
+    case = "unknown" if last is None else "nothing" if last == -1 else "" if last < end else "has"
+    is_empty = log.missing or not log.epochsAfter
+    led = title_of("startup-remote-copy", "led" + ("Empty" if is_empty else ""), end=end)
+    return title_of("startup-remote-copy", case, last=last, led=led)

@@ -126,7 +126,7 @@ def predict_startup(
             options.found(log)
     for log in logs if node.is_broker else ():
         log.stops = _advised(plan, log.stops)
-        notes, events = remote.after(log)
+        notes, events, log.inRemoteStorage = remote.after(log)
         log.notes += notes
         log.later += events
         plan.partitions.append(log)

@@ -52,7 +52,7 @@ from tests.state.test_groups import commit
 from tests.test_verdicts import leave_out_the_unchanged
 from tools import first_screens, incident_trials
 from tools.incident import INCIDENTS, lay_out
-from tools.incident.disk import Disk, leave_out
+from tools.incident.disk import Disk, change_metadata, leave_out
 from tools.incident.registry import BASES
 from tools.trials import startup_incidents
 
@@ -959,6 +959,30 @@ def test_the_first_screen(name: str) -> None:
     assert "   evidence" not in first
     assert re.search(r"\b(\d+ things?|\d+ THINGS?) (?:to|TO)\s+(?:do|DO)", shown), "how many there are"
     assert all(len(line) <= 80 or line.startswith("   more ") for line in shown.splitlines())
+
+
+def test_an_incomplete_batch_that_may_have_been_acknowledged_comes_first(disk: Path) -> None:
+    """As restart-plan has it, and before what retention deletes as it is configured."""
+    log = disk / "orders-none-0" / f"{ZERO}.log"
+    log.write_bytes(log.read_bytes()[:-500])
+    (disk / ".kafka_cleanshutdown").unlink()
+    Disk(disk).checkpoint("replication-offset-checkpoint", "orders-none-0", 240)
+    first, *others = items_in(answers(disk, "--now", "2027-01-01T00:00Z"))
+    assert (first["code"], first["severity"], first["priority"]) == ("startup-loses", "warning", Priority.LOSES)
+    assert (first["topic"], first["partition"]) == ("orders-none", 0)
+    assert any("an incomplete one of 60 records" in text for text in first["evidence"])
+    assert "startup-retention" in {each["code"] for each in others}
+    assert "batch-truncated" not in {each["code"] for each in others}
+
+
+def test_topics_are_not_stray_by_metadata_that_the_node_refuses(disk: Path) -> None:
+    """The record of a topic is missing: the node halts at its first partition, and makes nothing stray."""
+    change_metadata(Disk(disk), lambda _, value: b"\x01\x14\x00\x00" if b"orders-none" in value else value)
+    properties = disk.parent / "server.properties"
+    properties.write_text(f"process.roles=broker,controller\nnode.id=1\nlog.dirs={disk}\n")
+    codes = [each["code"] for each in items_in(answers(disk, "--properties", properties, *NOW))]
+    assert codes[0] == "startup-stops"
+    assert "startup-stray" not in codes
 
 
 def test_a_broker_with_another_cluster_id_than_its_topics(tmp_path: Path) -> None:

@@ -282,16 +282,22 @@ def test_what_passes_soon_is_not_reported(tmp_path: Path) -> None:
     text += "know the high water mark yet. (org.apache.kafka.image.loader.MetadataLoader)\n"
     log = tmp_path / "server.log"
     for seconds, names in ((3, []), (40, ["metadata-high-watermark-unknown"])):
-        log.write_text(f"[2026-11-24 08:00:00,000] {text}[2026-11-24 08:00:{seconds:02},000] {text}")
+        started = f"[2026-11-24 08:00:{seconds:02},000] INFO [KafkaRaftServer nodeId=0] Kafka Server started (k.S)\n"
+        log.write_text(f"[2026-11-24 08:00:00,000] {text}[2026-11-24 08:00:{seconds:02},000] {text}{started}")
         *found, summary = explain_log(str(log))
         assert [each.message for each in found if isinstance(each, Explanation)] == names
         assert isinstance(summary, ExplanationSummary)
         assert summary.known == 2 * len(names)
 
 
-def test_what_passes_soon_is_explained_if_it_is_pasted() -> None:
-    found, _ = explain_text(
-        "[2026-11-28 05:00:19,618] INFO [QuorumController id=0] In the new epoch 7, the leader is (none). (k.C)"
-    )
-    assert isinstance(found, Explanation)
-    assert found.message == "quorum-without-leader"
+def test_what_passes_soon_is_explained_if_it_is_chosen(tmp_path: Path) -> None:
+    """Pasted, or grepped into a file or a pipe: there are no other lines."""
+    line = "[2026-11-28 05:00:19,618] INFO [QuorumController id=0] In the new epoch 7, the leader is (none). (k.C)\n"
+    other = "[2026-11-28 05:00:19,618] INFO [QuorumController id=0] Becoming a standby controller. (k.C)\n"
+    for text, names in ((line, ["quorum-without-leader"]), (2 * line, ["quorum-without-leader"]), (line + other, [])):
+        (tmp_path / "server.log").write_text(text)
+        *found, _ = explain_log(str(tmp_path / "server.log"))
+        assert [each.message for each in found if isinstance(each, Explanation)] == names
+    found = [*explain_text(line)]
+    assert isinstance(found[0], Explanation)
+    assert found[0].message == "quorum-without-leader"

@@ -61,6 +61,7 @@ def test_a_missing_directory_makes_remote_storage_lose_its_segments(disk: Path) 
     _, tiered = of(disk)
     assert tiered.missing
     assert "it deletes the segments in remote storage" in tiered.notes[0]
+    assert any("Copy the objects of the partition in remote storage" in action for action in tiered.actions)
 
 
 def test_without_its_metadata_nothing_is_known_of_remote_storage(disk: Path) -> None:
@@ -68,6 +69,7 @@ def test_without_its_metadata_nothing_is_known_of_remote_storage(disk: Path) -> 
     shutil.rmtree(disk / "__remote_log_metadata-0")
     _, tiered = of(disk)
     assert "unknown" in tiered.notes[0]
+    assert any(action.startswith("If remote storage has these offsets, copy") for action in tiered.actions)
 
 
 def test_a_broker_that_lost_its_remote_metadata_loses_what_is_in_remote_storage(disk: Path) -> None:
