@@ -11,6 +11,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from kdump import jsonl
@@ -452,8 +453,9 @@ def schema_fields(paths: Iterable[str], topic: str, schemas: str | None) -> Sche
     from kdump.decode.registry_decoder import named_source
     from kdump.decode.schema_columns import ColumnDecoder
 
-    places = [place for given in paths for path in expanded(given) for place in (path, parent(path))]
-    mount_paths([*places] if schemas is None else [schemas])
+    near = [(path, parent(path), parent(parent(path))) for given in paths for path in expanded(given)]
+    places = list(chain.from_iterable(near))
+    mount_paths(places if schemas is None else [schemas])
     try:
         if schemas is not None:
             return SchemaFields.of(ColumnDecoder(named_source(schemas), topic))

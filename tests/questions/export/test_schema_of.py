@@ -248,6 +248,11 @@ def test_what_has_no_columns_is_refused(tmp_path: Path) -> None:
     assert "--schema-of applies to records" in result.output
 
 
+def test_a_single_segment_has_the_registry_of_its_log_directory() -> None:
+    for path in (FIXTURES / "registry-1" / "orders-0", FIXTURES / "registry-1" / "orders-0" / f"{0:020}.log"):
+        assert len(pa.table(kdump.records(path, schema_of="orders", columns=["id"]))) == 7
+
+
 def twice(depth: int) -> dict[str, Any]:
     """Return a record that has the next one twice, and so on."""
     inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "x", "type": "long"}]}
