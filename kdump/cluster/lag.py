@@ -29,7 +29,7 @@ TopicName = Annotated[str, Doc("topic name; the topic ID if the name is unknown"
 PartitionNumber = Annotated[int, Doc("partition number")]
 TopicId = Annotated[str | None, Doc("topic ID, as Kafka prints it")]
 LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: not on this disk", OFFSET)]
-LogEndOffset = Annotated[int | None, Doc("the offset after the last valid batch on that disk", OFFSET)]
+LogEndOffset = Annotated[int | None, Doc("the log end offset on that disk, as a broker that starts has it", OFFSET)]
 HighWatermark = Annotated[int | None, Doc("from replication-offset-checkpoint, which is written every 5 s", OFFSET)]
 LagIsMinimum = Annotated[
     bool,

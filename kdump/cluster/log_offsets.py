@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.format.errors import DecodeError
 from kdump.format.number_range import Range
 from kdump.io.errors import SourceError
@@ -42,7 +43,7 @@ MOST_TAILS = 1000
 
 
 class LogOffsets(NamedTuple):
-    """A replica on a disk. `logEndOffset`: the offset after the last valid batch of its files; `highWatermark`: the
+    """A replica on a disk. `logEndOffset`: that of `log_end`; `highWatermark`: the
     last checkpointed one (every 5 s), None if there is none. `path` is its directory. `is_behind`: whether the leader's
     log may end later: the metadata names another leader, whose replica is not on these disks. `localStart`: the first
     offset on the disk, above logStartOffset if the records before it are in remote storage."""
@@ -169,7 +170,7 @@ class LogOffsetsByPartition:
             checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition)
         start = log_start_offset(checkpointed, first, tiered)
         assert start is not None
-        end = log_end(partition, self.problems)
+        end = log_end(partition, had_clean_shutdown(directory), self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)
         return None if end is None else LogOffsets(start, end, mark, partition.path, localStart=first)
 

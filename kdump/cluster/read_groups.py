@@ -161,7 +161,8 @@ def newest(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
 
 
 def _end(log: CoordinatorLog) -> int:
-    return (log_end(partition(os.path.dirname(log.segments[-1])), []) or 0) if log.segments else 0
+    """Return the offset after its last valid batch: no other is replayed."""
+    return (log_end(partition(os.path.dirname(log.segments[-1])), False, []) or 0) if log.segments else 0
 
 
 NONE = -1

@@ -21,7 +21,8 @@ class HeaderTotals:
 
     `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
     may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
-    `damage` describes the first damage and its position, empty if there is none.
+    `damage` describes the first damage and its position, empty if there is none. `end`: the offset after the last batch
+    by its header, whether or not its checksum matches; None if it is that after `last`.
     """
 
     batches: int = 0
@@ -40,6 +41,7 @@ class HeaderTotals:
     damage: str = ""
     tail: str = ""
     """torn or padding, if the last segment ends with that, as after a crash, a copy or preallocation."""
+    end: int | None = None
 
     def row(self) -> list[Any]:
         """Return the totals as an object of JSON's types."""
@@ -57,10 +59,11 @@ class HeaderTotals:
     def of(cls, row: Any) -> HeaderTotals:
         """Return the totals of a row from another host. Raises DecodeError."""
         try:
-            values = dict(zip((field.name for field in fields(cls)), row, strict=True))
+            names = [field.name for field in fields(cls)]
+            values = dict(zip(names, [*row, None] if len(row) == len(names) - 1 else row, strict=True))
             for name in ("batches", "uncounted", "torn", "junk", "padding"):
                 natural(values[name])
-            for name in ("records", "first", "last", "oldest", "newest"):
+            for name in ("records", "first", "last", "oldest", "newest", "end"):
                 optional_long(values[name])
             values["formats"] = _shared(frozenset(integer(magic, 0, NEWEST) for magic in values["formats"]))
             values["codecs"] = _shared(frozenset(text(codec) for codec in values["codecs"]))
@@ -87,6 +90,7 @@ class HeaderTotals:
         self.padding += other.padding
         self.damage = self.damage or other.damage
         self.tail = other.tail
+        self.end = other.end
 
     def times(self, oldest: int, newest: int) -> None:
         """Include two more timestamps (epoch ms); negative ones are ignored."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, header_sums
-from kdump.format.batch_header import DELETE_HORIZON, TIMESTAMP_TYPE
+from kdump.format.batch_header import DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE
 from kdump.format.codec_table import BY_NAME, codec_name
 from kdump.log.batch_validity import has_valid_header, impossible_count, is_valid
 from kdump.log.header_totals import HeaderTotals
@@ -16,6 +16,12 @@ from kdump.log.walk import RegionObserver
 
 NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
 """With one of these attributes, baseTimestamp is not a record's effective timestamp."""
+
+
+def by_header(batch: Batch) -> int | None:
+    """Return the offset after a batch by its header, damaged or not; None if a broker sees no complete batch there,
+    because the length in the header is wrong."""
+    return batch.lastOffset + 1 if batch.batchLength + LOG_OVERHEAD == batch.size else None
 
 
 class RegionTotals(RegionObserver):
@@ -66,7 +72,7 @@ class RegionTotals(RegionObserver):
                 self._batch(batch, True)
             return
         totals.first = heads.of(0, BASE_OFFSET) if totals.first is None else totals.first
-        totals.last = heads.of(len(heads) - 1, LAST_OFFSET)
+        totals.last, totals.end = heads.of(len(heads) - 1, LAST_OFFSET), None
         totals.batches += len(heads)
         totals.records = None if totals.records is None else totals.records + sums.records
         totals.times(sums.oldest, sums.newest)
@@ -89,6 +95,7 @@ class RegionTotals(RegionObserver):
             totals.records = None if batch.recordCount is None else totals.records + batch.possible_records
         # Also that of a damaged batch: mostly, only headers are read.
         totals.first = base if totals.first is None else totals.first
+        totals.end = None if valid else by_header(batch)
         if valid:
             totals.last = batch.lastOffset
             self.is_end_checked = True

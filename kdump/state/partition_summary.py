@@ -52,10 +52,23 @@ class SegmentSummary:
     grows: bool = False
     """The file grew while it was read: a broker is writing to it."""
 
-    @property
-    def end(self) -> int:
-        """The offset after the last valid batch, or the base offset in the name (LogSegment.readNextOffset)."""
-        return self.segment.offset if self.headers.last is None else max(self.segment.offset, self.headers.last + 1)
+    def end(self, clean: bool | None) -> int:
+        """Return the offset after the last batch (`next_offset`)."""
+        return next_offset(self.segment, self.headers, clean)
+
+
+def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None) -> int:
+    """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
+    it that starts: by the header of that batch, damaged or not (LogSegment.readNextOffset). Only a recovery, after an
+    unclean shutdown or without an .index, checks it, and ends after the last valid one."""
+    valid = segment.offset if headers.last is None else headers.last + 1
+    is_checked = headers.end is None or recovers_last(segment, clean)
+    return max(segment.offset, valid if is_checked else headers.end or 0)
+
+
+def recovers_last(segment: SegmentFiles, clean: bool | None) -> bool:
+    """Return True if a startup recovers the last segment of a log, or may: without a clean shutdown or an .index."""
+    return clean is not True or file_kinds.INDEX not in segment.index_kinds
 
 
 @dataclass
@@ -197,7 +210,7 @@ class PartitionSummary:
             if damage and not self.damage:
                 self.damage = damage if len(segments) == 1 else f"{damage}, in {segment.segment.name}.log"
         self.unread = [segment.error for segment in segments if segment.error]
-        self.log_end = segments[-1].end if segments and not segments[-1].error else None
+        self.log_end = segments[-1].end(self.clean) if segments and not segments[-1].error else None
         self.was_read = True
 
 
@@ -298,19 +311,19 @@ def occupied(partitions: Iterable[PartitionSummary], seen: set[tuple[int, int]] 
     return total
 
 
-def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
-    """Return the offset after the last valid batch of the newest segment, or its base offset
-    (LogSegment.readNextOffset); None if it cannot be read, or if there is none."""
+def log_end(partition: PartitionDirectory, clean: bool | None, problems: list[str]) -> int | None:
+    """Return the log end offset: that after the last batch of the newest segment (`next_offset`). `clean`: whether its
+    log directory was shut down cleanly. None if it cannot be read, or if there is no segment."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
         try:
             window = open_window(segment.log)
             with closing(window.source):
-                last = summarize_headers(segment.log, window, quick=True).last
+                headers = summarize_headers(segment.log, window, quick=True)
         except SourceError as error:
             problems.append(unread(error))
             if is_gone(error):  # a truncation removed it
                 continue
             return None
-        return segment.offset if last is None else max(segment.offset, last + 1)
+        return next_offset(segment, headers, clean)
     return None

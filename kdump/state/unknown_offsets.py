@@ -16,7 +16,12 @@ LogStartOffset = Annotated[
     ),
 ]
 LogEndOffset = Annotated[
-    int | None, Doc("offset after the last valid batch of the last segment, or its base offset; null if unread", OFFSET)
+    int | None,
+    Doc(
+        "offset after the last batch of the last segment, or its base offset; a damaged one counts unless startup "
+        "recovers it; null if unread",
+        OFFSET,
+    ),
 ]
 
 CHECKPOINT_OF = {"highWatermark": "replication-offset", "recoveryPoint": "recovery-point-offset"}

@@ -39,9 +39,11 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
+from kdump.log.region_totals import by_header
 from kdump.log.walk import RegionObserver, walk
 from kdump.log.withheld_segment import withheld_segment
 from kdump.state.other_replicas import who_has_it
+from kdump.state.partition_summary import recovers_last
 from kdump.state.producer_state import ProducerState
 from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
@@ -87,8 +89,7 @@ class PartitionScan(Resumable, RegionObserver):
         self.alone = alone
         self.log_start: int | None = None
         self.log_end: int | None = None
-        """The offset after the last valid batch of the last segment, or its base offset (LogSegment.readNextOffset);
-        None if it is unknown."""
+        """The log end offset, as `next_offset` has it; None if it is unknown."""
         self._base = 0
         """The base offset of the current segment."""
         self.reached = -1
@@ -338,6 +339,9 @@ class PartitionScan(Resumable, RegionObserver):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
+            end = by_header(batch)
+            if end and not recovers_last(part.segment, self.known.clean) and self.known.topic != METADATA_TOPIC:
+                self.log_end = max(self._base, end)
             marker = None if repaired is None else marker_of(repaired)
         if not valid or batch.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)

@@ -72,7 +72,7 @@ class LsRow:
     @property
     def offsets(self) -> int:
         if self.segment is not None:
-            return self.segment.end - self.segment.segment.offset
+            return self.segment.end(self.parts[0].clean) - self.segment.segment.offset
         return sum(part.offsets or 0 for part in self.parts)
 
     @property

@@ -124,4 +124,6 @@ def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     """Return the producer snapshot from which a broker starts; None if there is none."""
     start = scan.transactions.start
-    return start.newest(log_end(place.partition, [])) if start is not None and start.snapshots else None
+    return (
+        start.newest(log_end(place.partition, place.known.clean, [])) if start is not None and start.snapshots else None
+    )

@@ -77,7 +77,7 @@ class DiskReplicas:
                 plan = PartitionPlan(*key, log.path, place.path, "", place.is_clean)
                 plan.highWatermark = checkpoints.get("replication-offset", {}).get(key)
                 plan.logStartOffset = checkpoints.get("log-start-offset", {}).get(key, 0)
-                plan.logEndOffset = log_end(log, plan.unread)
+                plan.logEndOffset = log_end(log, place.is_clean, plan.unread)
                 with suppress(BadLine, SourceError):
                     path = os.path.join(log.path, "leader-epoch-checkpoint")
                     epochs = checkpoint_file.epochs(path)

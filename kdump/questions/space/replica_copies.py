@@ -103,8 +103,8 @@ class ReplicaCopies:
 
     def _missing(self, usage: PartitionUsage, other: PartitionDirectory, high_watermark: int | None) -> str:
         """Return what the leader's copy lacks; empty if nothing."""
-        own_end = log_end(usage.place, self.problems)
-        other_end = log_end(other, self.problems)
+        own_end = log_end(usage.place, None, self.problems)
+        other_end = log_end(other, False, self.problems)  # a damaged batch replaces nothing
         if own_end is None or other_end is None or self.problems:
             return "a log end offset could not be read"
         if max(own_end, high_watermark or 0) > other_end:
@@ -128,7 +128,7 @@ class ReplicaCopies:
             return ""
         own = topic_id(place)
         for node_id, copy in self.copies.get((place.topic, place.partition), ()):
-            own_end, other_end = log_end(place, self.problems), log_end(copy, self.problems)
+            own_end, other_end = log_end(place, None, self.problems), log_end(copy, False, self.problems)
             same = own is not None and own == topic_id(copy)
             if same and own_end is not None and other_end is not None and other_end >= own_end:
                 return f"broker {node_id}: {copy.path}"

@@ -236,14 +236,15 @@ class TransactionLedger(Observer):
                 self.below_start += 1
                 continue
             self.counts[LOST] += 1
+            newest = start.newest(self.scan.log_end)
             loaded = next((point for point in start.points if point.offset == self.scan.transactions.loaded_at), None)
             why = NOT_READ.format(offset=start.log_start)
             if start.starts_empty:
                 why = NO_SNAPSHOT
+            elif newest is not None and running.first_offset < (newest.name_offset or 0):
+                why = NOT_IN_SNAPSHOT.format(name=_name(newest))
             elif loaded is not None and loaded.target is not None:
                 why = UNCHECKED
-                if running.first_offset < loaded.offset:
-                    why = NOT_IN_SNAPSHOT.format(name=_name(loaded.target))
             row = self._row(producer_id, running, LOST)
             yield row._replace(age=None, idle=None, remarks=(NOT_LOADED.format(why=why), *self._of_data(running)))
 
