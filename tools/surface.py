@@ -73,5 +73,5 @@ if __name__ == "__main__":
     FILE.write_text(surface())
     if "--freeze" in sys.argv:
         FROZEN.write_bytes(gzip.compress(surface().encode(), mtime=0))
-    for each in sorted(changes()) if FROZEN.exists() else ():
+    for each in sorted(changes()):
         print(f"to be in CHANGELOG.md: {name(each)} ({each})")
