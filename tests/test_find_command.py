@@ -93,7 +93,7 @@ def test_help_of_all(words: list[str]) -> None:
 def test_help_by_topic() -> None:
     """Two pages stand beside the help of commands; the tables of README and docs/index.md have the same words."""
     options, questions = kdump("help", "options").stdout, kdump("help", "questions").stdout
-    assert all(f"  {name}" in options for name in common_options())
+    assert all(f" {param.long}" in options for param in common_options().values())
     asked = [line.strip() for line in questions.splitlines() if line.startswith("    ")]
     assert sorted(asked) == sorted(each.command for each in QUESTIONS)
     assert [line for line in questions.splitlines() if line[:1].strip()] == [
@@ -137,6 +137,9 @@ def test_environment_variables_set_the_shared_options(monkeypatch: pytest.Monkey
     assert kdump("ls", disk).stdout.splitlines()[-1].split()[0] == "ledger"
     assert kdump("verify", disk).stdout.startswith("OK"), "a report has no columns"
     monkeypatch.delenv("KDUMP_COLUMNS")
+    monkeypatch.setenv("KDUMP_QUIET", "1")
+    assert (kdump("verify", disk).stdout, kdump("verify", disk, "--json").stdout[:1]) == ("", "{")
+    monkeypatch.delenv("KDUMP_QUIET")
     monkeypatch.setenv("KDUMP_TZ", "nowhere")
     assert "KDUMP_TZ" in kdump("ls", disk).stderr
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from kdump.cli import COMMANDS, cli
+from kdump.command_line.common_option import CommonOption
 from kdump.command_line.help_page import OPTIONS, OPTIONS_PAGE, common_options, explained, is_as_usual
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +58,7 @@ class Page(NamedTuple):
     def own_options(self) -> list[Option]:
         """The options that are not shown with those of most commands."""
         shared = (*self.common, "-h") if self.name else ()
-        return [option for option in self.options if option.names[0] not in shared]
+        return [option for option in self.options if not {*shared} & {*option.names}]
 
     @property
     def doc(self) -> str:
@@ -106,7 +107,7 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
     pieces = command.collect_usage_pieces(ctx)
     usage = " ".join(piece for piece in ("kdump", name, *pieces) if piece)
     usual = common_options()
-    common = [param.opts[0] for param in command.params if is_as_usual(param, usual)]
+    common = [param.long for param in command.params if isinstance(param, CommonOption) and is_as_usual(param, usual)]
     return Page(name, summary, usage, described, shown, examples, status, notes, common)
 
 

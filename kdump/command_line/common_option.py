@@ -19,12 +19,13 @@ WITH_CSV = "With --format csv"
 
 
 class CommonOption(click.Option):
-    """An option of most commands. `variable`: the environment variable that sets it; empty if there is none."""
+    """An option of most commands. `long`: its name; `variable`: the environment variable that sets it; empty if there
+    is none."""
 
     def __init__(self, *declared: Any, **attributes: Any) -> None:
         super().__init__(*declared, **attributes)
-        name = max(self.opts, key=len)
-        self.variable = "" if name in WITHOUT_VARIABLE else f"KDUMP_{name[2:].replace('-', '_').upper()}"
+        self.long = max(self.opts, key=len)
+        self.variable = "" if self.long in WITHOUT_VARIABLE else f"KDUMP_{self.long[2:].replace('-', '_').upper()}"
         self.envvar = self.variable or None
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
@@ -34,6 +35,11 @@ class CommonOption(click.Option):
                 return None
             is_typed = ctx.get_parameter_source("columns") is ParameterSource.COMMANDLINE
             return None if value == "json" and is_typed else value
+        if self.variable == "KDUMP_QUIET":
+            is_table = ctx.params.get("form") not in ("json", "csv", "hex")
+            return (
+                value if is_table and ctx.get_parameter_source("as_json") is not ParameterSource.COMMANDLINE else None
+            )
         if self.variable == "KDUMP_COLUMNS":
             form, only_csv = ctx.params.get("form"), (self.help or "").startswith(WITH_CSV)
             applies = form == "csv" or not (only_csv or (isinstance(form, str) and form != "table"))

@@ -29,22 +29,22 @@ def common_options() -> dict[str, CommonOption]:
     """Return the options that most commands share, by their names."""
     # Not at the top: only help needs all of them.
     from kdump.command_line.low_impact_options import low_impact_options
-    from kdump.command_line.output_options import output_options
+    from kdump.command_line.output_options import QUIET_HELP, output_options
     from kdump.command_line.params import LimitOptions
 
     command = click.command("all")(
-        add_options(lambda: None, output_options(), low_impact_options, *declared(LimitOptions))
+        add_options(lambda: None, output_options(quiet=QUIET_HELP), low_impact_options, *declared(LimitOptions))
     )
-    return {param.opts[0]: param for param in command.params if isinstance(param, CommonOption)}
+    return {param.long: param for param in command.params if isinstance(param, CommonOption)}
 
 
 def is_as_usual(param: click.Parameter, usual: dict[str, CommonOption]) -> bool:
     """Return True if a parameter is one that most commands share, with the usual meaning."""
-    if not isinstance(param, CommonOption) or param.opts[0] not in usual:
+    if not isinstance(param, CommonOption) or param.long not in usual:
         return False
-    same = usual[param.opts[0]]
+    same = usual[param.long]
     choices = [getattr(each.type, "choices", ()) for each in (param, same)]
-    return (param.help == same.help or param.opts[0] == "--columns") and [*choices[0]] == [*choices[1]]
+    return (param.help == same.help or param.long == "--columns") and [*choices[0]] == [*choices[1]]
 
 
 def section_of(param: click.Parameter) -> str:
@@ -55,7 +55,7 @@ def section_of(param: click.Parameter) -> str:
 
 def explained(param: CommonOption) -> str:
     """Return the help of a shared option, with what it means in reports, and its environment variable."""
-    more = f" {IN_REPORTS}" if param.opts[0] == "--columns" else ""
+    more = f" {IN_REPORTS}" if param.long == "--columns" else ""
     return f"{param.help}{more}{f'  ({param.variable})' if param.variable else ''}"
 
 
@@ -102,7 +102,7 @@ class HelpPage(click.Command):
                 continue
             section = section_of(param) or section
             if is_as_usual(param, usual):
-                shared.append(param.opts[0])
+                shared.append(max(param.opts, key=len))
                 continue
             record = param.get_help_record(ctx)
             if record is not None:

@@ -24,6 +24,7 @@ TABLE, JSON, CSV = FORMATS = ("table", "json", "csv")
 F = TypeVar("F", bound=Callable[..., Any])
 
 FULL_HELP = "Do not truncate values."
+QUIET_HELP = "Print nothing; only set the exit status."
 COLUMNS_HELP = "Show these columns, in this order, by their JSON names."
 CSV_COLUMNS_HELP = f"{WITH_CSV}: write these columns, in this order, by their JSON names."
 

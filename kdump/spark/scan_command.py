@@ -15,7 +15,7 @@ from kdump.check.finding import SEVERITIES
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
-from kdump.command_line.output_options import JSON, TABLE, OutputOptions, output_options
+from kdump.command_line.output_options import JSON, QUIET_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import (
     DurationParam,
     SizeParam,
@@ -75,7 +75,7 @@ class ScanCommandOptions(CommandOptions):
             json="Print the contents of summary.json.",
             columns="",
             full="",
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
             formats=(TABLE, JSON),
         )
     )

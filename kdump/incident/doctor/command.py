@@ -11,7 +11,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -66,7 +66,7 @@ class DoctorOptions(CommandOptions):
             json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
             columns=CSV_COLUMNS_HELP,
             full="",
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
             zone=True,
         )
     )

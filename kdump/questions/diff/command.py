@@ -13,7 +13,7 @@ from kdump.command_line.expected_size import compared_bytes
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
-from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import Notes
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
@@ -60,7 +60,7 @@ class DiffOptions(CommandOptions):
             json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
             columns=CSV_COLUMNS_HELP,
             full="Do not truncate values, and show every difference.",
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
         )
     )
     reading: ReadingOptions = added(reading_options)

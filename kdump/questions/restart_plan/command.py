@@ -16,7 +16,7 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.name_options import topic_filter, topic_option
-from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
@@ -106,7 +106,7 @@ class RestartPlanOptions(CommandOptions):
             "brokers also restartReplicas and restartCluster.",
             columns=CSV_COLUMNS_HELP,
             full="Do not truncate values, and show every step.",
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
             zone=False,
         )
     )

@@ -17,7 +17,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
-from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
@@ -75,7 +75,7 @@ class RestoreOptions(CommandOptions):
         output_options(
             json="Write JSON Lines: restorePartition, restoreRefusal, restoreDifference, restoreGroup, restoreSummary.",
             columns=CSV_COLUMNS_HELP,
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
             zone=False,
         )
     )

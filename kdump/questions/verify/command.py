@@ -25,7 +25,7 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_of_run, metrics_option
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
-from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.params import (
     DurationParam,
     SizeParam,
@@ -114,7 +114,7 @@ class VerifyOptions(CommandOptions):
             json="Write JSON Lines: findings, then one summary.",
             columns=CSV_COLUMNS_HELP,
             full="",
-            quiet="Print nothing; only set the exit status.",
+            quiet=QUIET_HELP,
             zone=False,
         )
     )
