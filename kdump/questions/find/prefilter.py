@@ -189,8 +189,6 @@ class Prefilter:
             return _FieldScan(found[0])
         parts, needles, of_number = 0, [], False
         for content in found:
-            if content.name == "header" and content.path:
-                return None
             if not needles_of(content.test):
                 return None
             parts |= PARTS[content.name]
