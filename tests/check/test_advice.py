@@ -242,7 +242,7 @@ def test_every_remedy_was_tried() -> None:
 def test_the_first_action_of_an_incident_is_right(name: str) -> None:
     """Done as printed, with a real broker: nothing is left, and nothing else lost."""
     (row,) = [row for row in INCIDENT_TRIALS if row["name"] == name]
-    assert (row["isFirst"], row["broker"], row["left"]) == (True, "starts", [])
+    assert (row["isFirst"], row["broker"], row["left"], row["lost"]) == (True, "starts", [], {})
     assert row.get("before", "exits") == "exits"  # without the action
     assert "consumedLog" not in row
     assert "consumedCommittedLog" not in row
