@@ -80,23 +80,25 @@ class PartitionFindings:
         self.name = name
         self.stories: list[FindingGroup] = []
         self.not_shown = 0
-        self._by_code: dict[tuple[str, str], FindingGroup] = {}
+        self._by_case: dict[tuple[str, str, str], FindingGroup] = {}
 
     def add(self, finding: Finding) -> None:
-        """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file."""
+        """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file
+        that have the same impact."""
         damage = declaration(finding.code).family == "bytes"
         last = self.stories[-1] if self.stories else None
         if damage and last is not None and last.is_near(finding):
             last.add(finding)
             return
-        story = None if damage else self._by_code.get((finding.code, finding.file))
+        key = (finding.code, finding.case, finding.file)
+        story = None if damage else self._by_case.get(key)
         if story is None:
             if len(self.stories) >= STORIES:
                 self.not_shown += 1
                 return
             story = FindingGroup(finding)
             self.stories.append(story)
-            self._by_code[(finding.code, finding.file)] = story
+            self._by_case[key] = story
         story.add(finding)
 
     def explains(self, finding: Finding) -> bool:
@@ -179,9 +181,10 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         for group in self.groups:
             if group.stories:
                 self._group(group)
-        for code, groups in everywhere.items():
+        for (code, _), groups in everywhere.items():
             self._fold(code, groups)
-        self._what_to_do([groups[0][1].first for groups in everywhere.values()])
+        # What the code does by default is more than in its cases: it has the actions.
+        self._what_to_do(sorted((groups[0][1].first for groups in everywhere.values()), key=lambda one: one.case != ""))
         self.output.line("")
         if self.shown_info:
             kinds = ", ".join(f"{count} {code}" for code, count in self.shown_info.most_common())
@@ -236,15 +239,16 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             for command in dict.fromkeys(filter(None, map(next_command, findings))):
                 self.output.line(f"    next: {printable(path_text(command))}")  # in one line, to be copied
 
-    def _everywhere(self) -> dict[str, list[tuple[PartitionFindings, FindingGroup]]]:
-        """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
-        by_code: dict[str, list[tuple[PartitionFindings, FindingGroup]]] = {}
+    def _everywhere(self) -> dict[tuple[str, str], list[tuple[PartitionFindings, FindingGroup]]]:
+        """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code and
+        case, which has an impact of its own."""
+        by_case: dict[tuple[str, str], list[tuple[PartitionFindings, FindingGroup]]] = {}
         for group in self.groups:
             for story in group.stories:
                 if story.first.severity != ERROR:
-                    by_code.setdefault(story.first.code, []).append((group, story))
+                    by_case.setdefault((story.first.code, story.first.case), []).append((group, story))
         repeated = {
-            code: groups for code, groups in by_code.items() if len({id(group) for group, _ in groups}) > EVERYWHERE
+            case: groups for case, groups in by_case.items() if len({id(group) for group, _ in groups}) > EVERYWHERE
         }
         for groups in repeated.values():
             for group, story in groups:

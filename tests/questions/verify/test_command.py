@@ -419,11 +419,12 @@ def test_a_segment_that_goes_away_is_noted(disks: RestoredDisks, monkeypatch: py
     assert summary["notes"] == [went_away(str(gone))]
 
 
-def test_a_warning_of_many_partitions_is_told_once() -> None:
+def test_a_warning_of_many_partitions_is_told_once_for_each_impact() -> None:
     code, out, _ = verify(FIXTURES)
     assert code == 0
-    assert out.count("warning index-missing") == 1
-    assert "partitions\n  warning index-missing" in out
+    assert out.count("warning index-missing") == 2
+    assert out.count("partitions\n  warning index-missing") == 2
+    assert out.count("the segment has no .index\n") == out.count("the segment has no .timeindex\n") == 1
 
 
 @pytest.mark.sampled
@@ -557,3 +558,11 @@ def test_indexes_whose_segment_was_deleted_by_hand(tmp_path: Path) -> None:
     assert orphans == [(0, "error"), (11263, "warning"), (11263, "warning")]
     plan = run("restart-plan", disk, "--topic", "clicks").stdout
     assert "clicks-0: the .log files of 1 segment from offset 0 on are gone already: only indexes are left" in plan
+
+
+def test_findings_of_one_code_with_other_impacts_are_not_told_as_one() -> None:
+    """A missing .index is a recovery, a missing .timeindex is not."""
+    text = " ".join(run("verify", FIXTURES / "clean-1").stdout.split())
+    assert "10 partitions warning index-missing the segment has no .timeindex" in text
+    assert "19 partitions warning index-missing the segment has no .index" in text
+    assert "impact: at startup the broker recovers the segment" in text
