@@ -33,7 +33,7 @@ from kdump.problems.catalogue import Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
 from tests import craft
 from tests.command import objects, run
-from tests.conftest import DISKS, ROOT, sample
+from tests.conftest import DISKS, FIXTURES, ROOT, sample
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
 from tests.each_case import each_case
 from tests.remedies import REMEDIES
@@ -540,3 +540,18 @@ def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> No
     assert "fetches the partition again" not in alone
     assert "another replica" not in alone
     assert "If another replica has these offsets intact, once another broker is Leader" in with_others
+
+
+def test_a_damaged_marker_is_named_and_nobody_is_told_to_abort_its_transaction(tmp_path: Path) -> None:
+    """It may be a COMMIT, and --damaged-records recovers no marker."""
+    disk = copy_disk(FIXTURES / "connect-1", tmp_path / "disk")
+    log = disk / "lines-0" / f"{0:020}.log"
+    contents = bytearray(log.read_bytes())
+    contents[3000] ^= 0x55
+    log.write_bytes(contents)
+    text = " ".join(run("verify", disk / "lines-0").stdout.split())
+    assert "of a transaction marker" in text
+    assert "do not abort its transaction: the marker may be a COMMIT" in text
+    assert "--damaged-records" not in text
+    text = " ".join(run("salvage", disk / "lines-0", "--out", tmp_path / "out").stdout.split())
+    assert "a lost marker may be a COMMIT: salvage from a replica that has it" in text

@@ -172,6 +172,8 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "") -> Finding:
     message = f"stored {batch.format.crc_name} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
     # CompletedFetch.maybeEnsureValid, LogSegment.recover
     case = "wrapper" if batch.format.is_message and batch.is_compressed else ""
+    is_marker = bool(batch.isControlBatch and batch.isTransactional)
+    message += ", of a transaction marker" if is_marker else ""
     return CRC_MISMATCH.finding(
         target,
         message=f"{message}: {looks_like}" if looks_like else message,
@@ -182,6 +184,7 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "") -> Finding:
         actual=batch.crc,
         case=case,
         next_offset=next_offset(batch),
+        facts={"marker": is_marker},
     )
 
 
@@ -196,7 +199,7 @@ def inner_crc_mismatch(target: Target, record: Record) -> Finding:
         offset=first_offset(batch),
         actual=record.crc,
         next_offset=next_offset(batch),
-        facts={"exactRepair": False},
+        facts={"exactRepair": False, "marker": False},
     )
 
 

@@ -162,7 +162,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self.output.text(
-                "    once the broker serves it, abort those whose marker is lost, each by its first offset:"
+                "    a lost marker may be a COMMIT: salvage from a replica that has it; abort a transaction, by its "
+                "first offset, only if you know that it was not committed:"
             )
             self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
