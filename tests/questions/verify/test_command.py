@@ -566,3 +566,14 @@ def test_findings_of_one_code_with_other_impacts_are_not_told_as_one() -> None:
     assert "10 partitions warning index-missing the segment has no .timeindex" in text
     assert "19 partitions warning index-missing the segment has no .index" in text
     assert "impact: at startup the broker recovers the segment" in text
+
+
+def test_the_batch_after_a_damaged_header_shows_where_consumers_continue(tmp_path: Path) -> None:
+    log = shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk") / "orders-none-0" / f"{0:020}.log"
+    contents = bytearray(log.read_bytes())
+    second = 12 + int.from_bytes(contents[8:12], "big")
+    third = second + 12 + int.from_bytes(contents[second + 8 : second + 12], "big")
+    contents[second + 60] ^= 3  # recordCount
+    log.write_bytes(contents)
+    text = " ".join(run("verify", log.parent).stdout.split())
+    assert f"--to-offset {int.from_bytes(contents[third : third + 8], 'big')} --execute" in text
