@@ -1,4 +1,4 @@
-"""python -m tools.stable_offset_trials JARS [--partitions 300] [--out docs/stable-offset-trials.json]
+"""python -m tools.stable_offset_trials JARS [--partitions 300] [--seed 1] [--out docs/stable-offset-trials.json]
 
 Fills the partitions of a real broker that was shut down cleanly with logs of transactions, each with two or three
 damages, starts it, and compares the last stable offset of each partition with that of `kdump transactions`, and the
@@ -103,7 +103,7 @@ def trial(jars: Path, count: int, seed: int) -> list[Result]:
             offsets, facts = filled
             for name, offset in offsets.items():
                 lines[name] += [f"{TOPIC} {number} {offset}\n"] if offset else []
-            results.append({"kafka": KAFKA, "partition": number, **facts})
+            results.append({"kafka": KAFKA, "seed": seed, "partition": number, **facts})
         for name, rows in lines.items():
             (root / f"{name}-checkpoint").write_text(f"0\n{len(rows)}\n{''.join(rows)}")
         with cluster:
@@ -123,6 +123,9 @@ def main() -> None:
     for key, broker in COMPARED.items():
         agree = sum(result[key] == result[broker] for result in results)
         print(f"{key}: {agree} of {len(results)} agree")
+    before = json.loads(options.out.read_text()) if options.out.exists() else []
+    others = [result for result in before if result["seed"] != options.seed]
+    results = sorted(others + results, key=lambda result: (result["seed"], result["partition"]))
     options.out.write_text("[\n" + ",\n".join(map(json.dumps, results)) + "\n]\n")
 
 
