@@ -22,6 +22,7 @@ from kdump.check.engine.second_look import key
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.scrub.record import same
 from kdump.check.scrub.run import Scrub
 from kdump.check.scrub.schedule import DAY, Budget, Waiting, due_now
 from kdump.check.scrub.state import FILE, LAYOUT, ScrubState
@@ -100,6 +101,26 @@ def test_a_scrub_finds_what_a_check_finds_and_reads_it_once(name: str, tmp_path:
         if not run.coverage.unchecked:
             break
     assert keys(findings) == expected
+
+
+def test_a_bit_that_rots_is_found_when_it_is_due_with_all_that_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing shows that the file has changed; and a path is the same disk however it is written."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(FIXTURES / "disk-1", "disk")
+    (tmp_path / "link").symlink_to("disk")
+    state, log = tmp_path / "state", Path("disk/orders-none-0/00000000000000000000.log")
+    scrubbed(tmp_path / "disk", state)
+    before = log.stat()
+    log.write_bytes(flip(log.read_bytes(), 8 * 12_000))
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    for run, root in enumerate((tmp_path / "disk", Path("disk"), Path("link"), tmp_path / "disk"), 1):
+        now = START + 2 * run * CADENCE
+        found, _ = scrubbed(root, state, now)
+        assert sorted(map(same, found)) == sorted(map(same, verified(root, now)))
+        assert "crc-mismatch" in {finding.code for finding in found}
+        assert any(finding.code == "offset-gap" and "orders-none-0" in finding.file for finding in found)
 
 
 @pytest.mark.parametrize("is_known", [False, True])

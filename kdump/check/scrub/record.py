@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from kdump.check.engine.second_look import key
+from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.finding import INFO, Finding
 from kdump.check.resume_state import MAX_ENTITIES
 
@@ -18,6 +19,11 @@ MAX_RECORD_BYTES = 1000 * MAX_ENTITIES
 """Maximum size of a record in JSON."""
 TaggedFinding = tuple[str, Finding]
 """A finding, and the segment with which it stays and goes; empty for one that every check of the partition decides."""
+
+
+def same(finding: Finding) -> FindingKey:
+    """Return what identifies a finding of a partition, however the path of its directory is written."""
+    return key(finding._replace(file=os.path.basename(finding.file)))
 
 
 class RecordError(Exception):
@@ -68,9 +74,17 @@ class UnitRecord:
     lag: int | None = None
     open_since: int | None = None
 
+    def begin_again(self) -> None:
+        """Forget what was read, so that the log is read from its beginning; what was found stays until then."""
+        self.segments = {name: replace(note, checked=None) for name, note in self.segments.items()}
+        self.print_, self.tail, self.before, self.state, self.next_ = "", "", None, None, None
+
     def keep(self, findings: Iterable[TaggedFinding]) -> None:
-        """Remember these findings, each once."""
-        distinct = {key(finding): (tag, finding) for tag, finding in findings}
+        """Remember these findings, each once: what the end of the log repeats stays with its segment."""
+        distinct: dict[FindingKey, TaggedFinding] = {}
+        for tag, finding in findings:
+            if tag or same(finding) not in distinct:
+                distinct[same(finding)] = (tag, finding)
         ordered = sorted(distinct.values(), key=lambda tagged: tagged[1].severity == INFO)
         self.findings = ordered[:MAX_FINDINGS]
 

@@ -13,9 +13,9 @@ from functools import lru_cache
 from kdump.check.coverage import Coverage
 from kdump.check.engine.units import CheckUnit
 from kdump.check.engine.workers import run_all
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
-from kdump.check.scrub.record import SegmentNote, UnitRecord
+from kdump.check.scrub.record import SegmentNote, UnitRecord, same
 from kdump.check.scrub.schedule import DAY, Budget, Waiting, due_now, interval_of
 from kdump.check.scrub.state import PastRun, ScrubState
 from kdump.check.scrub.unit import Look, ScrubUnit, differs, fingerprint, stamps_of
@@ -163,7 +163,8 @@ class Scrub:
         look = Look(record, allows=self.budget.allows)
         looking = ScrubUnit.of(unit, look, stamps)
         totals = CheckTotals()
-        tagged = [(look.tag(totals, finding), finding) for finding in looking.run(totals)]
+        found = list(looking.run(totals))  # what was read is known at the end
+        tagged = [(look.tag(totals, finding), finding) for finding in found if _holds(finding, look, record)]
         self._count(totals)
         kept = [
             (tag, finding)
@@ -226,11 +227,16 @@ class Scrub:
         note = look.read.get(name)
         if note is None or file_stamp(segment.log) != stamps.get(segment.log.path):
             return  # it is gone, or has changed meanwhile: the next run reads what is there then
+        known = {same(finding) for _, finding in record.findings}
+        is_new = any(finding.severity != INFO and same(finding) not in known for finding in found)
         record.keep([*((name, finding) for finding in found), *record.findings])
         if name != record.tail:
             record.segments[name] = note
         elif note.checked is not None:
             record.segments[name].checked = note.checked  # the state is the one at the end that it had
+        if is_new:  # what follows from it, such as offsets that are missing, is decided by the log
+            record.begin_again()
+            self._look(unit, record, stamps, fingerprint(unit, stamps, record))
         self.state.put(_key(unit), record)
         self._note(number, unit, record)
 
@@ -242,9 +248,9 @@ class Scrub:
     def _forget(self, units: list[CheckUnit]) -> None:
         """Forget the partitions that are gone; those that cannot be seen are remembered."""
         here = {_key(unit) for unit in units if unit.partition is not None}
-        for key in self.state.unit_keys():
-            if key not in here and not os.path.lexists(key):
-                self.state.remove(key)
+        for name in self.state.unit_keys():
+            if name not in here and not os.path.lexists(name):
+                self.state.remove(name)
 
     def _size(self, place: PartitionDirectory, stamps: Stamps) -> None:
         for path, stamp in stamps.items():
@@ -291,6 +297,16 @@ def _key(unit: CheckUnit) -> str:
 @lru_cache(1)
 def _real(directory: str) -> str:
     return real_path(directory)
+
+
+def _holds(finding: Finding, look: Look, record: UnitRecord) -> bool:
+    """Return False for what the end of the log repeats of a segment that is gone, or has changed and was not read
+    since."""
+    name, ending = os.path.splitext(os.path.basename(finding.file))
+    if ending != ".log" or name in look.read:
+        return True
+    note = record.segments.get(name)
+    return note is not None and note.checked is not None
 
 
 def _is_below(finding: Finding, position: int) -> bool:

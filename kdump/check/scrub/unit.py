@@ -283,7 +283,8 @@ class ScrubUnit(CheckUnit):
         ends.start(note)
         problems = len(totals.unread) + len(totals.notes)
         for finding in findings:
-            look.tags[key(finding)] = segment.name
+            own = os.path.basename(finding.file).partition(".")[0]  # of an earlier segment, which this one decides
+            look.tags[key(finding)] = own if own in look.read else segment.name
             yield finding
         before = look.record.segments.get(segment.name)
         now, seen = self.options.now, before.seen if before is not None else self.options.now
