@@ -23,7 +23,7 @@ def main() -> None:
         parser.error(f"{directory} already exists")
     lay_out(options.name, directory)
     print(f"{directory}: {' '.join(str(INCIDENTS[options.name].__doc__).split())}")
-    print("the disk is of one evening, which export KDUMP_NOW=2026-11-21T22:00Z makes the current time")
+    print("export KDUMP_NOW=2026-11-21T22:00Z: the evening of this disk counts as today")
 
 
 if __name__ == "__main__":
