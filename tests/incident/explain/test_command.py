@@ -78,8 +78,8 @@ def test_a_finding_is_explained_as_in_the_reference(code: str) -> None:
     (found,) = objects(code)
     page = (DOCS / "findings.md").read_text()
     section = page.partition(f"### {code}\n")[2].partition("\n### ")[0]
-    first = re.findall(r"^(?: *- Action: | {4}- )(.*)\.$", section, re.M)[0]
-    if shared := re.match(r"\[Shared actions\]\(#shared-actions\): (\d+)", first):
+    first = re.findall(r"^(?: *- Actions?: | {4}- )(.*)\.$", section, re.M)[0]
+    if shared := re.match(r"\[shared\]\(#shared-actions\) (\d+)", first):
         first = re.findall(rf"^{shared[1]}\. (.*)\.$", page, re.M)[0]
     assert str(found["meaning"]) in section
     assert str(found["fix"]).startswith(first)
