@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 
 LINE = f"{NEWEST.major}.{NEWEST.minor}"
 SENTENCES = {
-    "docs/index.md": {r"the brokers of Kafka 2\.8 to (\d\.\d+), and": LINE},
+    "docs/index.md": {r"what differs between Kafka 2\.8 and (\d\.\d+)\s": LINE},
     "docs/kafka-releases.md": {
         r"checkpoints from 0\.8 to (\d\.\d+)\. ": LINE,
         r"partition directory, it is (\d\.\d+\.\d+)\. ": NEWEST.number,
