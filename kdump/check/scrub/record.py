@@ -21,6 +21,11 @@ TaggedFinding = tuple[str, Finding]
 """A finding, and the segment with which it stays and goes; empty for one that every check of the partition decides."""
 
 
+def segment_of(finding: Finding) -> str:
+    """Return the name, without an ending, of the file that a finding is about: that of its segment, if it is of one."""
+    return os.path.basename(finding.file).partition(".")[0]
+
+
 def same(finding: Finding) -> FindingKey:
     """Return what identifies a finding of a partition, however the path of its directory is written."""
     return key(finding._replace(file=os.path.basename(finding.file)))

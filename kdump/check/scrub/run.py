@@ -15,7 +15,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.engine.workers import run_all
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
-from kdump.check.scrub.record import SegmentNote, UnitRecord, same
+from kdump.check.scrub.record import SegmentNote, UnitRecord, same, segment_of
 from kdump.check.scrub.schedule import DAY, Budget, Waiting, due_now, interval_of
 from kdump.check.scrub.state import PastRun, ScrubState
 from kdump.check.scrub.unit import Look, ScrubUnit, differs, fingerprint, stamps_of
@@ -302,8 +302,8 @@ def _real(directory: str) -> str:
 def _holds(finding: Finding, look: Look, record: UnitRecord) -> bool:
     """Return False for what the end of the log repeats of a segment that is gone, or has changed and was not read
     since."""
-    name, ending = os.path.splitext(os.path.basename(finding.file))
-    if ending != ".log" or name in look.read:
+    name = segment_of(finding)
+    if not finding.file.endswith(".log") or name in look.read:
         return True
     note = record.segments.get(name)
     return note is not None and note.checked is not None

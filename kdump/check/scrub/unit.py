@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ from kdump.check.engine.units import CheckUnit, PartitionDirectoryCheck
 from kdump.check.finding import INFO, Finding
 from kdump.check.resume_state import StateError
 from kdump.check.rule import SegmentObserver
-from kdump.check.scrub.record import SegmentNote, UnitRecord
+from kdump.check.scrub.record import SegmentNote, UnitRecord, segment_of
 from kdump.check.totals import CheckTotals
 from kdump.check.unchanged import Stamps, facts_of, file_stamps
 from kdump.core.column_numbers import BATCH_START, LAST_OFFSET
@@ -141,7 +140,7 @@ class Look:
         tag = self.tags.get(key(finding))
         if tag is not None:
             return tag
-        name = os.path.basename(finding.file).partition(".")[0]
+        name = segment_of(finding)
         return name if totals.doubted and name in self.read else ""
 
 
@@ -283,7 +282,7 @@ class ScrubUnit(CheckUnit):
         ends.start(note)
         problems = len(totals.unread) + len(totals.notes)
         for finding in findings:
-            own = os.path.basename(finding.file).partition(".")[0]  # of an earlier segment, which this one decides
+            own = segment_of(finding)  # perhaps an earlier segment, which this one decides
             look.tags[key(finding)] = own if own in look.read else segment.name
             yield finding
         before = look.record.segments.get(segment.name)
