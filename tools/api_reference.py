@@ -21,7 +21,10 @@ HEAD = """# The API, name by name
 Signatures of everything that `import kdump` offers, and members of the classes that it returns. [The Python
 API](api.md) shows how to use it. Unless stated otherwise, sizes and positions are in bytes, times are in epoch ms, and
 offsets are absolute. None means that there is no value. Members with the names of JSON keys are described there.
+`paths`, unless stated otherwise: segments, partition directories, log directories, or directories above them.
 """
+USUAL = re.compile(r"`paths`: segments, partition directories, log directories, or directories above(?: them)?\. ?")
+"""What the first paragraph states of every function."""
 PACKAGE = Path(kdump.__file__).parent
 DEPTH = 2
 """Classes are described that functions return, and those of their members; what these consist of is in the source."""
@@ -163,7 +166,7 @@ def markdown(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([*_<|\[\]])", r"\\\1", part) for part in parts)
 
 
-FIELDS = "`help()` describes their members, and those of answers above that are no keys of the JSON.\n"
+FIELDS = "`help()` shows the types of these members, and of those of answers above that are no keys of the JSON.\n"
 
 
 class Member(NamedTuple):
@@ -221,14 +224,26 @@ def json_keys(found: Found) -> tuple[str, list[str]]:
     return kind, [key.name for key in TYPES.get(kind, ())]
 
 
+def base(found: Found) -> str:
+    """Return the base class that the page describes, too; "" if it has none."""
+    assert isinstance(found.node, ast.ClassDef)
+    names = [ast.unparse(each) for each in found.node.bases]
+    return next((name for name in names if name in kdump.API), "")
+
+
 def listed(found: Found) -> list[Member]:
-    """Return the members that are not keys of the JSON object, without the methods that only change it."""
+    """Return the members that are neither keys of the JSON object nor those of a base class on the page, without the
+    methods that only change it."""
     _, keys = json_keys(found)
     last = {member.name: member for member in members(found)}
+    above = named(found.module, base(found)) if base(found) else None
+    inherited = {member.name for member in members(above)} if above else set[str]()
     return [
         each
         for each in last.values()
-        if each.name not in keys and not (each.name.endswith(")") and each.type == "None")
+        if each.name not in keys
+        and each.name not in inherited
+        and not (each.name.endswith(")") and each.type == "None")
     ]
 
 
@@ -236,11 +251,16 @@ def table(found: Found, brief: bool) -> str:
     """Return the members of a class: those with a docstring on a line of their own, unless it is to be `brief`, then
     the others, then where the JSON object describes more of them."""
     rows = [each._replace(said="") if brief else each for each in listed(found)]
-    texts = {each.name: f"`{' '.join(each.name.split())}: {each.type}`" for each in rows}
+    texts = {
+        each.name: f"`{each.name.partition('(')[0]}`" if brief else f"`{' '.join(each.name.split())}: {each.type}`"
+        for each in rows
+    }
     lines = [f"- {texts[each.name]}: {markdown(' '.join(each.said.split()))}\n" for each in rows if each.said]
     plain = [texts[each.name] for each in rows if not each.said]
     if plain:
         lines.append(f"- {', '.join(plain)}\n")
+    if base(found):
+        lines.append(f"- the members of [{base(found)}](#kdump{base(found).lower()})\n")
     kind, keys = json_keys(found)
     names = {each.name for each in members(found)}
     shared, absent = [key for key in keys if key in names], [key for key in keys if key not in names]
@@ -258,7 +278,7 @@ def same_as_json(title: str, found: Found) -> str:
 
 
 def section(title: str, found: Found, brief: bool = False) -> str:
-    said = markdown(doc(found.node))
+    said = markdown(USUAL.sub("", doc(found.node)))
     if isinstance(found.node, ast.FunctionDef):
         text = signature(found.module, found.node, title)
         return f"### {title}\n\n```python\n{text}\n```\n\n{said}\n"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 
 from tools.manual import ENVIRONMENT, ROOT, Option, Page, overall, pages, shared_options, variables
 from tools.text_columns import block, columns
 
 ALIKE = ("--topic", "--partition", "--kafka-version", "--properties", "--now", "--quiet", "--transaction-timeout")
 """Options that mean the same in all commands, whatever verb their help begins with."""
+LONG = 8
+"""Words of an option's help that are written once if two commands have it."""
 SHARED, SEVERAL = "#options-of-most-commands", "#options-of-several-commands"
 HEAD = """# The commands
 
@@ -21,12 +24,14 @@ A path is a log directory, a partition directory, a segment or any other file of
 a URL (extra `remote`). SIZE is in bytes, or with k, M or G in powers of 1024. RATE is a SIZE per second. TIME is
 ISO-8601, epoch ms, or relative to now (-2h). A..B is a range that includes both ends; either end may be omitted.
 
-The exit status is 0 on success, and 2 for a usage error, or if something could not be read (the rest is shown). Others
-are stated here, or in the table of the command's page.
+The exit status is 0 on success, and 2 for a usage error, or if something could not be read (the rest is shown) or a log
+does not reach the offset in `--as-of`. Others are stated here, or on the command's page.
 """
+ON_PAGE = re.compile(r"^(?:\| exit status \||Exit status:)", re.MULTILINE)
+"""A page that states the exit statuses of its command."""
 USUAL = re.compile(
-    r"0 on success, 2 for a usage error"
-    r"(, or if (something|a path) could not be read \(the (rest is|others are) shown\))?\."
+    r"0(?: on success, 2|, or 2) for a usage error(?:,(?: or)? if (?:something|a path) could not be read"
+    r"(?: \(the (?:rest is|others are) shown\))?)?(?:, or if (?:a log|the metadata) does not (?:reach|cover) .*)?\."
 )
 
 
@@ -58,10 +63,12 @@ def is_elsewhere(name: str, row: Row) -> bool:
 def several() -> dict[str, Row]:
     """Return the lines of options that several commands have and that are long enough to be written once, by name."""
     every = [(option.names[-1], option_row(option)) for page in pages() for option in page.own_options]
+    said = {name for (name, _), (_, after) in pairwise(every) if after[1].startswith("The same")}
     often = {
         name: row
         for (name, row), count in reversed(Counter(every).most_common())
-        if name in ALIKE or (count > 2 and len(row[1].split()) > 10 and not row[1].startswith("The same"))
+        if name in ALIKE
+        or (count > 1 and len(row[1].split()) > LONG and name not in said and not row[1].startswith("The same"))
     }
     return dict(sorted(often.items()))
 
@@ -93,8 +100,9 @@ def section(page: Page) -> str:
         parts.append(shared_by(page))
     if page.examples and not page.doc:
         parts.append("\n".join(["```sh", *page.examples, "```"]))
-    parts += page.notes
-    is_on_page = page.doc and "\n| exit status |" in (ROOT / "docs" / page.doc).read_text()
+    if not page.doc:
+        parts += page.notes
+    is_on_page = page.doc and ON_PAGE.search((ROOT / "docs" / page.doc).read_text())
     if page.status and not is_on_page and not USUAL.fullmatch(page.status):
         parts.append(f"Exit status: {page.status}")
     return "\n\n".join(parts) + "\n"

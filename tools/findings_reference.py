@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.problems import catalogue
 from kdump.problems.catalogue import FAMILIES, Declaration, all_problems
@@ -44,9 +44,11 @@ Actions of several findings, or of [other problems](problems.md), which refer to
 SHARED, LONG = 3, 15
 """An action of so many findings is described once, and one of two if it has so many words."""
 CAUSE = re.compile(
-    r"(?!.*(?:terminating consumer process|Received exception when fetching)).*(?:Exception|Error|ERROR)"
+    r"(?!.*(?:terminating consumer process|Received exception when fetching|Error while loading logs|Error processing"
+    r"|Got exception while starting|Error starting LogManager)).*(?:Exception|Error|ERROR)"
 )
 """A line of a log from which the cause is known."""
+LOADING = "There was an error in one of the threads during logs loading: "
 TITLES = {
     "bytes": "Bytes",
     "records": "Batches and records",
@@ -73,36 +75,64 @@ def is_shared(text: str, count: int) -> bool:
     return count >= SHARED or (count > 1 and len(text.split()) >= LONG)
 
 
-def shared_actions(problems: Iterable[Declaration]) -> dict[str, int]:
-    """Return the actions that several problems have, with their numbers on the page."""
-    counts = Counter(action.conditional for problem in problems for action in problem.actions)
-    return {text: number for number, text in enumerate((text for text, n in counts.items() if is_shared(text, n)), 1)}
+class Shared(NamedTuple):
+    """The actions that several problems have, with their numbers on the page: with their conditions, and without."""
+
+    numbers: dict[str, int]
+    bodies: dict[str, int]
 
 
-def action_lines(problem: Declaration, shared: dict[str, int], page: str = "") -> Iterator[str]:
+def shared_actions(problems: Iterable[Declaration]) -> Shared:
+    """Return the actions that several problems have, some with another condition."""
+    actions = [action for problem in problems for action in problem.actions]
+    counts = Counter(action.conditional for action in actions)
+    long = Counter(action.do for action in actions if len(action.do.split()) >= LONG)
+    bodies = {action.do: action.conditional for action in reversed(actions) if long[action.do] > 1}
+    for action in actions:
+        if action.do in bodies and is_shared(action.conditional, counts[action.conditional]):
+            bodies[action.do] = action.conditional
+    named = {*bodies.values()}
+    shared = [text for text, count in counts.items() if text in named or is_shared(text, count)]
+    numbers = {text: number for number, text in enumerate(shared, 1)}
+    return Shared(numbers, {do: numbers[text] for do, text in bodies.items()})
+
+
+def action_lines(problem: Declaration, shared: Shared, page: str = "") -> Iterator[str]:
     """Yield the actions of a problem, those that are shared by their numbers."""
-    texts = [each.conditional for each in problem.actions]
-    numbers = f"[shared]({page}#shared-actions) {{}}"
-    if all(text in shared for text in texts):
-        yield f"- Actions: {numbers.format(', '.join(str(shared[text]) for text in texts))}."
+    link = f"[shared]({page}#shared-actions) {{}}"
+    known = shared.numbers
+    if all(each.conditional in known for each in problem.actions):
+        yield f"- Actions: {link.format(', '.join(str(known[each.conditional]) for each in problem.actions))}."
         return
     yield "- Actions:"
-    for is_numbered, group in groupby(texts, shared.__contains__):
+    for is_numbered, group in groupby(problem.actions, lambda each: each.conditional in known):
         if is_numbered:
-            yield f"    - {numbers.format(', '.join(str(shared[text]) for text in group))}."
-        else:
-            yield from (f"    - {text}." for text in group)
+            yield f"    - {link.format(', '.join(str(known[each.conditional]) for each in group))}."
+            continue
+        for each in group:
+            number = shared.bodies.get(each.do)
+            other = each if number is None else each._replace(do=f"Do as in {link.format(number)}")
+            yield f"    - {other.conditional}."
 
 
-def numbered(shared: dict[str, int]) -> str:
-    return "\n".join(f"{number}. {text}." for text, number in shared.items())
+def numbered(shared: Shared) -> str:
+    return "\n".join(f"{number}. {text}." for text, number in shared.numbers.items())
 
 
-def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, int]) -> str:
+def as_in(places: dict[str, str], code: str, text: str) -> str:
+    """Return a text or, if it is long and an earlier problem has the same, which one. `places`: the problems that had
+    the texts so far."""
+    first = places.setdefault(text, code)
+    return text if first == code or len(text.split()) < LONG else f"as for [{first}](#{first})"
+
+
+def section(
+    code: Declaration, trials: list[dict[str, Any]], shared: Shared, impacts: dict[str, str], cases: dict[str, str]
+) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
-    unless = f" ({code.unless})" if code.unless else ""
+    unless = f" ({as_in(cases, code.code, code.unless)})" if code.unless else ""
     lines += [f"- **{code.severity}**{unless}" + ("" if code.family in TITLES else f"; family `{code.family}`")]
-    lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
+    lines += [f"- Impact: {as_in(impacts, code.code, code.consequence).replace('{offset}', 'N')}."]
     lines += action_lines(code, shared)
     lines += [code.tried] if code.untried else []
     told = [f"broker {trial['broker']}; consumer {consumer(trial)}." for trial in trials]
@@ -110,7 +140,7 @@ def section(code: Declaration, trials: list[dict[str, Any]], shared: dict[str, i
     said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]
     cause = next(filter(CAUSE.match, said), None)
     if cause is not None:
-        lines += ["", "```text", cause[:240], "```"]
+        lines += ["", "```text", cause.rpartition(LOADING)[2][:240], "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -133,15 +163,17 @@ def page() -> str:
         for trial in json.loads(TRIALS.read_text()):
             trials.setdefault(trial["code"], []).append(trial)
     shared = shared_actions(all_problems().values())
+    impacts, cases = dict[str, str](), dict[str, str]()
     parts = [HEAD.format(count=len(catalogue.findings()), shared=numbered(shared))]
     for family, inner in FAMILIES.items():
         parts.append(f"## {TITLES[family]}\n")
         for code in catalogue.findings().values():
             if code.family in (family, *inner):
-                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:1], shared))
+                told = sorted(trials.get(code.code, []), key=telling)[:1]
+                parts.append(section(code, told, shared, impacts, cases))
                 if code.code == "zero-padding" and COORDINATORS.is_file():
-                    cases = {case["name"]: case for case in json.loads(COORDINATORS.read_text())}
-                    parts[-1] += failover(cases[FAILS])
+                    known = {case["name"]: case for case in json.loads(COORDINATORS.read_text())}
+                    parts[-1] += failover(known[FAILS])
     return "\n".join(parts)
 
 

@@ -21,10 +21,12 @@ MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re
 HEAD = """# Kafka's messages
 
 Every message of Kafka's protocol that is stored on disk, by the schemas of Kafka NEWEST: records of internal topics,
-values of control records, and quorum-state, with its versions, those that are flexible (KIP-482), and its fields.
-`kdump schema NAME --version N` shows the fields of one version with their types, in the order of their bytes. [The
-format](format.md) describes the prefixes of the messages, and [decoders](decoders.md) how kdump prints them. *v*:
-before the value is its version, an INT16.
+values of control records, and quorum-state, with its versions and fields. `kdump schema NAME --version N` shows the
+fields of one version with their types, in the order of their bytes. [The format](format.md) describes the prefixes of
+the messages, and [decoders](decoders.md) how kdump prints them.
+
+*key N*, *value N*: a key of type N, and a value for such a key; before it is its type, or its version, an INT16. Keys
+are not flexible (KIP-482); all other messages are in each version, unless stated otherwise.
 """
 
 
@@ -78,15 +80,26 @@ def message_table(struct: NamedStruct) -> str:
     return table(tuple(heads[number] for number in kept), [[line[number] for number in kept] for line in lines])
 
 
-VERSION = "; its version is an INT16 before it"
-"""Written in one letter."""
+SHORT = (
+    (re.compile(r"; its version is an INT16 before it|, an INT16 before it"), ""),
+    (re.compile(r"\b(key of|value for a key of) type (\d+)"), lambda match: f"*{match[1].split()[0]} {match[2]}*"),
+    (re.compile(r"\brecord of apiKey\b"), "apiKey"),
+)
+"""What many descriptions have, and how it is written here."""
 
 
 def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
-    said = versions if flexible == "none" else f"{versions}, flexible {flexible}"
-    text = struct.about.replace(VERSION, "; *v*")
+    usual = "none" if struct.name.endswith("Key") else f"{struct.schema.valid.lowest}+"
+    said = (
+        versions
+        if flexible == usual
+        else f"{versions}, {'not flexible' if flexible == 'none' else f'flexible {flexible}'}"
+    )
+    text = struct.about
+    for pattern, brief in SHORT:
+        text = pattern.sub(brief, text)
     about = f": {text[0].upper()}{text[1:]}" if text else ""
     fields = ", ".join(f"`{row.name}`" for row in rows(struct))
     return f"- **{struct.name}** ({said}){about}. {fields or 'No fields'}.\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby, islice
 
 from kdump.all_answers import TYPES
@@ -28,7 +28,8 @@ have all other keys of each type, in the order in which they are written.
 - `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
   [decoders.md](decoders.md).
 - A key without a type is a number (of what is named, or in the unit after the name), or a boolean if it is described
-  as *whether*. One with `?` may be null; one with `*` is absent if it has no value.
+  as *whether*. One with `?` may be null: if there is none, or if it is unknown, unless stated otherwise. One with `*`
+  is absent if it has no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
 ## Several paths
@@ -119,9 +120,15 @@ is `type`. Where a command shows several tables, choose one: `cluster --show PAR
 SHARED, LONG = 3, 8
 """A key that so many types have with the same meaning is described once, and one of two types if the description has so
 many words; of several meanings, the most frequent."""
-PLAIN = {"number", "of", "the", "its", "it", "is", "whether"}
+AGAIN = 7
+"""Adjacent keys with so many words that an earlier type has, too, are described there alone."""
+NONE = re.compile(r"; null(?: if|:) (?:there is none|none is known|it is unknown|unknown|not known|none)$")
+"""The end of a meaning that holds for every key that may be null."""
+PLAIN = {"number", "of", "the", "it", "i", "whether", "in", "total", "all"}
 """A meaning that has only these words and those of the key is not written."""
 Described = tuple[str, str, str, str]
+ALL = "shared"
+"""Where the keys are described that several types share."""
 
 
 def described(key: Key) -> Described:
@@ -137,50 +144,59 @@ def line(key: Key) -> tuple[str, str, str]:
     elif kind == "boolean" and meaning.startswith("whether "):
         kind = ""
     kind = ", ".join(filter(None, (kind, key.unit)))
+    meaning = NONE.sub("", meaning)
     name = f"{key.name}{'?' if is_null else ''}{'*' if key.optional else ''}"
     return name, kind, meaning if words(meaning) - words(key.name) - PLAIN else ""
 
 
 def words(text: str) -> set[str]:
     """Return the words of a text, or of a name in camelCase."""
-    return set(re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", text).lower()))
+    return {word.removesuffix("s") for word in re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", text).lower())}
 
 
-def table(keys: Iterable[Key], shared: Collection[Described]) -> str:
-    """Return the keys of a type. Adjacent keys that are described before are in one line."""
-    groups = [(is_shared, list(group)) for is_shared, group in groupby(keys, lambda key: described(key) in shared)]
-    rows = iter(columns([line(key) for is_shared, group in groups if not is_shared for key in group]))
+def table(keys: Iterable[Key], places: Mapping[Described, str]) -> str:
+    """Return the keys of a type. Adjacent keys that are described elsewhere, in `places`, are in one line."""
+    groups = list[tuple[str, list[Key]]]()
+    for place, adjacent in groupby(keys, lambda key: places.get(described(key), "")):
+        there = list(adjacent)
+        if place != ALL and sum(len(" ".join(line(key)).split()) for key in there) < AGAIN:
+            place = ""
+        groups.append((place, there))
+    rows = iter(columns([line(key) for place, group in groups if not place for key in group]))
     lines = list[str]()
-    for is_shared, group in groups:
-        if is_shared:
+    for place, group in groups:
+        if place:
             listed = ", ".join(f"{key.name}{'*' if key.optional else ''}" for key in group)
-            lines += textwrap.wrap(f"{listed}: shared", WIDTH, subsequent_indent="  ")
+            lines += textwrap.wrap(f"{listed}: {place}", WIDTH, subsequent_indent="  ")
         else:
             lines += islice(rows, len(group))
     return block(lines)
 
 
 def page() -> str:
-    rows = "".join(
-        f"| `kdump {name}` | {' and '.join(f'`{kind}`' for kind in kinds)} |\n" for name, kinds in CSV.items()
-    )
+    rows = "".join(f"| `{name}` | {' and '.join(f'`{kind}`' for kind in kinds)} |\n" for name, kinds in CSV.items())
     every = {described(key): key for keys in TYPES.values() for key in keys}
     counts = Counter(described(key) for keys in TYPES.values() for key in keys)
     often = [
         key for key, count in counts.most_common() if count >= (SHARED if len(" ".join(key).split()) < LONG else 2)
     ]
-    most = {key[0]: key for key in reversed(often)}
-    shared = most.values()
-    once = table([every[key]._replace(optional=False) for key in sorted(shared)], ())
+    shared = {key[0]: key for key in reversed(often)}.values()
+    once = table([every[key]._replace(optional=False) for key in sorted(shared)], {})
     parts = [
         HEAD,
         rows,
         CSV_NOTES,
-        "\n## Shared keys\n\nSeveral types have these keys with one meaning: *shared* in the lists below.\n\n",
+        "\n## Shared keys\n\nSeveral types have these keys with one meaning: *shared* in the lists below. *As in* ",
+        "names an earlier\ntype that has the same keys.\n\n",
         once,
         "\n",
     ]
-    return "".join(parts + [f"\n## {name}\n\n{table(keys, shared)}\n" for name, keys in TYPES.items()])
+    places = dict.fromkeys(shared, ALL)
+    for name, keys in TYPES.items():
+        parts.append(f"\n## {name}\n\n{table(keys, places)}\n")
+        for key in keys:
+            places.setdefault(described(key), f"as in {name}")
+    return "".join(parts)
 
 
 if __name__ == "__main__":

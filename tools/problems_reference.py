@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from itertools import pairwise
 
 from kdump.problems.catalogue import OTHERS, Declaration, action, all_problems
-from tools.findings_reference import action_lines, shared_actions
+from tools.findings_reference import Shared, action_lines, as_in, shared_actions
 
 HEAD = """# The other problems
 
@@ -27,17 +28,35 @@ MANY = 10
 """Problems of a family with the same warning: it is stated once, before them."""
 
 
-def section(problem: Declaration, stated: Collection[str], shared: dict[str, int]) -> str:
-    """Return the section of a problem. `stated`: warnings that stand before all of them."""
+SAME, KEPT = 5, 2
+"""More words than these with which two titles of a problem begin are written once, but for the last ones."""
+
+
+def alternatives(titles: list[str]) -> list[str]:
+    """Return the titles of a problem, each without the words with which the one before begins, too."""
+    texts = titles[:1]
+    for before, title in pairwise(titles):
+        words, count = title.split(), 0
+        while words[count : count + 1] == before.split()[count : count + 1] != []:
+            count += 1
+        again = " ".join(words[count - KEPT :])
+        texts.append(f"… {again}" if count > SAME and count < len(words) else title)
+    return texts
+
+
+def section(problem: Declaration, stated: Collection[str], shared: Shared, said: dict[str, str]) -> str:
+    """Return the section of a problem. `stated`: warnings that stand before all of them; `said`: the problems that had
+    the texts so far."""
     lines = [f"### {problem.code}", ""]
     titles = [problem.title or problem.meaning, *problem.titles.values()]
-    lines += [
-        f"- {problem.severity.capitalize() or 'Problem'}: {title}." for title in dict.fromkeys(filter(None, titles))
-    ]
-    lines += [f"- Impact: {text}." for text in filter(None, (problem.consequence, *problem.impacts.values()))]
+    kind = problem.severity.capitalize() or "Problem"
+    lines += [f"- {kind}: {title}." for title in alternatives([*dict.fromkeys(filter(None, titles))])]
+    impacts = filter(None, (problem.consequence, *problem.impacts.values()))
+    lines += [f"- Impact: {as_in(said, problem.code, text)}." for text in impacts]
     if problem.actions:
         lines += action_lines(problem, shared, "findings.md")
-    lines += [f"- Never: {action(text).conditional}." for text in problem.never if text not in stated]
+    never = [as_in(said, problem.code, action(text).conditional) for text in problem.never if text not in stated]
+    lines += [f"- Never: {text}." for text in dict.fromkeys(never)]
     return "\n".join(lines) + "\n"
 
 
@@ -45,14 +64,14 @@ def page() -> str:
     """Return the page."""
     others = [problem for problem in all_problems().values() if problem.family in OTHERS]
     shared = shared_actions(all_problems().values())
-    parts = [HEAD]
+    parts, said = [HEAD], dict[str, str]()
     for file in OTHERS:
         parts.append(f"## {TITLES[file]}\n")
         problems = [problem for problem in others if problem.family == file]
         nevers = Counter(text for problem in problems for text in problem.never)
         stated = [text for text, count in nevers.items() if count >= MANY]
         parts += [f"Never, whichever it is: {action(text).conditional}.\n" for text in stated]
-        parts += [section(problem, stated, shared) for problem in problems]
+        parts += [section(problem, stated, shared, said) for problem in problems]
     return "\n".join(parts)
 
 

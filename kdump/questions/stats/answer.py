@@ -231,14 +231,11 @@ class PartitionStatistics(NamedTuple):
     ]
     batchRecords: Annotated[
         BatchFullness,
-        Doc("records per batch: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
+        Doc("records per batch: {…}; histogram as in late"),
     ]
     batchSizes: Annotated[
         BatchLengths,
-        Doc(
-            "bytes per batch, including the header: {…}; histogram: classes {from, to (null: unbounded), count}, both "
-            "ends inclusive"
-        ),
+        Doc("bytes per batch, including the header: {…}; histogram as in late"),
     ]
     transactionalBatches: Annotated[int, Doc("number of transactional batches, including control batches")]
     transactionalRecords: Annotated[int, Doc("number of transactional records, including control records")]
@@ -257,11 +254,11 @@ class PartitionStatistics(NamedTuple):
     headers: Annotated[HeaderSums | None, Doc("record headers: {…}")]
     keys: Annotated[
         KeyLengths | None,
-        Doc("sizes of keys: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
+        Doc("sizes of keys: {…}; histogram as in late"),
     ]
     values: Annotated[
         ValueLengths | None,
-        Doc("sizes of values: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
+        Doc("sizes of values: {…}; histogram as in late"),
     ]
     topKeys: Annotated[
         TopKeys | None,
