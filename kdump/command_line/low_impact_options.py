@@ -61,6 +61,6 @@ def low_impact_options(command: F) -> F:
             is_flag=True,
             expose_value=False,
             callback=_be_idle,
-            help="Yield to other processes: idle I/O class, nice 19, and one job by default.",
+            help="Yield to other processes: 1 % of the processors while others work, nice 19, idle I/O class, one job.",
         ),
     )

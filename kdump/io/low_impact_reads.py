@@ -1,5 +1,5 @@
 """How much this process reads, whatever command or function opens the files: no faster than a limit, which it shares
-with its worker processes."""
+with its worker processes, and with --idle within its share of the processors."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kdump.idle import is_idle
+from kdump.io.processor_share import ProcessorShare
 from kdump.io.token_bucket import TokenBucket
 
 if TYPE_CHECKING:  # slow to import
     from multiprocessing.context import BaseContext
 
 _rate: TokenBucket | None = None
+_share: ProcessorShare | None = None
 _bytes_read = 0
 
 
 def limit_rate(rate: TokenBucket | None) -> None:
-    """Limit the rate of all reads of this process from now on; None: no limit."""
-    global _rate
-    _rate = rate
+    """Limit the rate of all reads of this process from now on; None: no limit. Worker processes begin with it, so
+    what the process has used of the processors before does not count."""
+    global _rate, _share
+    _rate, _share = rate, None
 
 
 def max_rate() -> int | None:
@@ -54,8 +58,12 @@ def bytes_read() -> int:
 
 def before_read(count: int) -> None:
     """Wait until `count` more bytes may be read."""
+    global _share
     if _rate is not None:
         _rate.take(count)
+    if is_idle():
+        _share = _share or ProcessorShare()
+        _share.wait()
 
 
 def after_read(count: int) -> None:
