@@ -13,7 +13,7 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_inside, is_no_file, is_url, items
 from kdump.io.errors import SourceError, Unlisted, is_gone, listing_error
 from kdump.io.link_boundary import add_root
-from kdump.io.remote_paths import remote_partition
+from kdump.io.remote_paths import looks_like_topic_id, nameless_topic, remote_partition
 from kdump.io.run import Run
 from kdump.log.file_kinds import AT_ROOT, FileKind, by_name
 
@@ -39,6 +39,12 @@ class Target(NamedTuple):
     kind: FileKind | None = None
     source: str = ""
     """The log directory it was found in, or the path that was given."""
+
+    @property
+    def has_topic_name(self) -> bool:
+        """Whether the topic is known by its name."""
+        is_id = self.topic is not None and looks_like_topic_id(self.topic)
+        return self.topic is not None and not (is_id and nameless_topic(os.path.dirname(self.path)))
 
 
 class FilePosition(NamedTuple):

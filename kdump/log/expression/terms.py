@@ -320,8 +320,7 @@ class Topic(_Leaf):
     test: Comparison
 
     def truth(self, facts: Facts) -> int:
-        topic = facts.target.topic
-        return MAYBE if topic is None else YES if self.test.of_scalar(topic) else NO
+        return YES if self.test.of_scalar(facts.target.topic) else NO if facts.target.has_topic_name else MAYBE
 
 
 @dataclass(frozen=True)
@@ -436,6 +435,17 @@ class Expression:
         )
 
     @cached_property
+    def numbers(self) -> set[str]:
+        """The numbers that it asks for, by the keys of a match in JSON."""
+        names = {term.name for term in self.term.parts() if isinstance(term, Numeric)}
+        return {"producerId" if name == "producer" else name for name in names}
+
+    @cached_property
+    def topics(self) -> set[str]:
+        """The topics that it names in order to look into them."""
+        return set(_topics(self.term, True))
+
+    @cached_property
     def conjuncts(self) -> tuple[Term, ...]:
         """The terms that must all be met."""
         return self.term.terms if isinstance(self.term, Several) and self.term.is_all else (self.term,)
@@ -451,6 +461,17 @@ class Expression:
     def matches(self, target: Target, record: Record, decoders: Decoders = NO_DECODERS) -> bool:
         """Return True if a record certainly matches."""
         return self.truth(RecordFacts(target, record, decoders)) == YES
+
+
+def _topics(term: Term, is_asked: bool) -> Iterator[str]:
+    """Yield the topics that a term compares with. `is_asked`: whether it is to be true."""
+    if isinstance(term, Not):
+        yield from _topics(term.term, not is_asked)
+    elif isinstance(term, Several):
+        for each in term.terms:
+            yield from _topics(each, is_asked)
+    elif isinstance(term, Topic) and is_asked and term.test.operator == "==":
+        yield term.test.data.decode("utf-8", "surrogateescape")
 
 
 def all_of(terms: list[Term]) -> Expression | None:

@@ -55,6 +55,9 @@ class Match(NamedTuple):
         int | None,
         Doc("with --when: when, if that is a time; 0: at the next check or startup", EPOCH_MS, optional=True),
     ]
+    size: Annotated[int, Doc("size of the record in its batch, decompressed", BYTES)]
+    producerId: Annotated[int | None, Doc("of its batch; absent if it has none", optional=True)]
+    isTransactional: Annotated[bool | None, Doc("true if its batch is of a transaction", optional=True)]
     record: Annotated[InspectedRecord, INLINE]
 
 
@@ -72,6 +75,22 @@ class Found(NamedTuple):
     def alone(self) -> Found:
         """Return the match without the bytes around its record, to be kept or sent."""
         return self._replace(record=self.record.alone())
+
+    @property
+    def size(self) -> int:
+        """The size of the record in its batch, decompressed."""
+        return self.record.end - self.record.start
+
+    @property
+    def producer(self) -> int | None:
+        """The producer ID of its batch; None if it has none."""
+        producer = self.record.batch.producerId
+        return None if producer == -1 else producer
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its batch is of a transaction."""
+        return bool(self.record.batch.isTransactional)
 
     @property
     def state(self) -> str:

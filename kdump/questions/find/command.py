@@ -130,7 +130,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
     collected = None if options.report is None else Collected()
     written = () if options.report is None else _report_files(options.report, options.paths)
     try:
-        sink = _sink(options, output, redaction)
+        sink = _sink(options, expression, output, redaction)
         with Progress("find") as progress:
 
             def more(count: int) -> None:
@@ -188,13 +188,13 @@ def _report_files(named: str, paths: tuple[str, ...]) -> tuple[OutputFile, Outpu
     return OutputFile(f"{stem}.json", paths), OutputFile(f"{stem}.html", paths)
 
 
-def _sink(options: FindOptions, output: Output, redaction: Redaction | None) -> Sink[Answer]:
+def _sink(options: FindOptions, expression: Expression, output: Output, redaction: Redaction | None) -> Sink[Answer]:
     if options.template is not None:
         return FoundByTemplate(output, options.template, RecordDecoder(options.decoding.decode(options.paths)))
     form = options.output
     return form.sink(
         output,
-        lambda: FoundTable(output, form.zone, form.names, full=form.full, when=options.when),
+        lambda: FoundTable(output, form.zone, form.names, full=form.full, when=options.when, asked=expression.numbers),
         (Match,),
         objects=FoundObjects(redaction),
     )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kdump.log.expression.terms import Expression
 from kdump.log.paths import Target
 from kdump.questions.find.answer import NotSearched, SearchCoverage
 from kdump.questions.find.listing import Listing
 
 LIMIT = "the limit was reached"
+NO_TOPIC = "the rest of EXPR is met, but no directory names their topic and partition"
+NOT_ABORTED = "the rest of EXPR is met, but whether their transaction was aborted is not known"
+NOT_THERE = "no partition of this topic is in the paths: "
+ALL_OUT = "no file in the paths is of a topic and partition that EXPR asks for"
 
 
 @dataclass
@@ -55,10 +60,20 @@ class Coverage:
         if size or records or not bytes_before:
             self.gaps[file, reason] = (first, bytes_before + size, records_before + records)
 
-    def undecoded(self, file: Target, reasons: dict[str, str]) -> None:
-        """Count a record whose bytes alone could be compared."""
-        for part, reason in reasons.items():
+    def undecided(self, file: Target, undecoded: dict[str, str]) -> None:
+        """Count a record of which it is not known whether it matches: its bytes alone could be compared, or its topic,
+        its partition or the outcome of its transaction is not known."""
+        for part, reason in undecoded.items():
             self.add(file.path, f"compared as bytes only: {part} {reason}", None, 0, 1)
+        if not undecoded:
+            self.add(file.path, NOT_ABORTED if file.has_topic_name else NO_TOPIC, None, 0, 1)
+
+    def not_there(self, expression: Expression, listing: Listing, paths: tuple[str, ...]) -> None:
+        """Take note of topics that the expression names and that are in none of the paths, and if it rules out all."""
+        for topic in sorted(expression.topics - listing.topics) if listing.directories else ():
+            self.add(paths[0], NOT_THERE + topic, None, 0)
+        if self.ruled_out_files and not self.files and not self.gaps:
+            self.add(paths[0], ALL_OUT, None, 0)
 
     def answer(self, expression: str, listing: Listing) -> SearchCoverage:
         """Return the counts of the search, with those of the files that were listed for it."""

@@ -30,6 +30,8 @@ class Listing:
     other_bytes: int = 0
     directories: int = 0
     directory_bytes: int = 0
+    topics: set[str | None] = field(default_factory=set)
+    """Topics of all directories and files, also of those without records."""
     linked_bytes: int = 0
     """Size of what is read through links out of the paths, which is no part of them."""
     _has_kafkas: bool = False
@@ -59,6 +61,7 @@ class Listing:
             status = file_system.stat(directory, follow=directory == path)
             if stat.S_ISDIR(status.st_mode):
                 self.directories += 1
+                self.topics.add(target(os.path.join(directory, "0")).topic)
                 self.directory_bytes += status.st_size
             with file_system.scandir(directory) as entries:
                 names = [entry.name for entry in entries if not entry.is_dir() or file_system.islink(entry.path)]
@@ -79,6 +82,7 @@ class Listing:
                     continue
                 self._seen.add((status.st_dev, status.st_ino))
             found = target(file, source=path)
+            self.topics.add(found.topic)
             name = os.path.basename(file)
             self._has_kafkas = self._has_kafkas or is_of_broker(name)
             holds_records = found.kind in BATCHES or (found.kind is None and not is_of_broker(name)) or file == path

@@ -10,7 +10,9 @@ from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
+from kdump.questions.find.coverage import NOT_THERE
 from kdump.questions.find.search_report import Names
+from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, record_columns
 from kdump.render.inspect_json import record_object
@@ -58,6 +60,11 @@ def match_object(found: Found, redaction: Redaction | None = None) -> Object:
         out["goes"] = found.goes
         if found.goes_at is not None:
             out["goesAt"] = found.goes_at
+    out["size"] = found.size
+    if found.producer is not None:
+        out["producerId"] = found.producer
+    if found.is_transactional:
+        out["isTransactional"] = True
     return out | {name: value for name, value in inner.items() if name != "type"}
 
 
@@ -77,16 +84,22 @@ class RedactedNames(Names):
         return self.redaction.payload(expression.encode()) or ""
 
     def reason(self, gap: NotSearched) -> str:
+        if gap.reason.startswith(NOT_THERE):
+            return NOT_THERE + self.topic(gap.reason[len(NOT_THERE) :])
         return path_text(gap.reason).replace(path_text(gap.file), self.path(gap.file))
 
 
 class FoundTable(Sink[Answer]):
-    """A table of matches. Raises UnknownColumn."""
+    """A table of matches. `asked`: numbers of records that are shown because the expression asks for them; `names`: the
+    columns that were chosen. Raises UnknownColumn."""
 
     streams = True
 
-    def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, *, full: bool, when: bool) -> None:
+    def __init__(
+        self, output: Output, zone: tzinfo, names: list[str] | None, *, full: bool, when: bool, asked: set[str]
+    ) -> None:
         self.output = output
+        self._has_notes = names is None
         own = [
             Column("partition", "partition", _partition, rank=9),
             Column("states", "what it is", lambda found: found.state, rank=9),
@@ -98,9 +111,17 @@ class FoundTable(Sink[Answer]):
         every = {column.name: column for column in record_columns(zone, None, full, decodes)}
         decoded = {"keyDecoded": "key", "valueDecoded": "value"}
         of_records = [_of_record(column) for name, column in every.items() if decoded.get(name, name) in OF_RECORDS]
+        numbers = [
+            Column("size", "size", lambda found: str(found.size), right=True),
+            Column("producerId", "producerId", lambda found: _text(found.producer), right=True),
+            Column("supersededBy", "supersededBy", lambda found: _text(found.superseded_by), right=True),
+            Column("isTransactional", "isTransactional", lambda found: "yes" if found.is_transactional else "no"),
+        ]
+        own += [column for column in numbers if column.name in asked]
         columns = [own[0], *of_records[:2], *own[1:], *of_records[2:]]
         if names is not None:
-            more = [name for name in names if name not in ("partition", "states", "goes", "topic", "file")]
+            own += numbers
+            more = [name for name in names if name not in ("topic", "file", *(column.name for column in own))]
             chosen = dict(zip(more, map(_of_record, record_columns(zone, more, full, decodes))))
             chosen |= {column.name: column for column in own}
             chosen["topic"] = Column("topic", "topic", lambda found: printable(found.target.topic or "-"))
@@ -113,6 +134,8 @@ class FoundTable(Sink[Answer]):
         if isinstance(answer, Found):
             self._found = answer
             self.table.add(answer, "" if answer.record.batch.crcValid else "bad")
+            for line in lines(answer.reading) if self._has_notes and answer.reading else ():
+                self.table.line(*line)
 
     def tick(self) -> None:
         self.table.tick()
@@ -130,6 +153,10 @@ def _of_record(column: Column) -> Column:
 def _partition(found: Found) -> str:
     target = found.target
     return printable(path_text(target.path) if target.topic is None else f"{target.topic}-{target.partition}")
+
+
+def _text(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def _goes(found: Found, zone: tzinfo) -> str:
@@ -187,5 +214,6 @@ def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
 
 def _gap_line(gap: NotSearched) -> str:
     where = gap.file if gap.position is None else f"{gap.file} at byte {gap.position}"
-    many = count_text(gap.records, "record") if gap.records else size_text(gap.bytes)
-    return gap.reason if gap.reason.startswith(gap.file) else f"{where}: {many}: {gap.reason}"
+    many = count_text(gap.records, "record") if gap.records else size_text(gap.bytes) if gap.bytes else ""
+    parts = [where, many, gap.reason] if many else [where, gap.reason]
+    return gap.reason if gap.reason.startswith(gap.file) else ": ".join(parts)

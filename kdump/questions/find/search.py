@@ -242,7 +242,7 @@ class Search:
             if truth == YES:
                 yield record, self.decoding.read(file, record)
             elif truth == MAYBE:
-                self.coverage.undecoded(file, facts.undecoded)
+                self.coverage.undecided(file, facts.undecoded)
 
     def _hidden(self, file: Target, batch: Batch, states: tuple[str, ...]) -> Iterator[Found]:
         """Yield the matches in what follows the compressed records of a batch: a consumer reads one LZ4 frame."""

@@ -332,3 +332,46 @@ def test_live_is_what_a_read_committed_consumer_receives() -> None:
         result = run("find", "offset >= 0", log, "--live", "--json")
         found = [row for row in map(json.loads, result.stdout.splitlines()) if row["type"] != "searchCoverage"]
         assert [row["offset"] for row in found] == [row["offset"] for row in shown], log
+
+
+def test_a_topic_that_is_not_there_is_no_proof(tmp_path: Path) -> None:
+    """Neither one that is mistyped, nor a file of which no directory says whose it is."""
+    log = craft.batch([record(0, b"u7", b"v")])
+    write_file(tmp_path / "disk" / "users-0" / LOG.format(0), log)
+    (tmp_path / "disk" / "empty-0").mkdir()
+    write_file(tmp_path / "mailed.log", log)
+    for expression, status, reason in (
+        ("topic == 'users' and key == 'u8'", 1, ""),
+        ("topic == 'empty' and key == 'u7'", 2, "no file in the paths is of a topic"),
+        ("topic == 'usrs' and key == 'u7'", 2, "no partition of this topic is in the paths: usrs"),
+        ("key == 'u8' and (topic == 'users' or topic == 'usrs')", 2, "is in the paths: usrs"),
+        ("not (topic != 'usrs' or key == 'u7')", 2, "is in the paths: usrs"),
+        ("topic != 'usrs' and key == 'u8'", 1, ""),
+        ("topic ~ '^usrs' and key == 'u7'", 2, "no file in the paths is of a topic"),
+        ("partition == 1", 2, "no file in the paths is of a topic"),
+    ):
+        (coverage,) = objects("find", expression, tmp_path / "disk", status=status)
+        assert (coverage["isComplete"], bool(coverage["notSearched"])) == (status == 1, status == 2), expression
+        assert reason in json.dumps(coverage["notSearched"])
+    hidden = run("find", "topic == 'usrs'", tmp_path / "disk", "--json", "--redact-names")
+    assert "usrs" not in hidden.stdout
+    for expression, records in (("topic == 'users' and key == 'u7'", 1), ("not isAborted and partition == 3", 1)):
+        (coverage,) = objects("find", expression, tmp_path / "mailed.log", status=2)
+        assert [gap["records"] for gap in coverage["notSearched"]] == [records]
+        assert "no directory names their topic" in coverage["notSearched"][0]["reason"]
+    (coverage,) = objects("find", "topic == 'users' and key == 'u8'", tmp_path / "mailed.log", status=1)
+
+
+def test_what_was_asked_for_is_shown() -> None:
+    """Numbers of the record and its batch, and why a value is shown as bytes."""
+    place = FIXTURES / "live-1"
+    header, first, *_ = run("find", "producer >= 0 and size > 40", place).stdout.splitlines()
+    assert header.split()[:8] == ["partition", "offset", "timestamp", "what", "it", "is", "size", "producerId"]
+    assert "producerId" not in run("find", "offset >= 0", place).stdout
+    match, *_ = objects("find", "producer >= 0 and size > 40", place, "-n", "1")
+    assert [str(match["size"]), str(match["producerId"])] == first.split()[4:6]
+    chosen = run(
+        "find", "isTransactional", FIXTURES / "crash-1", "--columns", "producerId,isTransactional,supersededBy"
+    )
+    assert chosen.stdout.splitlines()[1].split() == ["9", "yes", "-"]
+    assert "  ~ value: no schema with ID 77" in run("find", "topic == 'orders'", FIXTURES / "registry-1").stdout
