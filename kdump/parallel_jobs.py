@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.idle import is_idle
@@ -30,20 +28,6 @@ def usual_jobs() -> int:
     except AttributeError:  # not Linux
         cores = os.cpu_count() or 1
     return min(MAX_JOBS, cores)
-
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT = 8 << 20
-"""Bytes of freed memory that `keep_freed_memory` keeps: a few of the buffers through which files are read."""
-
-
-def keep_freed_memory() -> None:
-    """Have glibc keep freed memory for reuse in this process. By default it may return each buffer to the system, which
-    then has to supply its pages again one by one: that can take longer than to read a file into them."""
-    with suppress(AttributeError, OSError):  # another C library
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_TRIM_THRESHOLD, KEPT)
-        libc.mallopt(M_MMAP_THRESHOLD, KEPT)
 
 
 def worker_context() -> BaseContext:

@@ -38,8 +38,8 @@ def asked(default: Any, flag: str, kind: str = "", **more: Any) -> Any:
 @dataclass(frozen=True)
 class Options(Run):
     """Options of a check, which is a run. `only`: names of families, empty for all; family bytes is always checked.
-    `headers_only`: checksums, headers and offsets, with nothing decompressed. `jobs`: how many processes read the
-    segments of a partition. Times in ms, sizes in bytes; `open_source` opens a path."""
+    `headers_only`: checksums, headers and offsets, with nothing decompressed. Times in ms, sizes in bytes;
+    `open_source` opens a path."""
 
     only: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
@@ -48,7 +48,6 @@ class Options(Run):
     max_message_bytes: int | None = None
     now: int = 0
     window: int = asked(DEFAULT_SIZE, "--window", "size", hidden=True)
-    jobs: int = 1
     open_source: Callable[[str], Source] = open_source
     kafka_version: KafkaRelease | None = None
     """The release whose rules apply; None: the one that the disk states."""

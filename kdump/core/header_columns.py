@@ -48,20 +48,6 @@ class HeaderColumns:
         return memoryview(self.block)[column : self.count * HEADER_WIDTH : HEADER_WIDTH]
 
 
-def rows_of(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> array[int]:
-    """Return the numbers of the batches first..stop, with starts and ends relative to the start of the first."""
-    found = heads.block[first * HEADER_WIDTH : stop * HEADER_WIDTH]
-    rows: cython.longlong[::1] = found
-    row: cython.Py_ssize_t
-    begun: cython.longlong
-    if first < stop:
-        begun = rows[BATCH_START]
-        for row in range(stop - first):
-            rows[row * HEADER_WIDTH + BATCH_START] -= begun
-            rows[row * HEADER_WIDTH + BATCH_END] -= begun
-    return found
-
-
 def wrapper_header(position: int, base_offset: int, append_time: int | None) -> HeaderColumns:
     """Return the columns for a wrapper at `position` whose messages have relative offsets from `base_offset`, their own
     timestamps, or, if it is not None, that append time."""

@@ -7,7 +7,7 @@ the next valid batch determines where this one ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
@@ -49,7 +49,6 @@ class Depth(IntEnum):
     BATCHES = 3
 
 
-KnownRuns = Callable[[int], Iterable[BatchRun]]
 MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
 
@@ -62,7 +61,6 @@ def regions(
     limits: Limits | None = None,
     depth: Depth = Depth.BATCHES,
     unordered: bool = False,
-    known_runs: KnownRuns | None = None,
 ) -> Iterator[Region]:
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
@@ -71,16 +69,13 @@ def regions(
     doubt: with PAYLOADS by their headers, with CHECKSUMS by their checksums. With HEADERS, offsets may be missing
     between a batch and the next one, and only the headers of a run can be read: little more is read of large batches.
     `unordered`: the batch after damage may have any offset; by default, its offset must be above those before it and
-    near the file's name. `known_runs`: yields batch runs from a position on, of which another process has checked every
-    byte; it may yield none, and is asked again at later positions. Raises SourceError if the device fails, and instead
-    of any region if the file does not look like Kafka's (see Window.is_nameless).
+    near the file's name. Raises SourceError if the device fails, and instead of any region if the file does not look
+    like Kafka's (see Window.is_nameless).
     """
     withheld = withheld_segment(window.source)
     if withheld is not None:
         return withheld.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)
-    reading = Reader(
-        window, name_offset, limits or Limits(), depth, unordered=unordered, known_runs=known_runs
-    ).regions(start)
+    reading = Reader(window, name_offset, limits or Limits(), depth, unordered=unordered).regions(start)
     return _recognized(window, reading) if window.is_nameless and start == 0 else reading
 
 
@@ -110,10 +105,8 @@ class Reader:
         depth: Depth = Depth.BATCHES,
         *,
         unordered: bool = False,
-        known_runs: KnownRuns | None = None,
     ) -> None:
         self.window = window
-        self.known_runs = known_runs
         self.in_runs, self.headers_only = depth != Depth.BATCHES, depth == Depth.HEADERS
         self.checks = depth == Depth.CHECKSUMS
         self.reach = REACH if self.headers_only else 1
@@ -127,9 +120,6 @@ class Reader:
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
-            for batch_run in self._known(position):
-                yield batch_run
-                position = batch_run.end
             self.window.release(position)
             self.resync.walked(position)
             head = self.window.view(position, LARGEST_HEADER)
@@ -189,17 +179,6 @@ class Reader:
         run = ValidRun(size, heads, count, first, last, latest, 0)
         self._adopt(run)
         return BatchRun(self.limits, position, 0, run, False)
-
-    def _known(self, position: int) -> Iterator[BatchRun]:
-        """Yield the batch runs from `position` on that are known, as far as this reader would have accepted them."""
-        for batch_run in self.known_runs(position) if self.known_runs else ():
-            self.resync.walked(batch_run.position)
-            run = batch_run.run
-            latest = -1 if self.latest is None else self.latest
-            if run.unchained > self.resync.work_left or run.first_offset <= latest:
-                return
-            self._adopt(run)
-            yield batch_run
 
     def _adopt(self, run: ValidRun) -> None:
         """Record the offsets of a batch run."""

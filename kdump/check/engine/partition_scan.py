@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import Any
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
-from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
@@ -103,7 +101,6 @@ class PartitionScan(Resumable, RegionObserver):
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
-        self._scans: SegmentScans | None = None
         self._damage: int | None = None
         """Position of the bytes before the next batch that are not valid; None if there are none."""
         self._lacks: set[str] = set()
@@ -146,11 +143,10 @@ class PartitionScan(Resumable, RegionObserver):
         """Yield the findings about the log, and what else the observers answer, in log order. The other files of the
         directory are checked by kdump.check.engine.units."""
         try:
-            with self._scanning() as self._scans:
-                for number in range(self.first, len(self.partition.segments)):
-                    for observer in self.observers:
-                        observer.before(number)
-                    yield from self.segment(number)
+            for number in range(self.first, len(self.partition.segments)):
+                for observer in self.observers:
+                    observer.before(number)
+                yield from self.segment(number)
             yield from self.end()
         finally:
             self.observers, self._runs = [], None  # some refer to this scan
@@ -171,16 +167,6 @@ class PartitionScan(Resumable, RegionObserver):
         """Yield the findings that only the end of the log decides."""
         yield from self._truncated()
         yield from _findings(observer.end() for observer in self.observers)
-
-    def _scanning(self) -> AbstractContextManager[SegmentScans | None]:
-        options = self.options
-        deep = not options.headers_only and "records" in options.chosen
-        keyed = bool(self.known.compacted)
-        planned = pieces(self._targets(), options.limits, options.window, deep=deep, keyed=keyed)
-        return segment_scans(self._targets(), options.jobs, planned)
-
-    def _targets(self) -> Iterator[Target]:
-        return (segment.log for segment in self.partition.segments[self.first :] if segment.log is not None)
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
@@ -308,15 +294,8 @@ class PartitionScan(Resumable, RegionObserver):
 
     def _regions(self, part: SegmentContext, window: Window, depth: Depth) -> Iterator[Region]:
         """Return the regions of the segment."""
-        scans = self._scans if depth != Depth.BATCHES else None
-        return regions(
-            window,
-            name_offset=part.target.name_offset,
-            start=part.start,
-            limits=self.options.limits,
-            depth=depth,
-            known_runs=scans.runs(part.target, window.source) if scans else None,
-        )
+        name_offset = part.target.name_offset
+        return regions(window, name_offset=name_offset, start=part.start, limits=self.options.limits, depth=depth)
 
     def _batch(self, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are

@@ -10,19 +10,9 @@ from kdump.io.run import Limits
 from kdump.log.batch_payload import payload_of
 
 
-def record_suspects(heads: HeaderColumns, limits: Limits, *, keyed: bool) -> list[int]:
-    """Return the numbers of the batches whose records may have a problem. `keyed`: a null key is one."""
-    found = []
-    row = 0
-    while (row := first_record_suspect(heads, row, len(heads), limits, keyed=keyed)) < len(heads):
-        found.append(row)
-        row += 1
-    return found
-
-
 def first_record_suspect(heads: HeaderColumns, row: int, stop: int, limits: Limits, *, keyed: bool) -> int:
     """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is
-    none."""
+    none. `keyed`: a null key is one."""
     while True:
         row = count_valid_batches(heads, row, stop, keyed)
         if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
@@ -13,19 +13,14 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.format.batch_formats import LARGEST_HEADER
-from kdump.format.errors import DecodeError
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
-from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.link_boundary import roots
 from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.mounted_paths import mount_paths, unmount_paths
 from kdump.io.shared_counter import SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
-from kdump.log.live_files import open_target
-from kdump.log.region import read_header
-from kdump.parallel_jobs import MAX_JOBS, begin_worker, stop_workers, usual_jobs, worker_context
+from kdump.parallel_jobs import begin_worker, stop_workers, usual_jobs, worker_context
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -50,33 +45,14 @@ LARGE = 256 * 1024 * 1024
 
 
 def usual_jobs_for(units: list[CheckUnit]) -> int:
-    """Return the default number of jobs: one unless there is enough data. For a single partition, one unless it is
-    compressed: other batches are checked nearly as fast as they can be copied. There, this process is busy too."""
-    if sum(unit.size for unit in units) < LARGE:
-        return 1
-    parts = [unit for unit in units if unit.directory is None]
-    if len(parts) > 1:
-        return usual_jobs()
-    return min(usual_jobs(), MAX_JOBS - 1) if _is_compressed(parts[0]) else 1
+    """Return the default number of jobs: one unless there is enough data."""
+    return 1 if sum(unit.size for unit in units) < LARGE else usual_jobs()
 
 
-def _is_compressed(unit: CheckUnit) -> bool:
-    """Return True if the newest segment begins with a compressed batch."""
-    newest = unit.target if unit.partition is None else unit.partition.segments[-1].log
-    if newest is None:
-        return False
-    try:
-        with closing(open_target(newest)) as source:
-            return read_header(source.read_at(0, LARGEST_HEADER)).compression != "none"
-    except (SourceError, DecodeError):
-        return False
-
-
-def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
-    """Return the number of processes among which to divide the units; if that is 1, also the number of those that read
-    ahead. A log directory's own files need no process of their own."""
-    processes = max(1, min(jobs, sum(unit.directory is None for unit in units)))
-    return processes, jobs if processes == 1 else 1
+def processes_for(units: list[CheckUnit], jobs: int) -> int:
+    """Return the number of processes among which to divide the units. A log directory's own files need none of their
+    own."""
+    return max(1, min(jobs, sum(unit.directory is None for unit in units)))
 
 
 def _begin(
@@ -96,8 +72,8 @@ def _begin(
     _directory, _counter, pipes = directory, counter, own_pipes
 
 
-def _run(unit: CheckUnit, totals: CheckTotals, jobs: int = 1) -> Iterator[Finding]:
-    return replace(unit, options=replace(unit.options, open_source=careful_source, jobs=jobs)).run(totals)
+def _run(unit: CheckUnit, totals: CheckTotals) -> Iterator[Finding]:
+    return replace(unit, options=replace(unit.options, open_source=careful_source)).run(totals)
 
 
 def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> Result:
@@ -172,16 +148,15 @@ def worker_pool(
 def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Units are divided among processes; the segments of a single one are read by several. `totals` includes a unit once
-    its findings have been consumed. If shared files cannot be created, one process is used, whatever `jobs` is. A log
-    directory's own files are checked in this process: to send the list of its partitions to a worker would take more
-    memory than to check them."""
+    `totals` includes a unit once its findings have been consumed. If shared files cannot be created, one process is
+    used, whatever `jobs` is. A log directory's own files are checked in this process: to send the list of its
+    partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
-        processes, ahead = split_jobs(units, jobs)
+        processes = processes_for(units, jobs)
         made = worker_pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
-                yield unit, _run(unit, totals, ahead)
+                yield unit, _run(unit, totals)
             return
         pool, counter = made
         futures: dict[int, Future[UnitResult]] = {}

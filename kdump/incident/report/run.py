@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.answer import Note
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import in_worker, split_jobs, usual_jobs_for, worker_pool
+from kdump.check.engine.workers import in_worker, processes_for, usual_jobs_for, worker_pool
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, Observer, SegmentContext, SegmentObserver
@@ -177,11 +177,11 @@ def _run_all(
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
     with ExitStack() as stack:
-        processes, ahead = split_jobs(work, jobs)
+        processes = processes_for(work, jobs)
         made = worker_pool(stack, processes, named) if processes > 1 else None
         if made is None:
             for unit in work:
-                options = replace(unit.options, open_source=careful_source, jobs=ahead)
+                options = replace(unit.options, open_source=careful_source)
                 yield unit, read_unit(replace(unit, options=options))
             return
         pool, counter = made
