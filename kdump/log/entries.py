@@ -80,11 +80,6 @@ class EntryRun(NamedTuple):
         """Number of entries."""
         return len(self.data) // self.fixed.layout.size
 
-    def part(self, start: int, stop: int) -> EntryRun:
-        """Return the entries number start..stop-1."""
-        size = self.fixed.layout.size
-        return self._replace(position=self.position + start * size, data=self.data[start * size : stop * size])
-
     def numbers(self) -> list[int]:
         """Return the values of all entries, one entry after the other."""
         fixed = self.fixed

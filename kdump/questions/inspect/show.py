@@ -31,7 +31,7 @@ from kdump.io.run import QUIET_RUN, Limits, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.batch_records import records
-from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
+from kdump.log.entries import Entry, Item, entries
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import FollowedLog
 from kdump.log.paths import Target
@@ -41,7 +41,6 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
 from kdump.log.torn_batch import torn_batch
-from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows
 from kdump.questions.inspect.record_counts import CountView, RecordCount
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
@@ -167,8 +166,6 @@ class InspectRun:
         self.quick: FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: FastRows | None = None
-        self._fast_entries: FastEntries | None = None
-        """Writes the entries of indexes, many at a time; None if that is not possible."""
         self._nothing = False
         self._inputs: list[Target] = []
         self._extracts = False
@@ -438,8 +435,6 @@ class InspectRun:
             return
         is_plain = not self.output.terminal and not self.output.colour
         in_table = is_plain and options.columns is None and options.zone is timezone.utc
-        if self.selection.is_all and (options.form == JSON or (options.form == TABLE and in_table)):
-            self._fast_entries = FastEntries(self.output, view)
         if not COMPILED or not (options.records or self.selection.is_all):
             return
         if isinstance(view, JsonView) or (isinstance(view, TableView) and in_table):
@@ -474,12 +469,6 @@ class InspectRun:
             ):
                 yield item
 
-    def _in_runs(self, target: Target, window: Window, kind: FileKind) -> Iterator[EntryRun | Region]:
-        """Like `_items`, for all entries of an index."""
-        for item in entry_runs(kind, window, target.name_offset or 0):
-            self.scan.run.at(item.position, window.source.size)
-            yield item
-
     def _file(self, view: View, target: Target) -> None:
         view.file(target)
         opened = self._open(target)
@@ -499,16 +488,9 @@ class InspectRun:
                         view.tick()
 
                 self.scan.run = Run(at=at)
-                if self._fast_entries is not None and kind in FIXED:
-                    items: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
-                else:
-                    items = self._items(target, window, kind)
-                for item in items:
+                for item in self._items(target, window, kind):
                     self._show(view, target, item, window)
-                    if isinstance(item, EntryRun):
-                        shown += item.rows
-                    else:
-                        shown += not isinstance(item, Entry) or bool(item.type)
+                    shown += not isinstance(item, Entry) or bool(item.type)
                     if self.left == 0:
                         return
             self.files.ended(target, window, kind, self.scan.batches - before if kind in BATCHES else shown)
@@ -537,16 +519,12 @@ class InspectRun:
             if offsets is not None:
                 yield f"offsets {offsets[0]}..{offsets[1] - 1} of {os.path.basename(path)}"
 
-    def _show(self, view: View, target: Target, item: Item | EntryRun, window: Window, skip: int = 0) -> None:
+    def _show(self, view: View, target: Target, item: Item, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
             assert self.quick is not None
             self.quick.batch_run(target, item)
             return
         self._drained()
-        if isinstance(item, EntryRun):
-            assert self._fast_entries is not None
-            self._fast_entries.run(target, item)
-            return
         if isinstance(item, Problem):
             from kdump.check.engine.check_small_files import file_finding
 
