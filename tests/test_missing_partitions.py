@@ -481,3 +481,20 @@ def test_a_high_watermark_of_an_earlier_topic_of_the_name(tmp_path: Path, writte
     of_ledger = next(each for each in objects("retention", disk) if each["type"] == "retention")
     codes = [each["code"] for each in of_ledger["unknown"] if each["key"] == "highWatermark"]
     assert (of_ledger["highWatermark"], codes) == ((None, ["earlierTopic"]) if is_older else (999, []))
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+def test_what_alone_names_offsets_in_remote_storage_was_there(tmp_path: Path, checkpointed: bool) -> None:
+    """Whether a checkpoint names __remote_log_metadata or not: without it, the broker raises the log start offset over
+    what remote storage has (docs/start-trials.json: remote-metadata-lost)."""
+    disk = Path(shutil.copytree(DISKS / "kafka-4.3-tiered" / "disk", tmp_path / "disk"))
+    assert not reported(disk)
+    shutil.rmtree(disk / "__remote_log_metadata-0")
+    for name in CHECKPOINTS if not checkpointed else ():
+        (disk / name).write_text("0\n1\ntiered 0 260000\n")
+    (finding,) = reported(disk)
+    assert finding.severity == "error"
+    assert finding.message.endswith("only it names what remote storage has of tiered-0 110377..215208")
+    assert run("verify", str(disk)).stdout.startswith("DAMAGED: 1 error")
+    (disk / "log-start-offset-checkpoint").write_text("0\n1\ntiered 0 215209\n")  # which makes it needless
+    assert [each.severity for each in reported(disk)] == ["warning" if checkpointed else "info"]

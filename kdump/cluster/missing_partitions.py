@@ -28,6 +28,8 @@ leaves a part of one:
   seconds, and nothing on the disk shows which: what the metadata assigns to the log directory and is not there is then
   reported, as not shown by any checkpoint.
 
+A partition of __remote_log_metadata that no other broker has was there if remote storage has offsets that it names.
+
 A partition whose recovery point and high watermark are 0 in valid checkpoints had no records. If it has no other
 replica, the broker loses nothing with its directory.
 
@@ -37,8 +39,10 @@ ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.crea
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.numbers import parse_int
@@ -46,8 +50,12 @@ from kdump.io import file_system
 from kdump.io.directory_listing import items
 from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import read_checkpoint
+from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
+from kdump.log.served_files import segments_in
+from kdump.state.effective_config import is_tiered
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.state.metadata_image import MetadataImage
@@ -118,11 +126,13 @@ class MissingPartitions(NamedTuple):
     """Partitions without a directory. `lost`: those that the log directory had; `never`: those that the metadata
     assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped, or
     that had no records and have no other replica.
-    `blocked`: those of `lost` in whose place there is something else, by its path."""
+    `blocked`: those of `lost` in whose place there is something else, by its path; `remote`: those without which the
+    broker no longer finds offsets in remote storage, with these."""
 
     lost: list[PartitionKey]
     never: list[PartitionKey]
     blocked: dict[PartitionKey, str]
+    remote: dict[PartitionKey, list[str]]
 
 
 def checkpointed_partitions(checkpoints: Mapping[str, Target], opener: Opener | None = None) -> CheckpointedPartitions:
@@ -162,7 +172,7 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
     except OSError:
-        return MissingPartitions([], [], {})
+        return MissingPartitions([], [], {}, {})
     if expected.is_known:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
@@ -176,9 +186,34 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
     gone = {key for key in requested if key not in live and not found.get(key, set()) & instead}
     lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     lost -= {key for key in expected.checkpointed.empty - in_place.keys() if expected.is_only_replica(key)}
-    return MissingPartitions(
-        _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
-    )
+    remote = {key: names for key in gone if key[0] == REMOTE_METADATA_TOPIC and (names := _remote(expected, key))}
+    lost |= remote.keys()
+    blocked = {key: in_place[key] for key in lost if key in in_place}
+    return MissingPartitions(_ordered(lost), _ordered(gone - lost), blocked, remote)
+
+
+def metadata_partition_of(metadata: MetadataImage, topic: str, partition: int) -> int:
+    """Return the partition of __remote_log_metadata that has the records of a tiered partition."""
+    count = len(metadata.topics[REMOTE_METADATA_TOPIC].partitions)
+    return metadata_partition(metadata.topics[topic].id, partition, count)
+
+
+def _remote(expected: Expected, key: PartitionKey) -> list[str]:
+    """Return the offsets of the node's logs that only this partition of __remote_log_metadata finds in remote storage:
+    those from the log start offset on that are not here."""
+    metadata, names = expected.metadata, []
+    if metadata is None or not expected.is_only_replica(key):
+        return []
+    for path in (expected.path, *expected.others):
+        starts: Mapping[PartitionKey, int] = {}
+        with suppress(SourceError):
+            starts = read_checkpoint(os.path.join(path, "log-start-offset-checkpoint")).offsets
+        for log, states in _states(path)[0].items():
+            if "" in states and is_tiered(metadata, log[0]) and metadata_partition_of(metadata, *log) == key[1]:
+                start, segments = starts.get(log, 0), segments_in(os.path.join(path, name_of(log)))
+                if segments and start < int(segments[0][:20]):
+                    names.append(f"{name_of(log)} {start}..{int(segments[0][:20]) - 1}")
+    return names
 
 
 def may_be_missing(path: str, checkpointed: CheckpointedPartitions) -> bool:

@@ -30,8 +30,6 @@ def dynamic_synonyms() -> Mapping[str, str]:
 PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
 """Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
 groups (org.apache.kafka.common.config.ConfigResource.Type)."""
-NOWHERE = "offsets {offsets} are neither here nor in a segment in remote storage: no broker can read them"
-"""What is said of offsets from the log start offset on that RemoteLog.lacks."""
 
 
 def is_tiered(metadata: MetadataImage | None, topic: str) -> bool:

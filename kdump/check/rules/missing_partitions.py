@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from kdump.check.finding import INFO, Code, Finding
+from kdump.check.finding import ERROR, INFO, Code, Finding
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.cluster.missing_partitions import (
@@ -61,7 +61,11 @@ def missing_from(
     node = ids.get("node.id", "")
     for key in lost:
         replicas = other_replicas(metadata, *key, int(node) if node.isdecimal() else None)
-        yield _missing(key, noted, directory, missing.blocked.get(key)).given(replica_facts(replicas))
+        finding = _missing(key, noted, directory, missing.blocked.get(key)).given(replica_facts(replicas))
+        if key in missing.remote:
+            message = f"{finding.message}; only it names what remote storage has of {first_of(missing.remote[key])}"
+            finding = finding._replace(message=message).in_case("remote", ERROR)
+        yield finding
     for name, evidence in noted.items():
         stale = [key for key in evidence if key not in here and key not in lost]
         if stale:

@@ -16,6 +16,7 @@ from kdump.format.size_text import size_text
 from kdump.log import file_kinds
 from kdump.log.paths import Target
 from kdump.log.remote_objects import INDEXES, MANIFEST, RemoteObject
+from kdump.problems.problem import title_of
 
 REMOTE_SEGMENT_MISSING = Code("remote-segment-missing")
 REMOTE_SEGMENT_SIZE = Code("remote-segment-size")
@@ -122,5 +123,5 @@ def orphan(objects: Sequence[RemoteObject], place: Target, case: str) -> Finding
 
 def unreadable(lacks: Sequence[tuple[int, int]], place: Target) -> Finding:
     """Return the finding about offsets below the local log that no segment in remote storage has."""
-    message = f"offsets {offsets_text(lacks)} are neither in the local log nor in a segment in remote storage"
+    message = title_of(OFFSETS_UNREADABLE.code, offsets=offsets_text(lacks))
     return OFFSETS_UNREADABLE.finding(place, message=message, offset=lacks[0][0])

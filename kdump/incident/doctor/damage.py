@@ -27,7 +27,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
-from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
 
 LITTLE = 16 << 20
@@ -333,7 +332,7 @@ class DamageExamination:
 
     def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]]) -> None:
         self.found[ERROR] += 1
-        values = {"nowhere": NOWHERE.format(offsets=offsets_text(lacks))}
+        values = {"offsets": offsets_text(lacks)}
         self.on.report(
             Problem("offsets-unreadable", values),
             place.source,

@@ -10,18 +10,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from kdump.cluster.missing_partitions import metadata_partition_of
 from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.format.count_text import offsets_text
 from kdump.io import file_system
 from kdump.io.run import Limits
-from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.served_files import segments_in
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_MINUTES, MAY, RECORDS, Loss, StartupEvent
-from kdump.state.effective_config import NOWHERE, is_tiered
+from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage
 
 
@@ -49,10 +49,10 @@ class RemoteStorage:
         topic_id = self.metadata.topics[log.topic].id
         start, first = log.logStartOffset or 0, _first_here(log)
         if first is not None and start < first:
-            if self._gone and (number := self._metadata_partition(log)) in self._gone:
+            if self._gone and (number := metadata_partition_of(self.metadata, log.topic, log.partition)) in self._gone:
                 events = (self._forgotten(log, first, number),)
             if lacks := self._log.lacks(topic_id, log.partition, start, first):
-                notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
+                notes.append(f"tiered: {title_of('offsets-unreadable', offsets=offsets_text(lacks))}")
         if not (log.loses or log.missing):
             return notes, events, False
         last = self._log.end_of(topic_id, log.partition)
@@ -81,10 +81,6 @@ class RemoteStorage:
         registered = {} if topic is None else topic.partitions
         sole = {number for number, partition in registered.items() if partition.replicas == (self.node,)}
         return sole - self._here.keys()
-
-    def _metadata_partition(self, log: PartitionPlan) -> int:
-        partitions = self.metadata.topics[REMOTE_METADATA_TOPIC].partitions
-        return metadata_partition(self.metadata.topics[log.topic].id, log.partition, len(partitions))
 
     def _forgotten(self, log: PartitionPlan, first: int, number: int) -> StartupEvent:
         """Return that the leader, which finds no segment in the remote metadata, raises the log start offset to the

@@ -14,7 +14,8 @@ from kdump.format.streams_record import key_structure
 from kdump.io.directory_listing import length
 from kdump.io.run import ignore
 from kdump.log.internal_topics import CHANGELOG, state_in
-from kdump.problems.problem import Problem
+from kdump.problems.catalogue import declaration
+from kdump.problems.problem import Problem, title_of
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import (
     FREE,
@@ -33,7 +34,6 @@ from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.as_of import AsOf
-from kdump.state.effective_config import NOWHERE
 from kdump.state.unknown_offsets import CHECKPOINT_OF, CheckpointedOffsets
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
@@ -212,9 +212,11 @@ def _is_windowed(case: RetentionCase) -> bool | None:
     return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
 
 
-def is_due_by_unit(notes: Iterable[str]) -> bool:
-    """Return True if a note states that segments are due because their timestamps are in another unit."""
-    return any(note.startswith(OTHER_UNIT.partition("{")[0]) for note in notes)
+def is_about_loss(note: str) -> bool:
+    """Return True if a note states that offsets are in no log, or segments due because their timestamps are in another
+    unit."""
+    unreadable = declaration("offsets-unreadable").title.partition("}")[2]
+    return note.startswith(OTHER_UNIT.partition("{")[0]) or note.endswith(unreadable)
 
 
 def _by_time(deletion: Deletion) -> bool:
@@ -228,7 +230,7 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
         yield COPY_DISABLED
     if case.lacks:
-        yield NOWHERE.format(offsets=offsets_text(case.lacks))
+        yield title_of("offsets-unreadable", offsets=offsets_text(case.lacks))
     if any(deletion.blocked == "tierUnknown" for deletion in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]

@@ -11,7 +11,7 @@ from kdump.format.count_text import count_text
 from kdump.log.internal_topics import state_in
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
-from kdump.questions.retention.build_answers import is_due_by_unit
+from kdump.questions.retention.build_answers import is_about_loss
 from kdump.questions.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text
@@ -20,7 +20,6 @@ from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output
 from kdump.render.times import iso
-from kdump.state.effective_config import NOWHERE
 
 MAX_SEGMENT_ROWS = 1_000
 """Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are
@@ -131,7 +130,7 @@ class RetentionReport(Sink[Any]):
         for row in self._rows:
             self._state_lost(row)
             for note in row.notes:
-                if NOWHERE.partition("{offsets}")[2] in note or is_due_by_unit((note,)):
+                if is_about_loss(note):
                     self.lines.text(f"{place_text(row)}: {printable(note)}", place_text(row), "bad")
         self.output.line("")
         self._defaults(self._rows)
