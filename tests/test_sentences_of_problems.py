@@ -34,26 +34,12 @@ ADVICE = re.compile(
     re.IGNORECASE,
 )
 EXCEPTIONS = {
-    "check/summary.py": "the meaning of a JSON key",
-    "questions/restart_plan/log_loading/log_manager.py": "the state of a directory, in a row of the plan",
-    "questions/restart_plan/node/release_change.py": "what a release does not read, and what controllers lower: "
-    "computed from several levels",
-    "questions/rescue/data_copies.py": "why a directory is not in the new state: a row of the plan",
-    "questions/rescue/from_data.py": "what the new state lacks: a row of the plan; and why rescue ends",
-    "questions/rescue/run.py": "which commands fill what a plan leaves out",
-    "questions/rescue/steps.py": "the steps of the plan, with the paths that were written",
-    "questions/salvage/partition_run.py": "what the output lacks for a broker, next to its path",
-    "questions/salvage/report.py": "how to use what was written, next to its paths",
-    "questions/salvage/run.py": "an error message",
-    "questions/salvage/source/salvage_reader.py": "an error message",
-    "questions/salvage/source/sources.py": "error messages",
-    "questions/salvage/write_segments.py": "an error message",
-    "questions/reindex/find_segments.py": "an error message",
-    "questions/reindex/report.py": "how to use what was written, next to its paths",
-    "questions/retention/partition.py": "what configs mean for a log, not a problem",
-    "questions/space/report.py": "the order of the steps, a heading",
-    "questions/transactions/ledger.py": "a remark on what is unknown",
-    "incident/doctor/divergence.py": "the cause of a divergence, a value of the problem",
+    "questions/salvage/run.py": "an error message: what the command needs",
+    "questions/salvage/source/salvage_reader.py": "an error message: the input changed",
+    "questions/salvage/source/sources.py": "error messages: which paths the command needs",
+    "questions/salvage/write_segments.py": "an error message: the input changed",
+    "questions/reindex/find_segments.py": "an error message: which path the command needs",
+    "questions/retention/partition.py": "what configs mean for a log, which is no problem",
     "state/metadata_topic_handlers.py": "Kafka's own text",
 }
 """Modules with a sentence that looks like advice, each with why it is there."""

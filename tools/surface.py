@@ -31,8 +31,9 @@ def lines() -> Iterator[str]:
             yield f"json {kind}.{key.name}: {key.type}{', optional' if key.optional else ''}"
     for code in catalogue.findings().values():
         yield f"finding {code.code}: {code.severity}"
-    for name in catalogue.all_problems().keys() - catalogue.findings().keys():
-        yield f"problem {name}"
+    for problem in catalogue.all_problems().values():
+        if problem.family in catalogue.OTHERS:
+            yield f"problem {problem.code}"
     for page in (overall(), *pages()):
         for option in page.options:
             yield f"option {page.name} {', '.join(option.names)}{f' {option.metavar}' if option.metavar else ''}"

@@ -28,7 +28,7 @@ class CheckSummary(NamedTuple):
     batches: Annotated[int, Doc("batches of logs, and messages of magic 0 and 1; not those of metadata snapshots")]
     records: Annotated[int, Doc("records in valid batches")]
     damagedBatches: Annotated[
-        int, Doc("batches that are not valid, or whose records do not decode: their records are not in records")
+        int, Doc("batches that are not valid, or whose records cannot be decoded: their records are not in records")
     ]
     damagedRecords: Annotated[
         int, Doc("records that the headers of damagedBatches state, as far as these have room for them")

@@ -37,6 +37,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 OTHERS: tuple[str, ...] = ("startup", "doctor", "retention", "space")
 """The files of other problems: what stops a startup and what it does to data, what only several questions together
 show, and what retention and the disk's space lack."""
+PLANS = "plans"
+"""The file of the sentences of plans, which have no code in what is shown."""
 LOSES, STOPS, CLIENTS, DEGRADED, OLD = ORDER = ("loses", "stops", "clients", "degraded", "old")
 """What a problem does, the most urgent first: it loses data at the next startup or within an hour of it, stops the
 startup, stops clients now, has degraded something, or is old."""
@@ -146,7 +148,7 @@ KEYS = {
 @cache
 def findings() -> dict[str, Declaration]:
     """Return the declarations of all findings, by code, in the order of the families."""
-    return {code: declaration(code) for code, file in _files().items() if file not in OTHERS}
+    return {code: declaration(code) for code, file in _files().items() if file not in (*OTHERS, PLANS)}
 
 
 @cache
@@ -195,7 +197,7 @@ def fact_clauses(fact: str) -> tuple[str, str]:
 @cache
 def _files() -> dict[str, str]:
     """Return the file of each code."""
-    files = (*(name for name in family_names() if name != "log"), *OTHERS)
+    files = (*(name for name in family_names() if name != "log"), *OTHERS, PLANS)
     return {code: file for file in files for code in _sections(file) if code}
 
 

@@ -98,7 +98,7 @@ def _item(made: Diff, copies: list[Copy], on: Examination) -> None:
         "missing": "one copy lacks records",
         "damage": "the copies are damaged",
         "records": "the records differ",
-        "epochs": "the leader epochs differ, the records do not",
+        "epochs": "only the leader epochs differ",
     }
     evidence = []
     for number, copy in enumerate(made.copies):

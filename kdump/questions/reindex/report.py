@@ -7,6 +7,7 @@ from typing import Any
 
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.problems.problem import title_of
 from kdump.questions.reindex.run import Reindexed, ReindexSummary
 from kdump.questions.reindex.segment import EMPTIES, SPLITS, TRUNCATES, RecoveryEnd
 from kdump.questions.reindex.verdict import (
@@ -95,8 +96,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             line += f"; {shown} not shown; use --all"
         self.output.text(line)
         if summary.written:
-            how = "to use them, stop the broker, and copy them over the old ones as its user"
-            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}; {how}")
+            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}; {title_of('reindex-use')}")
         if summary.wrong or summary.missing or summary.cut or summary.refused:
             self._next(summary)
 
@@ -105,20 +105,10 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.output.text("next steps")
         is_wrong = summary.wrong or summary.missing
         if self.out is None and is_wrong:
-            self.output.text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
+            self.output.text("  " + title_of("reindex-use", "write"))
         elif is_wrong:
-            self.output.text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
-        if summary.cut or summary.refused:
-            self.output.text(
-                "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
-                "truncates it at the damage"
-            )
-        else:
-            self.output.text(
-                "  or, if kdump verify finds no damage in the log's segments: with the broker stopped, delete the "
-                "wrong .index and that of the log's last segment; at startup the broker recovers these segments and "
-                "rebuilds all three indexes of each"
-            )
+            self.output.text("  " + title_of("reindex-use", "replace", out=self.out))
+        self.output.text("  " + title_of("reindex-use", "damaged" if summary.cut or summary.refused else "recovery"))
 
     def _line(self, text: str, style: str = "") -> None:
         self.table.line(printable(path_text(text)), style)

@@ -37,6 +37,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.segment_summary import summarize_headers
 from kdump.log.walk import RegionObserver
+from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.rescuer import new_uuid
@@ -242,8 +243,7 @@ class DataCopies:
                 here.add(place)
                 live.append(copy)
                 command = f"mv {_there(copy.log.path)} {_there(copy.live_path)}"
-                reason = "the only copy on these disks" if state == FUTURE else "as asked for (--with-stray)"
-                self._note(copy, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
+                self._note(copy, TAKEN, _reason("future" if state == FUTURE else "asked"), command)
             else:
                 has_live = with_stray and place in here
                 self._note(copy, state, _unused(copy, copy.topic_id in ids, has_live=has_live))
@@ -293,9 +293,7 @@ class DataCopies:
             if other is not None:
                 topic, other = sorted((topic, other), key=lambda one: (len(list(one.every())), one.newest))[::-1]
                 for copy in other.every():
-                    self._note(
-                        copy, OTHER_NAME, f"{other.name} has the ID of {topic.name}, which has more copies: not used"
-                    )
+                    self._note(copy, OTHER_NAME, _reason(OTHER_NAME, other=other.name, topic=topic.name))
             chosen[topic.topic_id] = topic
         return iter(chosen.values())
 
@@ -313,21 +311,13 @@ class DataCopies:
             topic = FoundTopic(name, new_uuid(self.cluster_id, f"topic {name}"), "made")
         for other in topics:
             for each in other.every() if other is not topic else ():
-                why = (
-                    "--configs states"
-                    if given.topic_id
-                    else "which has newer records,"
-                    if topic.newest > other.newest
-                    else ""
-                )
-                reason = f"the topic {name} now has the ID {topic.topic_id}"
-                self._note(each, OTHER_ID, f"{reason} {why}".rstrip(" ,") + ": the broker sets this one aside as stray")
+                why = "Given" if given.topic_id else "Older" if topic.newest > other.newest else ""
+                self._note(each, OTHER_ID, _reason(OTHER_ID + why, topic=name, id=topic.topic_id))
         for each in nameless:
             topic.copies.setdefault(each.key[1], []).append(each)
             quoted = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
             path = _there(os.path.join(each.log.path, "partition.metadata"))
-            reason = "it has no valid partition.metadata, without which the broker sets it aside as stray"
-            self._note(each, NO_ID, reason, f"printf {quoted} > {path}")
+            self._note(each, NO_ID, _reason(NO_ID), f"printf {quoted} > {path}")
         if not topic.copies:
             raise RescueError(
                 f"--configs states the topic ID {topic.topic_id} of {name}, which none of its directories has: the "
@@ -348,7 +338,7 @@ class DataCopies:
                 if copy is not best:
                     beside = origin(copy.place.path)[1].rstrip("/")
                     aside = shlex.quote(f"{beside}-{os.path.basename(copy.log.path)}.before-rescue")
-                    reason = f"the node also has {best.log.path}, and does not start with both"
+                    reason = _reason(TWICE, path=best.log.path)
                     self._note(copy, TWICE, reason, f"mv {_there(copy.log.path)} {aside}")
 
 
@@ -366,15 +356,10 @@ def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> Fo
 
 def _unused(copy: LogCopy, is_live: bool, *, has_live: bool) -> str:
     """Return why a directory that is not live is not used. `has_live`: the node has one of that name."""
-    if copy.log.state == DELETE:
-        return "its topic was deleted, or this replica was moved away: the broker deletes it"
-    if copy.log.state == FUTURE:
-        return "it was to replace a live copy, which is used"
-    if has_live:
-        return (
-            f"the broker had set it aside; {copy.live_path} is used: if that one was made after the metadata was lost, "
-            "move it away, and run this again"
-        )
-    if is_live:
-        return "the broker had set it aside; its topic is rebuilt from other copies (--with-stray uses it, too)"
-    return "the broker had set it aside, and its topic is NOT REBUILT: --with-stray rebuilds it"
+    if copy.log.state in (DELETE, FUTURE):
+        return _reason(DELETE if copy.log.state == DELETE else "")
+    return _reason("replaced" if has_live else "elsewhere" if is_live else "notRebuilt", path=copy.live_path)
+
+
+def _reason(case: str, **values: object) -> str:
+    return title_of("rescue-directory", case, **values)

@@ -22,6 +22,7 @@ from kdump.io.run import Run
 from kdump.kafka.config_def import config_exception
 from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import (
     Rescue,
     RescueDirectory,
@@ -35,8 +36,15 @@ from kdump.questions.rescue.answer import (
 from kdump.questions.rescue.config_file import GivenConfigs, GivenTopic, given_configs
 from kdump.questions.rescue.coordinators import Coordinators, partition_count
 from kdump.questions.rescue.data_copies import DELETE, NOT_USED, DataCopies, FoundTopic, LogCopy
-from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest, refuse_copies
-from kdump.questions.rescue.steps import aside_step, steps
+from kdump.questions.rescue.rescuer import (
+    WITH_DIRECTORY_ID,
+    Rescuer,
+    RescueRequest,
+    refuse_copies,
+    refuse_zookeeper,
+    refused,
+)
+from kdump.questions.rescue.steps import aside_step, step_text, steps
 from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, HELD, HOLD, MIN_ISR, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
@@ -48,6 +56,7 @@ UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 QUORUM_FEATURE = "kraft.version"
 FAR_OFFSETS, FAR_EPOCHS = 1_000_000_000, 1_000_000
 """How far the offset and the epoch of the new log are above those that were found: usually, none is found."""
+NOTE, LOSS, UNKNOWN = "rescue-note", "rescue-loss", "rescue-unknown"
 MAX_NAMED = 10
 """Maximum number of topics that a line names."""
 
@@ -65,12 +74,10 @@ class DataRescuer(Rescuer):
         refuse_copies(disks)
         self.release = self._release()
         self.given = GivenConfigs() if asked.configs is None else self._checked(given_configs(asked.configs))
-        self.notes = [f"not taken from {asked.configs}: {each}" for each in self.given.skipped]
+        self.notes = [title_of(NOTE, configs=asked.configs, line=each) for each in self.given.skipped]
         if self.given.unsure:
-            self.notes.append(
-                f"{asked.configs}: kafka-topics.sh --describe lists configs of server.properties, too, which become "
-                f"those of {first_of(sorted(self.given.unsure))}; kafka-configs.sh --describe shows only a topic's own"
-            )
+            topics_of = first_of(sorted(self.given.unsure))
+            self.notes.append(title_of(NOTE, "describe", configs=asked.configs, topics=topics_of))
         self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
         self.topics: list[RescueTopic] = []
         self.losses: list[RescueLoss] = []
@@ -83,18 +90,9 @@ class DataRescuer(Rescuer):
         """Raise RescueError if a copy of the metadata is left, which has all that the partitions do not show."""
         path, image = self.disks.newest_metadata(*(place.path for place in self._old)) if self._old else ("", None)
         if image is not None and image.topics:
-            raise RescueError(
-                f"{path}: its metadata log has {count_text(len(image.topics), 'topic')}, up to offset "
-                f"{image.end_offset - 1}: rescue that, without --from-data; if you do not want its state, move "
-                f"{METADATA_LOG} out of the log directory"
-            )
-        for place in self.places:
-            ids = self.disks.ids(place)
-            if "broker.id" in ids and ids.get("version", "0") == "0":
-                raise RescueError(
-                    f"{place.path}: the disk of a broker with ZooKeeper: KRaft cannot take over its partitions as they "
-                    "are; restore ZooKeeper's data. The records can be saved with kdump salvage"
-                )
+            topics = count_text(len(image.topics), "topic")
+            raise refused(path=path, topics=topics, last=image.end_offset - 1)
+        refuse_zookeeper(self.disks)
 
     def _release(self) -> KafkaRelease:
         """Return the release that runs: nodes start with no level that is above what they know."""
@@ -187,9 +185,7 @@ class DataRescuer(Rescuer):
             nodes = given or self._nodes_for(topic, number)
             leader, in_sync, epoch = nodes[0], nodes[:1], 0
             given = nodes
-            reason = (
-                "no copy of this partition is on these disks: it begins EMPTY; a disk that has it would be set aside"
-            )
+            reason = title_of(LOSS)
             self.losses.append(RescueLoss(topic.name, number, leader, None, None, None, None, None, None, reason))
         holders = {each.node: each for each in copies}
         order = [each for each in dict.fromkeys((*given, leader, *holders)) if each in holders or each in given]
@@ -210,9 +206,7 @@ class DataRescuer(Rescuer):
     def _note_losses(self, topic: FoundTopic, number: int, leader: LogCopy, copies: Iterable[LogCopy]) -> None:
         end = leader.facts.lineage.end
         if leader.facts.damaged is not None:
-            reason = (
-                "the leader's log is damaged there: after an unclean shutdown, its broker cuts it (kdump restart-plan)"
-            )
+            reason = title_of(LOSS, "damaged")
             place = leader.node, end, leader.node, leader.log.path
             self.losses.append(RescueLoss(topic.name, number, *place, leader.facts.damaged, None, None, reason))
         for each in copies:
@@ -226,7 +220,7 @@ class DataRescuer(Rescuer):
                 if (mark := copy.facts.lineage.highWatermark) is not None
             ]
             committed = max(marks) > first if marks else None
-            reason = "the leader has a higher leader epoch, in which other records were written or these were truncated"
+            reason = title_of(LOSS, "diverges")
             place = leader.node, end, each.node, each.log.path
             self.losses.append(RescueLoss(topic.name, number, *place, first, own.end - 1, committed, reason))
 
@@ -268,28 +262,20 @@ class DataRescuer(Rescuer):
         yield from self.notes
         for topic in self.topics:
             if topic.fewest < topic.replicas:
-                yield (
-                    f"{topic.topic}: its partitions have {topic.fewest} to {topic.replicas} replicas: others were on "
-                    "disks that are not here, or a reassignment was in progress; kafka-reassign-partitions.sh makes "
-                    "new ones"
-                )
+                yield title_of(NOTE, "replicas", topic=topic.topic, fewest=topic.fewest, most=topic.replicas)
         for name in (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC):
             made = self.image.topics.get(name)
             if made is not None and not self.given.topics.get(name, GivenTopic()).partitions:
-                yield (
-                    f"{name} is taken to have {count_text(len(made.partitions), 'partition')}: with another number "
-                    "than before, coordinators do not find what is in it; compare server.properties"
-                )
+                partitions = count_text(len(made.partitions), "partition")
+                yield title_of(NOTE, "partitions", topic=name, partitions=partitions)
         for each in self.topics:
             if each.topic in BROKER_MIN_ISR and self.given.topics.get(each.topic, GivenTopic()).configs is None:
-                yield (
-                    f"{each.topic} is taken to have min.insync.replicas={each.configs[MIN_ISR]}, by the default of "
-                    f"{BROKER_MIN_ISR[each.topic]}: no file of its partitions has it; compare server.properties"
-                )
+                values = {"value": each.configs[MIN_ISR], "config": BROKER_MIN_ISR[each.topic]}
+                yield title_of(NOTE, "minIsr", topic=each.topic, **values)
         yield from self._deleted()
         gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
         if gone:
-            yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
+            yield title_of(NOTE, "notRebuilt", topics=first_of(gone, MAX_NAMED))
 
     def _deleted(self) -> Iterator[str]:
         """Yield which topics are rebuilt although a broker was deleting a directory of theirs."""
@@ -299,16 +285,12 @@ class DataRescuer(Rescuer):
             if directory.state == DELETE and directory.topicId in ids:
                 deleted.setdefault(ids[directory.topicId], []).append(directory)
         for name, directories in deleted.items():
-            yield (
-                f"{name} is REBUILT, and node {first_of([str(each.nodeId) for each in directories])} has "
-                f"{first_of([each.path for each in directories])} with its topic ID: the controllers had deleted the "
-                "topic, or moved this replica. You decide: if it was deleted on purpose, move its live directories out "
-                "of log.dirs, and run this again"
-            )
+            nodes, paths = [str(each.nodeId) for each in directories], [each.path for each in directories]
+            yield title_of(NOTE, "deleted", topic=name, nodes=first_of(nodes), paths=first_of(paths))
 
     def steps(self, made: Rescue) -> Iterator[RescueStep]:
         controllers = {each.found for each in made.controllers}
-        why = "it is of another history, without topics"
+        why = step_text("otherHistory")
         others = (each for each in self._old if each.path not in controllers)
         return steps(
             made, self.disks, (aside_step(each.path, self.disks.node_of(each).node_id, why) for each in others)
@@ -320,36 +302,35 @@ class DataRescuer(Rescuer):
         held = [topic.topic for topic in self.topics if RETENTION in topic.configs and HELD in topic.shown]
         if held:
             command = f"{configs} --entity-type topics --entity-name TOPIC --add-config NAME=VALUE"
-            reason = f"{HELD}. Where a default is to apply: --delete-config {','.join(HOLD)} in a command of its own"
+            reason = title_of(UNKNOWN, held=HELD, configs=",".join(HOLD))
             yield RescueUnknown(f"configs of {count_text(len(held), 'topic')}", reason, command)
         if not self.given.brokers:
             command = f"{configs} --entity-type brokers --entity-default --add-config NAME=VALUE"
-            yield RescueUnknown("dynamic configs of brokers", "server.properties applies", command)
+            yield RescueUnknown("dynamic configs of brokers", title_of(UNKNOWN, "brokers"), command)
         yield RescueUnknown(
             "users (SCRAM credentials)",
-            "they cannot log in",
+            title_of(UNKNOWN, "users"),
             f"{configs} --entity-type users --entity-name USER --add-config 'SCRAM-SHA-512=[password=PASSWORD]'",
         )
         yield RescueUnknown(
             "ACLs",
-            "without any, allow.everyone.if.no.acl.found decides: everyone or nobody has access",
+            title_of(UNKNOWN, "acls"),
             "kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:USER --operation OPERATION "
             "--topic TOPIC",
         )
         yield RescueUnknown(
             "quotas",
-            "clients are not throttled",
+            title_of(UNKNOWN, "quotas"),
             f"{configs} --entity-type users --entity-name USER --add-config producer_byte_rate=BYTES",
         )
         yield RescueUnknown(
             "configs of groups and of client metrics",
-            "the brokers' defaults apply; without share.auto.offset.reset=earliest, a share group skips the records of "
-            "partitions that it has not read yet: set it before its consumers start",
+            title_of(UNKNOWN, "groups"),
             f"{configs} --entity-type groups --entity-name GROUP --add-config NAME=VALUE",
         )
         yield RescueUnknown(
             "delegation tokens",
-            "clients that use one cannot log in",
+            title_of(UNKNOWN, "tokens"),
             "kafka-delegation-tokens.sh --bootstrap-server HOST:PORT --create --max-life-time-period MS",
         )
 
@@ -358,10 +339,7 @@ def _without_remote(topic: FoundTopic, configs: dict[str, str]) -> Iterator[str]
     """Yield which logs of a topic without remote storage look like those of one with it."""
     for copy in topic.every() if configs.get("remote.storage.enable") != "true" else ():
         if copy.facts.remote_start is not None:
-            yield (
-                f"{copy.log.path}: its log starts at offset {copy.facts.remote_start}, and its first segment later: if "
-                "the topic has remote storage, state remote.storage.enable=true in --configs"
-            )
+            yield title_of(NOTE, "remote", path=copy.log.path, start=copy.facts.remote_start)
 
 
 def _common(one: LogCopy, other: LogCopy) -> int:

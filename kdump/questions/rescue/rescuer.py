@@ -21,6 +21,7 @@ from kdump.jsonl import line
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
+from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import (
     Rescue,
     RescueController,
@@ -280,6 +281,19 @@ def refuse_copies(disks: Disks) -> None:
     other."""
     for path, original in disks.copy_of.items():
         raise RescueError(f"{path}: a copy of {original}, or that of this one; pass one of them")
+
+
+def refused(case: str = "", **values: object) -> RescueError:
+    """Return why nothing is rescued from these disks, and what to do."""
+    return RescueError(title_of("rescue-refused", case, **values))
+
+
+def refuse_zookeeper(disks: Disks) -> None:
+    """Raise RescueError if a log directory is one of a broker with ZooKeeper."""
+    for place in disks.directories:
+        ids = disks.ids(place)
+        if "broker.id" in ids and ids.get("version", "0") == "0":
+            raise refused("zookeeper", path=place.path)
 
 
 def refuse_running(places: Sequence[LogDirectory], while_running: bool) -> None:

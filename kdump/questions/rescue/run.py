@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,12 +28,13 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueInvention, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.first_start import DiskReplicas, first_start, put_in_charge
-from kdump.questions.rescue.from_data import DataRescuer
+from kdump.questions.rescue.from_data import NOTE, DataRescuer
 from kdump.questions.rescue.ledger import ledger
-from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies
+from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies, refuse_zookeeper, refused
 from kdump.questions.rescue.steps import steps, steps_of_copies
 from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
@@ -154,7 +156,7 @@ class CopyRescuer(Rescuer):
             what = "too large to keep in memory" if image.is_too_large else "with too many records that are left out"
             raise RescueError(f"{folder}: the metadata is {what}")
         if image.gap is not None and image.end_offset > image.gap:
-            raise RescueError(_damaged(folder, image, self._others()))
+            raise _damaged(folder, image, self._others())
         if image.is_partial and image.gap is None:
             raise RescueError(f"{folder}: {image.problems[0] if image.problems else 'records are missing'}")
         if moment.offset is not None and moment.offset >= used.end_offset:
@@ -208,7 +210,7 @@ class CopyRescuer(Rescuer):
             now = f"leader {after.leader}, ISR {list(after.isr)}, ELR {list(after.eligibleLeaderReplicas)}"
             gone = sorted({*before.isr, *before.eligibleLeaderReplicas} - {*after.isr, *after.eligibleLeaderReplicas})
             nodes = f"node {gone[0]} has" if len(gone) == 1 else f"nodes {', '.join(map(str, gone))} have"
-            reason = f"{nodes} nothing of it, and one that is elected truncates the others to its empty log"
+            reason = title_of(NOTE, "emptyReplica", nodes=nodes)
             self.inventions.append(RescueInvention(f"{topic}-{number}", was, now, reason))
 
     def answers(self, made: Rescue) -> None:
@@ -243,13 +245,9 @@ class CopyRescuer(Rescuer):
         new = [voter.voterId for voter in self.voters if voter.voterId not in voters]
         if voters and new:
             earlier = ", ".join(map(str, sorted(voters)))
-            yield f"controller {', '.join(map(str, new))} was no voter before (voters: {earlier}): is this its node.id?"
+            yield title_of(NOTE, "voters", new=", ".join(map(str, new)), voters=earlier)
         if unlisted:
-            yield (
-                f"this state does not have {first_of([log.path for log in unlisted])}: they were deleted, are newer "
-                "than this copy, or a controller was formatted anew. If so, kdump rescue --from-data --with-stray "
-                f"rebuilds them, once this {METADATA_LOG} is moved away"
-            )
+            yield title_of(NOTE, "unlisted", paths=first_of([log.path for log in unlisted]))
         for problem in self.image.problems:
             if "at offset" not in problem:  # those of records are in the ledger
                 yield problem
@@ -282,32 +280,15 @@ def _refuse_missing(disks: Disks) -> None:
     places = disks.directories
     if any(file_system.isdir(os.path.join(place.path, METADATA_LOG)) for place in places):
         return
-    names = ", ".join(place.path for place in places)
-    for place in places:
-        ids = disks.ids(place)
-        if "broker.id" in ids and ids.get("version", "0") == "0":
-            raise RescueError(
-                f"{place.path}: the disk of a broker with ZooKeeper, which has the cluster's metadata; restore that. "
-                "The records can be saved with kdump salvage"
-            )
-    raise RescueError(
-        f"{names}: no copy of the metadata log ({METADATA_LOG}); add the disks of the other nodes, or, if all are "
-        "lost, rebuild it from the partitions with --from-data"
-    )
+    refuse_zookeeper(disks)
+    raise refused("missing", paths=", ".join(place.path for place in places))
 
 
-def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> str:
+def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> RescueError:
     """Return what is damaged in the log, and what to do."""
-    where = next((each for each in image.problems if " at byte " in each), "")
-    what_is_damaged = (
-        f"{folder}: damaged from offset {image.gap} on, with valid records after that, up to {image.end_offset - 1}"
-    )
-    what_is_damaged += f" ({where})" if where else ""
-    what = "add a log directory of another node, whose copy may be whole"
-    if others:
-        copies = " ".join(f"--replica {os.path.join(each, METADATA_LOG)}" for each in others)
-        what = f"fill it from the other copies: kdump salvage {folder} {copies} --out DIR"
+    where = next((f" ({each})" for each in image.problems if " at byte " in each), "")
+    copies = " ".join(f"--replica {shlex.quote(os.path.join(each, METADATA_LOG))}" for each in others)
+    values = {"path": folder, "gap": image.gap, "last": image.end_offset - 1, "where": where, "copies": copies}
+    error = refused("damagedElsewhere" if others else "damaged", **values)
     before = (image.gap or 0) - 1
-    return f"{what_is_damaged}; {what}" + (
-        f"; or take the state before it with --as-of {before}" if before >= 0 else ""
-    )
+    return error if before < 0 else RescueError(f"{error}; or {refused('before', before=before)}")

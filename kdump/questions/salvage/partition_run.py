@@ -24,6 +24,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
+from kdump.problems.problem import title_of
 from kdump.questions.salvage.answer import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.questions.salvage.byte_outcomes import (
     ABSENT,
@@ -65,10 +66,6 @@ from kdump.state.transaction_tracker import OngoingTxn, OpenTransactions
 
 METADATA = "partition.metadata"
 EPOCHS = "leader-epoch-checkpoint"
-KRAFT = (
-    "a controller also needs .checkpoint files and quorum-state, and a metadata log without offset gaps; copy it from"
-    " another voter if you can"
-)
 
 
 def write_epochs(
@@ -108,10 +105,7 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
     if known_id is not None:
         out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {known_id}".encode())
     else:
-        made.notes.append(
-            "no valid partition.metadata: from Kafka 3.7.1 on, a broker with KRaft renames such a directory to -stray; "
-            "write 'version: 0' and 'topic_id: ID' (kafka-topics.sh --describe) to it before you use it"
-        )
+        made.notes.append(title_of("salvage-use", "topicId"))
 
 
 def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
@@ -132,7 +126,7 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
         deleted = f"offsets {first}..{start - 1} were deleted"
         made.notes.append(f"{checkpoint}: {deleted}, and become readable again unless you copy that line, too")
     if made.topic == METADATA_TOPIC:
-        made.notes.append(KRAFT)
+        made.notes.append(title_of("salvage-use", "metadata"))
 
 
 MAX_REPORTED_TRANSACTIONS = 100

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kdump.decode.record_cut import UNTIL
 from kdump.format.count_text import count_text
+from kdump.problems.problem import title_of
 from kdump.questions.abort_command import abort_command
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import (
@@ -161,10 +162,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self.output.text(f"    {who}: {count_text(transaction.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
-            self.output.text(
-                "    a lost marker may be a COMMIT: salvage from a replica that has it; abort a transaction, by its "
-                "first offset, only if you know that it was not committed:"
-            )
+            self.output.text("    " + title_of("salvage-use", "marker"))
             self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
     def _doubtful(self, made: Salvaged) -> None:
@@ -202,22 +200,10 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.output.line(self.output.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
         self.output.text(f"  check it: kdump verify {out}")
-        self.output.text(
-            f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
-            " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
-            " shutdown a broker without them does not read the batches, and loses its producer state, including open"
-            " transactions"
-        )
+        self.output.text(f"  use it: {title_of('salvage-use', name=name)}")
         if any(made.excluded for made in written):
-            self.output.text(
-                "  every replica needs the same directory: another one still has the records that were left out, and "
-                "returns them when it becomes the leader; consumers' committed offsets beyond the log end offset are "
-                "out of range: reset them"
-            )
-        self.output.text(
-            "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
-            " the broker recovers every log in it, and truncates each at any damage after its recovery point"
-        )
+            self.output.text("  " + title_of("salvage-use", "excluded"))
+        self.output.text("  " + title_of("salvage-use", "start"))
 
 
 def _excluded_text(made: Salvaged) -> str:

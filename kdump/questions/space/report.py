@@ -207,7 +207,7 @@ class SpaceReport(Sink[Any]):
             return
         self.output.title("how")
         if summary.broker == answers.STOPPED and any(step.paths for step in shown):
-            self.output.text("  Take the steps before you start the broker: it needs room to start.", style="note")
+            self.output.text("  " + title_of("space-order"), style="note")
         for step in shown:
             when = NEEDS[step.needs] + ("; " if step.frees else "")
             if step.frees and step.freesAfter:
@@ -226,7 +226,7 @@ class SpaceReport(Sink[Any]):
                 self.output.text("     afterwards:")
                 self.output.line(self.output.paint("       " + printable(path_text(step.undo)), "dim"))
         if summary.broker == answers.STOPPED and not summary.missingToStart:
-            self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
+            self.output.text("  " + title_of("space-order", "start"), indent=2)
 
     def _kept(self) -> None:
         kept: list[SpaceKept] = self.found.get(SpaceKept, [])

@@ -19,6 +19,7 @@ from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.log.paths import Target
+from kdump.problems.problem import title_of
 from kdump.questions.abort_command import abort_command, abort_command_before_3
 from kdump.questions.transactions.answer import (
     ABORTED,
@@ -60,9 +61,6 @@ NOT_IN_IT = "but without this partition: it will write no marker here"
 OVERDUE = "overdue: the broker that leads its partition of __transaction_state aborts it once it runs"
 MARKER_DUE = "its marker has not been written yet"
 LATER = "its marker may be in a later segment, which was not selected"
-UNKNOWN = (
-    "whether its coordinator will end it is unknown here: run kafka-transactions.sh find-hanging before you abort it"
-)
 
 
 def with_transactions(scan: PartitionScan) -> list[Observer]:
@@ -277,7 +275,7 @@ class TransactionLedger(Observer):
         if is_later:
             remarks.append(LATER)
         elif hanging is None and is_old:
-            remarks.append(UNKNOWN)
+            remarks.append(title_of("transaction-note"))
         is_for_person = (hanging or (hanging is None and is_old)) and not is_later
         if not is_for_person or known.topic is None or known.partition is None:
             return row._replace(remarks=tuple(remarks))

@@ -41,7 +41,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, target
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import (
     EXIT,
     HIDDEN,
@@ -333,7 +333,7 @@ class LogManager:
                 break
             time.sleep(pause)
         made = replace(plan.again(), newer=made.newer)
-        made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
+        made.notes.append(title_of("directory-note", "changing", path=plan.path))
         return made
 
     def _carry_out(self, plan: PartitionPlan, act: Callable[[], object]) -> None:
@@ -377,9 +377,7 @@ class LogManager:
                 raise StartupFailed(denied(plan.path, "delete", exception, self.rights, "startup-deletion-denied"))
             return
         if plan.state == "stray":
-            plan.notes.append(
-                "stray since an earlier startup: it is loaded but not served, and stays until you delete it"
-            )
+            plan.notes.append(title_of("directory-note"))
             return
         is_stray_first = STRAY_WITHOUT_ID.applies(self.release)
         if is_stray_first and self._becomes_stray(plan, topic_id, directory):
@@ -442,7 +440,7 @@ class LogManager:
             if is_only or file_system.isdir(name):
                 raise StartupFailed(_beside(plan, name))
         if assigned is None or assigned != directory.directoryId:
-            plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
+            plan.notes.append(title_of("directory-note", "moving"))
             if live is not None and not file_system.lexists(name):
                 reason = f"to {plan.name}: as soon as it has all records of {live} and replaces it"
                 plan.steps.append(Step("rename", plan.path, None, None, 0, reason))

@@ -27,7 +27,7 @@ from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.problems.advice import NO_FACTS
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import RefusedMetadata
@@ -193,35 +193,27 @@ def release_change(
         return None
     change = ReleaseChange([], [])
     if disk.release.mode == ZOOKEEPER and release.mode == KRAFT:
-        change.rewrites.append(
-            "renames every partition that the KRaft cluster does not know: nothing has migrated the topics from"
-            " ZooKeeper (3.4 to 3.9 do that: KIP-866)"
-        )
+        change.rewrites.append(_text())
     if disk.release.mode == KRAFT and release.mode == ZOOKEEPER:
-        change.wayBack.append("topics, configs and ACLs that exist only in the KRaft metadata are unknown to ZooKeeper")
+        change.wayBack.append(_text("zookeeper"))
     if META_ENSEMBLE.applies(release) and disk.until < (3, 7) and release.mode == KRAFT:
-        change.rewrites.append("meta.properties: adds a directory.id, which 3.6 and earlier ignore (KIP-858)")
-        change.wayBack.append("directories named -stray make 3.6.0 and earlier exit")
+        change.rewrites.append(_text("directoryId"))
+        change.wayBack.append(_text("strays"))
     if release.line >= (3, 9) and disk.until < (3, 9) and release.mode == KRAFT:
-        change.wayBack.append("once kraft.version is 1, 3.8 and earlier do not read quorum-state (KIP-853)")
+        change.wayBack.append(_text("quorumState"))
     is_new = metadata is not None and not metadata.levels
     if metadata is not None and is_new and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
         levels = ", ".join(level_text(*stated) for stated in sorted(metadata.formatted.items()))
-        change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
+        change.wayBack.append(_text("formatted", levels=levels))
     if release.line > disk.until and release.mode == KRAFT and not disk.newer:
-        change.wayBack.append(
-            f"once {LEVEL} is upgraded beyond {disk.until[0]}.{disk.until[1]}, that release does not start any more"
-        )
+        change.wayBack.append(_text("level", level=LEVEL, release=f"{disk.until[0]}.{disk.until[1]}"))
     if release.line >= NEW_GROUPS and disk.until < IGNORES_UNKNOWN_GROUPS:
-        change.wayBack.append(
-            "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.3 and earlier"
-        )
+        change.wayBack.append(_text("newGroups"))
     if release.line < disk.since:
         if disk.since >= NEW_GROUPS and release.line < NEW_GROUPS:
             change.wayBack.extend(_new_groups(release, groups()))
         if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and is_several:
-            ignored = "which log directory the metadata assigns a replica to is ignored"
-            change.wayBack.append(f"directory.id is not known: {ignored}")
+            change.wayBack.append(_text("assigned"))
     return change
 
 
@@ -234,7 +226,8 @@ def _new_groups(release: KafkaRelease, groups: GroupCoordinatorState | None) -> 
     if groups is not None and not new:
         return
     which = "if there are any" if groups is None else first_of(new)
-    if stops:
-        yield f"the group coordinator fails to load partitions of __consumer_offsets with groups of new types ({which})"
-    else:
-        yield f"groups of new types in __consumer_offsets are ignored, and their members are lost ({which})"
+    yield _text("groupsStop" if stops else "groupsLost", which=which)
+
+
+def _text(case: str = "", **values: object) -> str:
+    return title_of("release-change", case, **values)
