@@ -180,6 +180,8 @@ class Batch(Region):
         self._computed: int | None = None
         self.known_diagnosis: tuple[str, str, int | None, int] | None = None
         """What the damage looks like, if it was diagnosed where the bytes are (check.diagnosis.diagnose)."""
+        self.known_repair: Batch | None = None
+        """The batch with one flipped bit corrected, if that was found where the bytes are (check.engine.unflipped)."""
         self.known_records: RecordVerdict | None = None
         """What decoding its records showed where they are; None if that is not known."""
         self.decoded_to = 0

@@ -28,6 +28,7 @@ from kdump.log.region import (
     DefaultRecordBatch,
     LegacyRecordBatch,
     Region,
+    copy_of,
     make_batch,
     short_view,
 )
@@ -71,7 +72,9 @@ class SegmentBytes(StoredSegment):
             batch = None if taken.is_compressed and taken.known_contents is None else taken
         if batch is None or batch.size != size:
             raise SourceError(f"{self.name}: the batch at byte {position} is not in the bundle")
-        return batch
+        read = copy_of(batch)
+        read.problems = []
+        return read
 
     def require_bytes(self, position: int, count: int) -> None:
         """Raises SourceError if bytes are not in the bundle."""

@@ -21,7 +21,7 @@ from kdump.io.window import BufferWindow
 from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, StoredSegment
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch, read_header
 from kdump.log.stored_regions import KEPT, STRUCT, WITHHELD, region_of, size_of
 from kdump.log.stored_verdicts import HashRows, StoredVerdicts
 
@@ -234,16 +234,28 @@ class WithheldSegment:
             raise DecodeError(STRUCT, "size", position, f"a batch of {size} bytes")
         return self.source.bytes.read(position, size)
 
+    def _replaced(self, extent: Any, batch: Batch) -> bytes:
+        """Return bytes in place of those of a batch, its header at least."""
+        start, size = map(natural, extent)
+        data = self.source.replaced(start, min(size, MAX_KEPT))
+        if len(data) < max(size, batch.format.header.size):
+            raise ValueError(f"a batch of {len(data)} bytes")
+        return data
+
     def _other(self, position: int, row: Any, limits: Limits) -> Region:
         region = region_of(position, row, NoPayload(self), limits)
         try:
             if not isinstance(region, Batch):
                 return region
+            if "repaired" in row:
+                data = self._replaced(row["repaired"], region)
+                header: Any = read_header(data)
+                if header.size != region.size:
+                    raise ValueError(f"a batch of {header.size} bytes")
+                window: Any = NoPayload(self) if len(data) < header.size else BufferWindow(data, position)
+                region.known_repair = make_batch(window, position, header.size, limits, header, crc=header.crc)
             if "replaced" in row:
-                start, size = map(natural, row["replaced"])
-                data = self.source.replaced(start, min(size, MAX_KEPT))
-                if len(data) < max(size, region.format.header.size):
-                    raise ValueError(f"a batch of {len(data)} bytes")
+                data = self._replaced(row["replaced"], region)
                 if isinstance(region, DefaultRecordBatch):
                     replaced = RedactedBatch(data, position, limits, region.header, self.source.key)
                     replaced.problems, replaced.broker_view = region.problems, region.broker_view

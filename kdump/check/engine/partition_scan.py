@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -39,6 +40,7 @@ from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBa
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import by_header
 from kdump.log.walk import RegionObserver, walk
+from kdump.log.withheld_bytes import with_bytes
 from kdump.log.withheld_segment import withheld_segment
 from kdump.state.other_replicas import who_has_it
 from kdump.state.partition_summary import recovers_last
@@ -120,7 +122,8 @@ class PartitionScan(Resumable, RegionObserver):
     @cached_property
     def start(self) -> BrokerStart:
         """What a broker does with the snapshots."""
-        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, self.options.open)
+        read = replace(self.options, open_source=with_bytes(self.options.open_source)).open
+        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, read)
 
     @property
     def is_one_log(self) -> bool:
@@ -304,7 +307,7 @@ class PartitionScan(Resumable, RegionObserver):
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
-                yield from self._hold(finding.given({"exactRepair": None if batch.lacks else repaired is not None}))
+                yield from self._hold(finding.given({"exactRepair": repaired is not None}))
         marker = None
         if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):

@@ -22,10 +22,9 @@ from kdump.log.region import Batch, LegacyRecordBatch, length_problem, make_batc
 
 
 def unflipped(batch: Batch) -> Batch | None:
-    """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None, as
-    for one whose bytes are not in the bundle."""
+    """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None."""
     if batch.lacks:
-        return None
+        return batch.known_repair
     difference = batch.crc ^ batch.computedCrc
     covered = batch.size - batch.crc_start
     if not difference or covered > CERTAIN or batch.problems:

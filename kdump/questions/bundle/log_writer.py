@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
+from kdump.check.engine.unflipped import unflipped
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.decode.redaction.batches import redacted_batch
 from kdump.decode.redaction.schema_records import Unclear, kept_schema_record
@@ -108,13 +109,14 @@ def write_log(
     source = window.source
     totals = RegionTotals(target.name_offset, checksums=checksums)
     totals.depth = Depth.CHECKSUMS if checksums else Depth.PAYLOADS
+    of_repaired = keep.bytes_of
     if hashes is not None:
         keep = Keep(hashes.instead(keep.bytes_of), only_control=False, hides=keep.hides)
     observers: list[RegionObserver] = [totals]
     if records is not None:
         observers += [records.reader, records]
     with closing(source), part.member(name, source.size, status) as data:
-        writer = _LogWriter(data, window, keep, checksums=checksums)
+        writer = _LogWriter(data, window, keep, of_repaired, checksums=checksums)
         regions_of_log = partial(regions, window, name_offset=target.name_offset, limits=limits)
         observe(regions_of_log, [*observers, writer], run)
         writer.end()
@@ -141,10 +143,14 @@ def write_log(
 class _LogWriter(RegionObserver):
     depth = Depth.PAYLOADS
 
-    def __init__(self, data: Member, window: Window, keep: Keep, *, checksums: bool) -> None:
+    def __init__(
+        self, data: Member, window: Window, keep: Keep, of_repaired: Callable[[Batch], bytes | None], *, checksums: bool
+    ) -> None:
         self.data = data
         self.window = window
         self.keep = keep
+        self.of_repaired = of_repaired
+        """`bytes_of` for a repaired batch, in whose place a damaged one is."""
         self.checksums = checksums
         self.lines, self.replaced = Spool(), Spool()
         self.is_incomplete = self.is_redacted = False
@@ -168,6 +174,9 @@ class _LogWriter(RegionObserver):
         row = row_of(region, checksums=self.checksums)
         if isinstance(region, Batch) and "computedCrc" in row:
             row["diagnosis"] = UNKNOWN if self.keep.hides else diagnose(region)
+            repaired = unflipped(region)
+            if repaired is not None:
+                row["repaired"] = self.replaced.add(self._repaired(repaired))
         elif isinstance(region, Batch) and region.size <= MAX_KEPT:
             kept = self.keep.bytes_of(region)
             if kept is not None and self._is_other(kept, region.size):
@@ -192,6 +201,13 @@ class _LogWriter(RegionObserver):
             return bytes(row["header"].packed())
         view = None if region.kind == PADDING else broker_view_of(region)
         return b"" if view is None or self.keep.hides else bytes_of_view(view, region.size)
+
+    def _repaired(self, batch: Batch) -> bytes:
+        """Return the bytes of a repaired batch, or its header alone."""
+        kept = self.of_repaired(batch)
+        if kept is not None and len(kept) == batch.size:
+            return kept
+        return bytes((batch.header._replace(crc=0) if self.keep.hides else batch.header).packed())
 
     def _is_other(self, kept: bytes, size: int) -> bool:
         """Return True if the bytes of a batch of that size were replaced by others."""

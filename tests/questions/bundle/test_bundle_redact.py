@@ -31,7 +31,7 @@ from kdump.log.paths import PARTITION
 from kdump.log.pseudonyms import Pseudonyms
 from tests.command import objects, run
 from tests.conftest import FIXTURES
-from tests.craft import CODECS, batch, message, one, patch, record, write_file
+from tests.craft import CODECS, batch, flip, message, one, patch, record, write_file
 from tests.damages import aged, copy_disk
 from tests.questions.bundle.test_command import (
     COMMANDS,
@@ -622,11 +622,24 @@ def test_what_is_in_it_is_said(tmp_path: Path) -> None:
     assert run("groups", tmp_path / "d").exit_code == 2
 
 
+@pytest.mark.parametrize("topic", INTERNAL_TOPICS)
+@pytest.mark.usefixtures("host")
+def test_a_repaired_batch_has_no_name_either(topic: str, tmp_path: Path) -> None:
+    """A bundle has the batch as it is with its bit corrected, without what it would not have of an undamaged one."""
+    data = [batch(each, offset=at) for at, each in enumerate(records_of(topic))]
+    segment(tmp_path / "disk", f"{topic}-0", b"".join(flip(each, 8 * len(each) - 2) for each in data))
+    out = tmp_path / "b"
+    redacted(tmp_path / "disk", out)
+    assert b"repaired" in contents(out)
+    assert_clean(out)
+
+
 # --- From elsewhere ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("what", ["replaced", "repaired"])
 @pytest.mark.parametrize("place", [[0, 1 << 34], [1 << 40, 80], [0, 5], [0, -1], [0], "0", None])
-def test_impossible_places(place: Any, tmp_path: Path) -> None:
+def test_impossible_places(place: Any, what: str, tmp_path: Path) -> None:
     disk, out = tmp_path / "disk", tmp_path / "b"
     key = struct.pack(">h", 2) + struct.pack(">h", 5) + b"group"
     segment(disk, "__consumer_offsets-0", as_batches([record(key=key, value=None)] * 3))
@@ -635,7 +648,7 @@ def test_impossible_places(place: Any, tmp_path: Path) -> None:
 
     def change(index: dict[str, Any], add: Callable[[bytes], Extent]) -> None:
         size = segment_of(index)["status"][1]
-        row = {"kind": "batch", "size": size, "header": list(range(13)), "replaced": place}
+        row = {"kind": "batch", "size": size, "header": list(range(13)), what: place}
         with_regions(index, add, (0, row))
 
     rewritten(container, change)

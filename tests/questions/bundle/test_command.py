@@ -284,14 +284,21 @@ def stated(disks: list[Path], command: tuple[str, ...]) -> tuple[int, list[dict[
     return done.exit_code, rows, "not in the bundle" in done.stderr + done.stdout
 
 
+ONE_BIT = [("20261129bundle", number) for number in (10, 21, 48, 262)]
+"""Disks with a damaged batch that has one flipped bit: a transaction marker, one of the last segment, the first of a
+transaction; and the magic of the last batch."""
+
+
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("number", range(500 if SEED else 2))
-def test_the_answers_of_a_randomly_damaged_disk(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "number"), [*ONE_BIT, *((f"{SEED}bundle", number) for number in range(500 if SEED else 6))]
+)
+def test_the_answers_of_a_randomly_damaged_disk(seed: str, number: int, tmp_path: Path) -> None:
     """The same, or that something is not in the bundle."""
     disks = bases()
     source = disks[number * 7 % len(disks)]
-    paths, done = damaged(f"{SEED}bundle{number}", source, tmp_path / "disk", changes=WITH_MAGIC)
+    paths, done = damaged(f"{seed}{number}", source, tmp_path / "disk", changes=WITH_MAGIC)
     there = {command: stated(paths, command) for command in QUESTIONS}
     with ExitStack() as stack:
         for path in paths:
@@ -301,7 +308,7 @@ def test_the_answers_of_a_randomly_damaged_disk(number: int, tmp_path: Path) -> 
         return  # without the metadata, other answers are less, too
     for command, (status, rows, _) in there.items():
         here_status, here_rows, lacks = here[command]
-        if command[0] == "space" or (lacks and here_status == 2):
+        if command[0] == "space" or (lacks and here_status >= 2):
             continue  # most of it is about the host
         assert (here_status, here_rows) == (status, rows), (command, source, done)
 
