@@ -30,7 +30,7 @@ from kdump.questions.restart_plan.answer import STOPPED
 from kdump.questions.restart_plan.run import restart_plan
 from tests.craft import split, with_metadata_record
 from tools.metadata_trials import IDS, ROOT, TRIED, Entry, value_of
-from tools.trials.cluster import LISTENERS, STARTED, free_port, said
+from tools.trials.cluster import LISTENERS, STARTED, classpath, free_port, said
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 RESULTS = ROOT / "docs" / "metadata-starts.json"
@@ -150,9 +150,7 @@ class Node:
 
     def java(self, name: str, *arguments: str) -> list[str]:
         logging = "-Dorg.slf4j.simpleLogger.showThreadName=false"
-        # Some releases depend on another backend than slf4j-simple.
-        jars = [str(each) for each in sorted(self.jars.glob("*.jar")) if "reload4j" not in each.name]
-        return ["java", "-Xmx250m", logging, "-cp", ":".join(jars), name, *arguments]
+        return ["java", "-Xmx250m", logging, "-cp", classpath(self.jars), name, *arguments]
 
     def format(self) -> None:
         arguments = ["format", "--cluster-id", "FN96DRb6S3GeSIQS03itlw", "--config", str(self.properties)]

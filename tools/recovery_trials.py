@@ -28,7 +28,7 @@ from kdump.questions.restart_plan.recovery.recovery_model import Rates, simulate
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress, follow_recovery
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, recovery_time
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, recovery_works
-from tools.trials.cluster import LOGGING, Cluster
+from tools.trials.cluster import LOGGING, Cluster, classpath
 from tools.trials.recovery_disks import MIB, DataSet, crashed_log, evict, write_checkpoints, write_data
 
 NEWEST, OLDER = "4.3.1", "3.9.1"
@@ -115,8 +115,7 @@ class Node(Cluster):
 
     def java(self, name: str, *arguments: str, heap: str = "512m") -> list[str]:
         shown = "-Dorg.slf4j.simpleLogger.showDateTime=true"
-        jars = [str(path) for path in self.jars.glob("*.jar") if "reload4j" not in path.name]  # slf4j-simple logs
-        return ["java", f"-Xmx{heap}", f"-Xms{heap}", *LOGGING, shown, "-cp", ":".join(jars), name, *arguments]
+        return ["java", f"-Xmx{heap}", f"-Xms{heap}", *LOGGING, shown, "-cp", classpath(self.jars), name, *arguments]
 
     def loaded(self, on_wait: Callable[[], None]) -> int:
         """Wait until the logs are loaded, and return the milliseconds that took, as the broker logs it."""

@@ -39,7 +39,7 @@ from kdump.state.as_of import AsOf
 from tests.craft import split, with_metadata_record
 from tools.metadata_starts import partition, topic
 from tools.metadata_trials import IDS, ROOT, Entry, value_of
-from tools.trials.cluster import STARTED, free_port, said
+from tools.trials.cluster import STARTED, classpath, free_port, said
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 RESULTS = ROOT / "docs" / "rescue-trials.json"
@@ -183,11 +183,9 @@ class Nodes:
         return path
 
     def java(self, name: str, *arguments: str, heap: str = "200m") -> list[str]:
-        # Some releases depend on another backend than slf4j-simple.
-        jars = [str(each) for each in sorted(self.jars.glob("*.jar")) if "reload4j" not in each.name]
         options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options.append("-Dorg.slf4j.simpleLogger.showThreadName=false")
-        return ["java", *options, "-cp", ":".join([*jars, str(self.classes)]), name, *arguments]
+        return ["java", *options, "-cp", f"{classpath(self.jars)}:{self.classes}", name, *arguments]
 
     def format(self) -> None:
         for node in self.all:

@@ -104,9 +104,7 @@ class RecordCut:
             self._count_late(batch, outside)
             runs = (ExcludedRun(base, last, batch.possible_records, outside),)
             return CutBatch(BEFORE if outside is FROM else AFTER, None, runs)
-        assert self.begins is not None
-        is_inside = base >= self.begins and (self.ends is None or last < self.ends)
-        if is_inside and not self._may_match(target, batch):
+        if self._is_inside(base, last) and not self._may_match(target, batch):
             return CutBatch(WITHIN, FilterResult(None, last, batch.possible_records, 0))
         runs_of: list[ExcludedRun] = []
         is_run = False
@@ -132,6 +130,9 @@ class RecordCut:
             self._count_late(batch, outside)
             self.excluded[outside] += batch.possible_records
             return
+        if self._is_inside(base, last) and not self._may_match(target, batch):
+            yield from records(batch)
+            return
         for record in records(batch):
             cause = self._cause(target, record)
             if cause:
@@ -152,6 +153,11 @@ class RecordCut:
         if self.ends is None and self.begins is not None and last >= self.begins:
             self.ends = _first_at(batch, self._until_time, self.begins)
         return self.is_outside(base, last)
+
+    def _is_inside(self, base: int, last: int) -> bool:
+        """Return True if no record of a batch is left out for its offset."""
+        assert self.begins is not None
+        return base >= self.begins and (self.ends is None or last < self.ends)
 
     def _may_match(self, target: Target, batch: Batch) -> bool:
         if batch.isControlBatch:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import socket
 import subprocess
@@ -90,6 +89,16 @@ def release_of(jars: Path) -> KafkaRelease:
     """Return the release that these jars are."""
     (clients,) = jars.glob("kafka-clients-*.jar")
     return parse_release(clients.stem.removeprefix("kafka-clients-"))
+
+
+def classpath(jars: Path) -> str:
+    """Return a class path with slf4j-simple as the only logging backend: some releases depend on another. Raises
+    FileNotFoundError without jars: a JVM without them would be a broker that does not start."""
+    found = sorted(jars.glob("*.jar"), key=lambda path: (not path.name.startswith("slf4j-simple"), path.name))
+    used = [str(path) for path in found if not re.match(r"slf4j-reload4j|slf4j-log4j", path.name)]
+    if not used:
+        raise FileNotFoundError(f"{jars}: no jars")
+    return ":".join(used)
 
 
 def config_command(jars: Path) -> str:
@@ -195,8 +204,8 @@ class Cluster:
             process.wait()
 
     def java(self, name: str, *arguments: str, heap: str = "500m") -> list[str]:
-        classpath = os.path.join(self.jars, "*")
-        return ["java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *LOGGING, "-cp", classpath, name, *arguments]
+        options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *LOGGING]
+        return ["java", *options, "-cp", classpath(self.jars), name, *arguments]
 
     def log(self, role: str) -> list[str]:
         """Return the lines logged so far; the temporary directory is replaced with an ellipsis."""

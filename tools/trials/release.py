@@ -105,16 +105,6 @@ class ReleaseCluster(Cluster):
         lines = [line for line in lines if not line.startswith(NOT_OF_ZOOKEEPER)]
         return "\n".join(lines) + BROKER_OF_ZOOKEEPER.format(node=node, **ports)
 
-    def java(self, name: str, *arguments: str, heap: str = "500m") -> list[str]:
-        """Return a command with slf4j-simple as the only logging backend: some releases depend on another."""
-        jars = sorted(self.jars.glob("*.jar"), key=lambda path: (not path.name.startswith("slf4j-simple"), path.name))
-        used = [str(path) for path in jars if not re.match(r"slf4j-reload4j|slf4j-log4j", path.name)]
-        if not used:
-            raise FileNotFoundError(f"{self.jars}: no jars")  # a broker without them would be one that does not start
-        command = super().java(name, *arguments, heap=heap)
-        command[command.index("-cp") + 1] = ":".join(used)
-        return command
-
     def format(self, cluster_id: str = "", *roles: str, options: Sequence[str] = ()) -> None:
         """Format the directories of a cluster with KRaft before it is started; without an ID, that of a new cluster.
         `options`: of kafka-storage.sh."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import threading
@@ -10,7 +9,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from tools.trials.cluster import Cluster
+from tools.trials.cluster import Cluster, classpath
 
 CONFIGS = """
 log.roll.ms=4000
@@ -57,14 +56,13 @@ class Working(Cluster):
         super().__enter__()
         if not self.started():
             raise RuntimeError("\n".join(self.log("broker")[-20:]))
-        classpath = os.path.join(self.jars, "*")
         port = self.ports["broker"]
         command = [
             "java",
             "-Xmx128m",
             "-XX:TieredStopAtLevel=1",
             "-cp",
-            classpath,
+            classpath(self.jars),
             str(SOURCE),
             f"127.0.0.1:{port}",
             str(self.seed),

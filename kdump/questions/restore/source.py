@@ -56,15 +56,25 @@ class RestoreQuery:
     limits: dict[str, int] = field(default_factory=dict)
 
 
-def digest(before: bytes, record: SourceRecord) -> bytes:
-    """Return the hash of records that end with this one. `before`: the hash of those before it."""
-    hashing = hashlib.blake2b(before, digest_size=16)
-    hashing.update(b"%d" % (-1 if record.timestamp is None else record.timestamp))
-    for part in (record.key, record.value):
-        hashing.update(b"-" if part is None else b"%d:%b" % (len(part), part))
-    for name, value in record.headers:
-        hashing.update(b"/%b=%b" % (name.encode(), b"-" if value is None else b"%d:%b" % (len(value), value)))
-    return hashing.digest()
+def hashing() -> hashlib.blake2b:
+    """Return the hash of no records yet, to be updated with `hashed_bytes` of each."""
+    return hashlib.blake2b(digest_size=16)
+
+
+def hashed_bytes(record: SourceRecord) -> bytes:
+    """Return bytes that are the same for equal records only, wherever they are."""
+    _, time, key, value, headers = record
+    text = b"%d;%d:%d;%b%b" % (
+        -1 if time is None else time,
+        -1 if key is None else len(key),
+        -1 if value is None else len(value),
+        key or b"",
+        value or b"",
+    )
+    for name, data in headers:
+        named = name.encode()
+        text += b";%d:%d:%b%b" % (len(named), -1 if data is None else len(data), named, data or b"")
+    return text
 
 
 class RestoreSource:
@@ -85,7 +95,7 @@ class RestoreSource:
     def survey(self) -> None:
         """Read all records once, and fill `plan`."""
         restored, self.plan = self.plan.restored, self._new_plan()
-        plan, hashed = self.plan, b""
+        plan, hashed = self.plan, hashing()
         oldest: int | None = None
         newest: int | None = None
         plan.restored = restored
@@ -110,9 +120,9 @@ class RestoreSource:
                 plan.unframedKeys += 1
             if record.value is not None and not _is_framed(record.value):
                 plan.unframedValues += 1
-            hashed = digest(hashed, record)
+            hashed.update(hashed_bytes(record))
         plan.oldest, plan.newest = oldest, newest
-        plan.hash = hashed.hex()
+        plan.hash = hashed.hexdigest()
 
     def records(self, first: int = 0) -> Iterator[SourceRecord]:
         """Yield the selected records from offset `first` on; if that is 0, count in `plan` what is left out. Raises
