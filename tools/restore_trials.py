@@ -115,6 +115,7 @@ def fill(to: str, records: int, random: Random) -> None:
             producer.begin_transaction()
         for number in range(15 if topic == "large" else each):
             if topic == "transactional" and number % 5000 == 4999:
+                producer.flush()
                 (producer.abort_transaction if random.random() < 0.3 else producer.commit_transaction)()
                 producer.begin_transaction()
             key = None if topic == "headers" and number % 3 == 0 else b"k%d" % random.randrange(each // 4 + 1)
