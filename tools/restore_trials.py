@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ offsets.topic.replication.factor=3
 transaction.state.log.replication.factor=3
 transaction.state.log.min.isr=2
 unclean.leader.election.enable=false
+broker.session.timeout.ms=9000
 """
 TOPICS: dict[str, dict[str, str]] = {
     **{f"codec-{codec}": {} for codec in CODECS},
@@ -79,8 +81,8 @@ def running(jars: Path, work: Path, brokers: int) -> Iterator[Cluster]:
     )
     for role in ("broker",) if brokers == 1 else cluster.ports:
         path = cluster.write_properties(role)
-        if role != "controller":
-            path.write_text(path.read_text() + CONFIGS + (THREE if brokers > 1 else ""))
+        if brokers > 1:
+            path.write_text(path.read_text() + CONFIGS + THREE)
             cluster.edited.add(role)
         formatting = ["format", "-t", CLUSTER_ID, "-c", str(path)]
         subprocess.run(cluster.java("kafka.tools.StorageTool", *formatting), check=True, capture_output=True)
@@ -203,21 +205,20 @@ def read_by_java(cluster: Cluster, to: str, topics: list[str]) -> Digests:
 
 
 def restored(
-    cluster: Cluster, command: list[str], kills: int, random: Random, note: Callable[[str], None]
+    cluster: Cluster, command: list[str], options: argparse.Namespace, random: Random, note: Callable[[str], None]
 ) -> tuple[int, int]:
     """Run restore to its end, with kills before that. Returns how often kdump was killed, and a broker."""
-    killed = 0
-    total = kills
+    killed, kills = 0, options.kills
     brokers = [role for role in cluster.ports if role != "controller"]
     while True:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         role = None
         if kills > 0:
             try:
-                process.wait(random.uniform(2, 30))
+                process.wait(random.uniform(2, options.within))
             except subprocess.TimeoutExpired:
                 kills -= 1
-                if random.random() < 0.6:
+                if random.random() >= options.of_brokers:
                     process.send_signal(signal.SIGKILL)
                     killed += 1
                     note(f"{kills} left: kdump is killed")
@@ -235,14 +236,14 @@ def restored(
             while time.monotonic() < until and not cluster._is_up(role):
                 time.sleep(0.3)
         if process.returncode == 0 and kills <= 0:
-            return killed, total - kills - killed
+            return killed, options.kills - kills - killed
         if process.returncode not in (0, -signal.SIGKILL):
             note(f"exit {process.returncode}: {out[-600:]}")
             if role is None:
                 raise SystemExit(out)
         if process.returncode == 0:
             note("restored, so there is nothing left to interrupt")
-            return killed, total - kills - killed
+            return killed, options.kills - kills - killed
 
 
 def main() -> None:
@@ -253,6 +254,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--max-rate", default="", help="--max-rate of restore, so that there is time to kill it")
+    parser.add_argument("--of-brokers", type=float, default=0.4, help="part of the kills that are of a broker")
+    parser.add_argument("--within", type=float, default=30, help="seconds after the start of a run until a kill")
+    parser.add_argument("--keep", type=Path, help="keep the disks here if a partition differs")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "restore-trials.json")
     options = parser.parse_args()
@@ -278,11 +282,13 @@ def main() -> None:
             command += ["--config", str(config), "--create", "--append"]
             rate = ["--max-rate", options.max_rate] if options.max_rate else []
             began = time.monotonic()
-            of_kdump, of_brokers = restored(cluster, [*command, *rate, "--yes"], options.kills, random, note)
+            of_kdump, of_brokers = restored(cluster, [*command, *rate, "--yes"], options, random, note)
             took = time.monotonic() - began
             found, java = read(to, topics), read_by_java(cluster, to, topics)
             differs = sorted(name for name in expected if not expected[name] == found[name] == java[name])
-            check = subprocess.run([*command, "--check"], capture_output=True, text=True)
+            check = subprocess.run([*command, "--check", "--json"], capture_output=True, text=True)
+        if differs and options.keep:
+            shutil.copytree(work, options.keep)
     result = {
         "source": str(release_of(options.jars)),
         "target": str(release_of(options.target)),
@@ -297,7 +303,9 @@ def main() -> None:
     }
     print(json.dumps(result))
     if differs or check.returncode:
-        note(check.stdout[-3000:] + check.stderr[-1000:])
+        for name in differs:
+            note(f"{name}: {expected[name][0]} records, {found[name][0]} and {java[name][0]} in the target")
+        note("\n".join(line for line in check.stdout.splitlines() if "Difference" in line))
         sys.exit(1)
     done = json.loads(options.out.read_text()) if options.out.exists() else []
     options.out.write_text(json.dumps([*done, result], indent=1) + "\n")

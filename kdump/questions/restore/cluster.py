@@ -219,7 +219,7 @@ class TargetCluster:
         end as it is now."""
         kafka, consumer = self.kafka, self.consumer
         try:
-            low, _ = consumer.get_watermark_offsets(
+            low, end = consumer.get_watermark_offsets(
                 kafka.TopicPartition(topic, partition), timeout=SECONDS, cached=False
             )
             consumer.assign([kafka.TopicPartition(topic, partition, max(low, start or 0))])
@@ -236,7 +236,9 @@ class TargetCluster:
                 for message in messages:
                     error = message.error()
                     if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
-                        return
+                        if message.offset() >= end:
+                            return
+                        continue  # a new leader that does not know yet what has been committed
                     if error is not None:
                         raise RestoreError(f"{self.bootstrap}: {topic}-{partition}: {self.text(error)}")
                     yield TargetRecord(message.offset(), partition, _record(message))

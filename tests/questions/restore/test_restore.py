@@ -7,6 +7,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from kdump.io.window import Window
 from kdump.log.region import Region
 from kdump.log.region_reader import regions
 from kdump.questions.restore import run as restore_run
-from kdump.questions.restore.cluster import LEDGER
+from kdump.questions.restore.cluster import LEDGER, TargetCluster
 from kdump.questions.restore.source import RestoreQuery, SourceRecord, find_sources
 from tests import craft
 from tests.each_case import each_case
@@ -243,3 +244,47 @@ def test_groups(tmp_path: Path, kdump: Kdump, world: World, monkeypatch: pytest.
 def test_no_secret_is_printed() -> None:
     cluster = FakeCluster(World(), {"sasl.password": "geheim"})
     assert cluster.text(ValueError("invalid value geheim")) == "invalid value ***"
+
+
+class Reader:
+    """A consumer whose partition ends at `end`, and which has reached the end of what its leader knows after each of
+    `parts` (KIP-207: a new leader learns only later what has been committed)."""
+
+    def __init__(self, end: int, parts: list[int]) -> None:
+        self.end, self.at, self.parts = end, 0, parts
+
+    def get_watermark_offsets(self, place: Any, **more: Any) -> tuple[int, int]:
+        return 0, self.end
+
+    def assign(self, places: Any) -> None:
+        pass
+
+    unassign = close = lambda self, *more: None
+
+    def poll(self, seconds: float) -> Any:
+        if not self.parts:
+            return None
+        offset, self.at = self.at, self.at + 1
+        if offset < self.parts[0]:
+            return message(offset)
+        self.at = self.parts.pop(0)
+        return message(self.at, SimpleNamespace(code=lambda: -191))
+
+    def consume(self, count: int, timeout: float) -> list[Any]:
+        return []
+
+
+def message(offset: int, error: Any = None) -> Any:
+    parts = {"key": None, "value": b"%d" % offset, "headers": None, "timestamp": (1, 1), "offset": offset}
+    return SimpleNamespace(error=lambda: error, **{name: lambda value=value: value for name, value in parts.items()})
+
+
+@pytest.mark.parametrize("parts", [[10], [3, 10], [0, 1, 9, 10]])
+def test_a_new_leader_that_does_not_know_the_end_yet(parts: list[int]) -> None:
+    """What was committed before it became the leader is read, too: else a position would be that of an earlier
+    transaction, and its records would be produced again."""
+    cluster = TargetCluster.__new__(TargetCluster)
+    kafka = SimpleNamespace(KafkaException=KeyError, KafkaError=SimpleNamespace(_PARTITION_EOF=-191))
+    kafka.TopicPartition = lambda *place: place
+    cluster.kafka, cluster._consumer = kafka, Reader(10, list(parts))
+    assert [found.offset for found in cluster.records("t", 0, None)] == list(range(10))
