@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdump.engine import COMPILED, running
-from kdump.questions.inspect.ordered_pool import HELD, OrderedPool, OutputSlot
+from kdump.questions.inspect.fast_rows import HELD, OrderedPool, OutputSlot
 from tests import craft
 from tests.conftest import ROOT, few, segment
 

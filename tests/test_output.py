@@ -16,7 +16,7 @@ import pytest
 from kdump.cli import COMMANDS, cli
 from kdump.command_line.typed_options import OPTIONS, CommandOptions, fill, option_types
 from kdump.questions.salvage.command import SalvageCommand, SalvageOptions
-from kdump.render.csv_rows import csv_cell
+from kdump.render.sink import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
 from tests.command import refused, run
 from tests.conftest import DISKS, FIXTURES, few

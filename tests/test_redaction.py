@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kdump.incident.report.html.names_on_disk import NamesInText
+from kdump.incident.report.html.labels import NamesInText
 from kdump.render.redaction import DIGITS
 from tests.command import objects, run
 from tests.conftest import FIXTURES

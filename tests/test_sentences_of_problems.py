@@ -38,7 +38,7 @@ EXCEPTIONS = {
     "questions/salvage/source/salvage_reader.py": "an error message: the input changed",
     "questions/salvage/source/sources.py": "error messages: which paths the command needs",
     "questions/salvage/write_segments.py": "an error message: the input changed",
-    "questions/reindex/find_segments.py": "an error message: which path the command needs",
+    "questions/reindex/run.py": "an error message: which path the command needs",
     "questions/retention/partition.py": "what configs mean for a log, which is no problem",
     "state/metadata_topic_handlers.py": "Kafka's own text",
 }

@@ -10,7 +10,7 @@ import pytest
 
 from kdump.cli import COMMANDS
 from kdump.spark.query import plain, text
-from kdump.spark.scan_report import producer_columns, transaction_columns
+from kdump.spark.scan_command import producer_columns, transaction_columns
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.test_output import command_of

@@ -24,9 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.questions.restart_plan.recovery.recovery_model import Rates, simulate
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress, follow_recovery
-from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, recovery_time
+from kdump.questions.restart_plan.recovery.recovery_time import Rates, RecoveryQuery, recovery_time, simulate
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, recovery_works
 from tools.trials.cluster import LOGGING, Cluster, classpath
 from tools.trials.recovery_disks import MIB, DataSet, crashed_log, evict, write_checkpoints, write_data

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kdump.all_answers import TYPES
-from kdump.spark.data_source_options import ABOUT
+from kdump.spark.data_source import ABOUT
 from kdump.tables.declarations import RESULTS, TABLES, SparkColumn, SparkTable
 
 MEANINGS = {(key.name, key.meaning) for keys in TYPES.values() for key in keys}

@@ -11,13 +11,12 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
-from kdump.check.coverage import Coverage
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
 from kdump.check.rules.timestamps import utc
 from kdump.check.summary import CheckSummary
-from kdump.check.totals import CheckTotals
+from kdump.check.totals import CheckTotals, Coverage
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.problems.advice import PLACEHOLDER

@@ -15,11 +15,10 @@ from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render.csv_rows import TYPE
 from kdump.render.decoded_values import add_decoded, key_cell, value_cell
-from kdump.render.escape import bytes_text, printable
+from kdump.render.escape import PIECE, bytes_text, bytes_text_pieces, printable
 from kdump.render.inspect_json import control_object
-from kdump.render.long_value import PIECE, bytes_text_pieces
+from kdump.render.sink import TYPE
 from kdump.render.table import Column, check_names
 from kdump.render.times import iso
 

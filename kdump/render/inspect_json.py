@@ -20,8 +20,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.render.decoded_values import add_decoded
-from kdump.render.escape import path_text
-from kdump.render.long_value import LARGE, PIECE, is_text, texts
+from kdump.render.escape import LARGE, PIECE, is_text, path_text, texts
 from kdump.state.secrets import HIDDEN
 
 

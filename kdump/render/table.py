@@ -9,8 +9,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kdump.format.count_text import plain_count
-from kdump.render.escape import printable
-from kdump.render.long_value import without_end
+from kdump.render.escape import printable, without_end
 from kdump.render.stdout import Output
 from kdump.render.style import cut, cut_middle, cut_start, painter, width
 

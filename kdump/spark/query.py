@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump import jsonl
-from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
+from kdump.render.sink import CsvWriter
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
 from kdump.spark.result_views import EARLIER, named_in, open_result, scan_at

@@ -3,7 +3,7 @@ Delta table _kdump/units: what was read, and a fingerprint of what its rows depe
 
 A file of a table has the rows of many units. The column `scanUnit` says whose they are: the unit's key; of an entry,
 the key and "="; of a row that will be read again if the partition grows, the key and "+" (kdump.spark.resume_point). If
-a unit has changed, the files with such rows are written again without them (kdump.spark.rewritten_files).
+a unit has changed, the files with such rows are written again without them (kdump.spark.scan).
 
 A task of a scan writes a file for each table and then, last, the one with the entries, all under the same name. The
 files of a scan that was killed are in no version of a table; the next scan copies from them what is still true.

@@ -13,8 +13,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.check.diagnosis import diagnose as diagnosis
-from kdump.check.diagnosis.diagnose import CERTAIN, UNKNOWN, Diagnosis, diagnose
-from kdump.check.diagnosis.foreign_block import MAX_MISMATCHES
+from kdump.check.diagnosis.diagnose import CERTAIN, MAX_MISMATCHES, UNKNOWN, Diagnosis, diagnose
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.crc_flip import CRC32, CRC32C, BitFlip, single_bit_flips
 from kdump.format.errors import DecodeError

@@ -18,7 +18,7 @@ from kdump.log.selection import Selection
 from kdump.questions.inspect import fast_rows
 from kdump.questions.inspect.fast_rows import FastRows
 from kdump.questions.inspect.views import JsonView
-from kdump.render import inspect_json, line_parts, long_value
+from kdump.render import escape, inspect_json, line_parts
 from kdump.render.inspect_json import record_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.stdout import Output
@@ -148,6 +148,6 @@ def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect_json, "LARGE", large)
         patch.setattr(inspect_json, "PIECE", 3)
-        patch.setattr(long_value, "PIECE", 3)
+        patch.setattr(escape, "PIECE", 3)
         found = [b"".join(inspect_json.record_line(AT, record)) for record in records(batch)]
     assert [line[:-1] for line in found] == plain(AT, batch)

@@ -22,7 +22,7 @@ from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.inspect import fast_rows
 from kdump.questions.inspect import show as inspect_run
 from kdump.questions.inspect import views as inspect_views
-from kdump.render import inspect_columns, long_value
+from kdump.render import escape, inspect_columns
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
@@ -285,7 +285,7 @@ def test_large_cells_are_written_in_pieces(
     expected = re.sub(" +", " ", inspect(path, "--records", *options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect_views, "LARGE", large)
-        patch.setattr(long_value, "PIECE", 9)
+        patch.setattr(escape, "PIECE", 9)
         patch.setattr(inspect_columns, "PIECE", 9)
         patch.setattr(inspect_columns, "MANY", 3)
         patch.setattr(inspect_run, "COMPILED", False)

@@ -14,7 +14,7 @@ from kdump.all_answers import TYPES as OBJECTS
 from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.spark.arrow import PER_MS
-from kdump.spark.data_source_options import parse
+from kdump.spark.data_source import parse
 from kdump.spark.delta_tables import KEEP, files_of
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan

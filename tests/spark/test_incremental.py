@@ -33,7 +33,7 @@ from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.unit_observer import UnitObserver
+from kdump.spark.unit_read import UnitObserver
 from kdump.spark.unit_sums import UnitSums, sum_entries
 from kdump.spark.units import entries
 from kdump.tables.declarations import COUNTS, UNITS
@@ -313,7 +313,7 @@ def history(seed: object, steps: int, tmp_path: Path) -> int:
 def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Stop the clock by which scans check. Files of the result are large from 3,000 bytes on."""
     monkeypatch.setattr("kdump.spark.scan.time", SimpleNamespace(time=lambda: 1_800_000_000.0))
-    monkeypatch.setattr("kdump.spark.rewritten_files.SMALL", 3000)
+    monkeypatch.setattr("kdump.spark.scan.SMALL", 3000)
     return monkeypatch
 
 
@@ -825,7 +825,7 @@ def parquet_files(out: Path) -> dict[str, list[str]]:
 
 
 def test_many_small_files_are_merged_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.spark.rewritten_files.MANY", 4)
+    monkeypatch.setattr("kdump.spark.scan.MANY", 4)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     for number in range(6):
         shutil.copytree(FIXTURES / "clean-1" / "users-0", disk / f"users-{number + 1}")

@@ -10,7 +10,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
-from kdump.spark.data_source_options import parse
+from kdump.spark.data_source import parse
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import pushed_filters
 from kdump.tables.table_read import TableRead

@@ -9,16 +9,31 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kdump.check.engine.record_suspects import first_record_suspect
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext
 from kdump.core.batch_scan import FURTHEST
-from kdump.core.column_numbers import BATCH_START, MARKER_SIZE
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_START, MARKER_SIZE
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
+from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.io.run import Limits
+from kdump.log.batch_payload import payload_of
 from kdump.log.region import BatchRun, DefaultRecordBatch
 from kdump.state.transaction_marker import EndTxnMarker, plain_marker
+
+
+def first_record_suspect(heads: HeaderColumns, row: int, stop: int, limits: Limits, *, keyed: bool) -> int:
+    """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is
+    none. `keyed`: a null key is one."""
+    while True:
+        row = count_valid_batches(heads, row, stop, keyed)
+        if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:
+            return row
+        payload = payload_of(heads, row, limits.max_decompressed_size)
+        if payload is None or not records_agree(heads, row, payload, keyed):
+            return row
+        row += 1
+
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kdump.check.coverage import Coverage
 from kdump.check.engine.units import CheckUnit
 from kdump.check.engine.workers import run_all
 from kdump.check.finding import INFO, Finding
@@ -19,7 +18,7 @@ from kdump.check.scrub.record import SegmentNote, UnitRecord, same, segment_of
 from kdump.check.scrub.schedule import DAY, Budget, Waiting, due_now, interval_of
 from kdump.check.scrub.state import PastRun, ScrubState
 from kdump.check.scrub.unit import Look, ScrubUnit, differs, fingerprint, stamps_of
-from kdump.check.totals import CheckTotals
+from kdump.check.totals import CheckTotals, Coverage
 from kdump.check.unchanged import Stamps, file_stamp, file_stamps
 from kdump.io.directory_listing import is_url, real_path
 from kdump.io.errors import SourceError

@@ -3,8 +3,7 @@ them: findings of single batches, and sums over all records."""
 
 from __future__ import annotations
 
-from kdump.check.engine.batch_runs import FLAGS
-from kdump.check.engine.record_suspects import first_record_suspect
+from kdump.check.engine.batch_runs import FLAGS, first_record_suspect
 from kdump.check.options import Options
 from kdump.check.rules.records import verdict
 from kdump.core.batch_scan import FURTHEST

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
 
 import click
 
@@ -19,7 +21,7 @@ from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, option, takes
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.format.kafka_release import NEWEST
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
@@ -27,14 +29,107 @@ from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
-from kdump.questions.cluster.report import ClusterReport
-from kdump.render.escape import path_text
+from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
-from kdump.render.state_tables import StateTables, style
+from kdump.render.state_tables import HeadedTables, StateTables, style
+from kdump.render.stdout import Output
+from kdump.render.times import iso
 from kdump.state.as_of import AsOf, Change
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.recorded_change import RecordedChange, change_answer
+
+LABEL = 12
+
+
+class ClusterReport(HeadedTables):
+    """Writes the summary of a copy of the metadata, then its tables."""
+
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, dict) and answer["type"] == "cluster":
+            write_summary(self.output, answer, self.tables.zone)
+            self.written = True
+        else:
+            super().add(answer)
+
+
+def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
+    """Write the head of the report, one fact per line."""
+    paint = output.paint
+    for label, value, marked in _lines(cluster, zone):
+        for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(value)}", LABEL)):
+            head, rest = line[:LABEL], line[LABEL:]
+            output.line((head if number else paint(head, "head")) + paint(rest, marked))
+
+
+def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
+    lines: list[tuple[str, str, str]] = []
+    if cluster["newer"]:
+        lines.append(("NEWER", first_of(cluster["newer"]), "torn"))
+    node = f", on the disk of node {cluster['nodeId']}" if cluster["nodeId"] is not None else ""
+    if cluster["clusterId"] is not None:
+        lines.append(("cluster", f"{cluster['clusterId']}{node}", ""))
+    begun = (
+        "from the start of the log"
+        if cluster["snapshot"] is None
+        else f"from the snapshot at offset {cluster['snapshot']}"
+    )
+    time = f", {iso(cluster['endTimestamp'], zone)}" if cluster["endTimestamp"] is not None else ""
+    if cluster["endOffset"]:
+        lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
+        lines.append(("committed", _committed(cluster), ""))
+    else:
+        is_bootstrap = cluster["source"].endswith("bootstrap.checkpoint")
+        text = (
+            "the output of kafka-storage format: the log has not started" if is_bootstrap else "before the first record"
+        )
+        lines.append(("as of", text, ""))
+    if cluster["leaderId"] is not None:
+        lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
+    if cluster["metadataVersion"] is not None:
+        lines.append(("version", f"metadata.version {cluster['metadataVersion']}", ""))
+    fenced = f", {cluster['fencedBrokers']} fenced" if cluster["fencedBrokers"] else ""
+    lines.append(("brokers", f"{cluster['brokers']}{fenced}", "torn" if fenced else ""))
+    wrong = [
+        f"{cluster[name]} {word}"
+        for name, word in (
+            ("offlinePartitions", "offline"),
+            ("underReplicatedPartitions", "under-replicated"),
+            ("underMinIsrPartitions", "under-min-isr"),
+            ("reassigningPartitions", "reassigning"),
+        )
+        if cluster[name]
+    ]
+    state = f": {', '.join(wrong)}" if wrong else ", all online and in sync" if cluster["partitions"] else ""
+    style = "bad" if cluster["offlinePartitions"] else "torn" if wrong else ""
+    lines.append(
+        ("topics", f"{cluster['topics']} with {plain_count(cluster['partitions'], 'partition')}{state}", style)
+    )
+    others = [
+        f"{cluster[name]} {word}{'' if cluster[name] == 1 else 's'}"
+        for name, word in (
+            ("configs", "config"),
+            ("quotas", "quota"),
+            ("acls", "ACL"),
+            ("scramCredentials", "SCRAM credential"),
+            ("delegationTokens", "delegation token"),
+        )
+        if cluster[name]
+    ]
+    if others:
+        lines.append(("also", ", ".join(others), ""))
+    return lines
+
+
+def _committed(cluster: Object) -> str:
+    """Describe up to which offset the metadata is committed; its high watermark is not stored on disk."""
+    committed, end = cluster["committedOffset"], cluster["endOffset"]
+    if committed is None:
+        return "unknown: neither a snapshot nor a later leader is here, so the last records may still be undone"
+    if committed >= end:
+        return "everything"
+    return f"everything below offset {committed}, by snapshots and leader epochs; later records may still be undone"
+
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timezone
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from kdump.answer import Key
 from kdump.check.finding import ERROR, Finding
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
@@ -25,16 +29,71 @@ from kdump.decode.record_decoder import DecodeOptions
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, reason
 from kdump.log.output_directory import OutputError
-from kdump.questions.export.answer_tables import MAX_LINE, answer_rows
 from kdump.questions.export.output_files import Output, answer_files, output_for
 from kdump.questions.export.run import Export, ExportQuery, finding_row
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.tables.arrow import ArrowBatch, Rows
-from kdump.tables.declarations import FINDINGS, RECORDS, REJECTED, TABLES
+from kdump.tables.declarations import (
+    BIGINT,
+    BOOLEAN,
+    FINDINGS,
+    RECORDS,
+    REJECTED,
+    STRING,
+    TABLES,
+    SparkTable,
+    columns_of,
+)
 from kdump.tables.read_options import OptionError, ReadOptions
 from kdump.tables.record_rows import schema_fields
 from kdump.tables.table_files import NoPyarrow, require_pyarrow
+
+MAX_LINE = 64 << 20
+"""Maximum number of bytes of a line."""
+DOUBLE = "double"
+
+
+@cache
+def table_of(type_name: str) -> SparkTable | None:
+    """Return the table for objects of this type; None if no command writes such objects. A nested object or array is a
+    column with its JSON."""
+    keys: tuple[Key, ...] | None = import_module("kdump.all_answers").TYPES.get(type_name)
+    if keys is None:
+        return None
+    kinds = {key.name: _kind(key) for key in keys}
+    return SparkTable(type_name, "", tuple(columns_of(keys, types=kinds)))
+
+
+def _kind(key: Key) -> str:
+    kind = key.type.removesuffix(" or null")
+    if kind == "number":
+        return DOUBLE if key.is_float else BIGINT
+    return BOOLEAN if kind == "boolean" else STRING
+
+
+def answer_rows(lines: Iterable[bytes], source: str) -> Iterator[tuple[SparkTable, dict[str, Any]]]:
+    """Yield the objects in the lines as rows, each with its table. Raises SourceError for a line that no command has
+    written."""
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            table = table_of(row["type"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            table = None
+        if table is None:
+            raise SourceError(f"{source}: line {number} is not a line that kdump --json writes")
+        yield table, {column.name: _value(row.get(column.name), column.type) for column in table.columns}
+
+
+def _value(value: Any, kind: str) -> Any:
+    if kind == STRING:
+        return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if kind == BOOLEAN:
+        return value if isinstance(value, bool) else None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if not is_number else float(value) if kind == DOUBLE else int(value)
+
 
 EXAMPLES = """
 \b

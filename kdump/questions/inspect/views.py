@@ -20,12 +20,11 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.render.decoded_values import lines
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import LARGE, bytes_text_pieces, path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.inspect_json import batch_object, entry_object, file_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
-from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
 from kdump.render.stdout import Output

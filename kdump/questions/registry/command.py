@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import click
@@ -18,14 +22,118 @@ from kdump.format.count_text import count_text
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.questions.registry.answer import RegisteredVersion, RegistrySetting, SchemaUsage
-from kdump.questions.registry.export import export
-from kdump.questions.registry.report import RegistryReport
 from kdump.questions.registry.run import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, registry
-from kdump.render.escape import path_text
+from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
-from kdump.render.state_tables import StateTables
+from kdump.render.state_tables import HeadedTables, StateTables
+from kdump.render.stdout import Output
+from kdump.render.times import iso
 from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
 from kdump.state.recorded_change import RecordedChange
+from kdump.state.schema_registry import SchemaRegistry, SchemaVersion
+
+MAX_INDENTED = 200_000
+"""Maximum number of characters of a schema that is shown indented."""
+
+
+class RegistryReport(HeadedTables):
+    """Writes versions, settings, changes or usage as tables; `details`: versions one by one, with their schemas."""
+
+    def __init__(self, output: Output, tables: StateTables, *, details: bool) -> None:
+        super().__init__(output, tables)
+        self.details = details
+
+    def add(self, answer: Any) -> None:
+        if self.details and isinstance(answer, RegisteredVersion):
+            self._write(answer)
+        else:
+            super().add(answer)
+
+    def _write(self, version: RegisteredVersion) -> None:
+        paint = self.output.paint
+        if self.written:
+            self.output.line("")
+        self.written = True
+        when = "" if version.timestamp is None else f", {iso(version.timestamp, self.tables.zone)}"
+        ids = f"ID {version.id}, GUID {version.guid}"
+        facts = f"{version.schemaType}, {ids}, {version.state}, offset {version.offset}{when}"
+        self.output.line(printable(f"{version.subject} version {version.version}: {facts}"))
+        for reference in version.references:
+            named = [str(reference.get(name)) for name in ("name", "subject", "version")]
+            self.output.line(printable(f"references {named[0]}: {named[1]} version {named[2]}"))
+        for title, value in (("metadata", version.metadata), ("ruleSet", version.ruleSet)):
+            if value is not None:
+                self.output.line(printable(f"{title} {json.dumps(value, ensure_ascii=False)}"))
+        for line in indented(version).splitlines():
+            self.output.line(paint("    " + printable(line), ""))
+
+
+def indented(version: RegisteredVersion) -> str:
+    """Return the text of a schema for people: JSON with indents, other text as it is."""
+    if version.schemaType == "PROTOBUF" or len(version.schema) > MAX_INDENTED:
+        return version.schema
+    try:
+        return json.dumps(json.loads(version.schema), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return version.schema
+
+
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+LONGEST_NAME = 100
+KEYS = ("subject", "version", "id", "schemaType", "references", "metadata", "ruleSet", "schema")
+
+
+def in_order(registry: SchemaRegistry) -> Iterator[SchemaVersion]:
+    """Yield all versions, each after those that it references, else in order of their records; a circle of references
+    is broken anywhere."""
+    rows = [
+        (registry.offset_of(row), subject, version)
+        for subject in registry.subjects
+        for version, row in registry.rows(subject).items()
+    ]
+    done: set[tuple[str, int]] = set()
+    for _, subject, version in sorted(rows):
+        # A stack in place of recursion: references may be as deep as there are versions.
+        stack = [(subject, version)]
+        entered: set[tuple[str, int]] = set()
+        while stack:
+            place = stack[-1]
+            found = None if place in done else registry.find(*place)
+            if found is None:
+                stack.pop()
+                continue
+            if place not in entered:
+                entered.add(place)
+                needed = (place for _, place in found.referenced())
+                stack += [each for each in needed if each not in done and each not in entered]
+                if stack[-1] != place:
+                    continue
+            stack.pop()
+            done.add(place)
+            yield found
+
+
+def import_request(version: SchemaVersion) -> dict[str, Any]:
+    """Return the body of POST /subjects/SUBJECT/versions in mode IMPORT. A registry ignores `subject` and `deleted`,
+    which are for whoever imports it: a soft-deleted version has to be deleted again."""
+    value = {"schemaType": "AVRO"} | version.value | {"subject": version.subject, "version": version.version}
+    request = {name: value[name] for name in KEYS if value.get(name) not in (None, [], {})}
+    return request | ({"deleted": True} if version.state != "live" else {})
+
+
+def export(registry: SchemaRegistry, out: OutputDirectory, folder: str, deleted: Iterable[SchemaVersion] = ()) -> int:
+    """Write one file for each version to `folder` (a name, or empty), and those of `deleted` ones after them. Return
+    their number. Raises OutputError."""
+    count = 0
+    with out.synced_once():
+        for version in chain(in_order(registry), deleted):
+            count += 1
+            subject = UNSAFE.sub("_", version.subject)[:LONGEST_NAME]
+            name = f"{count:06}.{subject}.v{version.version}.json"
+            line = json.dumps(import_request(version), ensure_ascii=True, indent=1)
+            out.write(f"{folder}/{name}" if folder else name, line.encode() + b"\n")
+    return count
+
 
 EXAMPLES = """
 \b

@@ -5,8 +5,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
+from typing import NamedTuple
 
+from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
 from kdump.check.rule import SegmentObserver
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
@@ -45,20 +48,30 @@ from kdump.io.run import Run
 from kdump.io.source import Source
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.batch_validity import invalidity, undecoded_count_problem
+from kdump.log.batch_validity import invalidity, is_valid, undecoded_count_problem
 from kdump.log.histograms import Histogram
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_reader import regions
 from kdump.log.walk import PartitionReader, observe
 from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.find_copies import of_places, reject_others
-from kdump.questions.read_committed import surroundings_of_gates
-from kdump.questions.stats.readable_records import readable_records
+from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
+
+
+class ReadableRecords(NamedTuple):
+    """Numbers of records for any consumer, and for a read_committed one; None if not known."""
+
+    any: int | None
+    committed: int | None
+
+
+UNKNOWN = ReadableRecords(None, None)
 
 
 @takes_paths
@@ -463,3 +476,54 @@ def _as_records(batch: LegacyRecordBatch, messages: RecordColumns) -> RecordColu
         stamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         block[TIMESTAMP_DELTA::RECORD_WIDTH] = array("q", [stamp]) * columns.count
     return columns
+
+
+def readable_records(
+    segments: list[Target], start: int | None, stats: Stats, options: Options, surroundings: Surroundings
+) -> ReadableRecords:
+    """Return how many of the data records that `stats` has counted in the segments of a log consumers receive. `start`:
+    the log start offset; `surroundings`: see surroundings_of_gates. Reads again only what is below the log start
+    offset, and logs with transactions. What cannot be read is unknown, and noted."""
+    if stats.unknown or start is None:
+        return UNKNOWN
+    try:
+        readable = stats.dataRecords
+        if stats.firstOffset is not None and stats.firstOffset < start:
+            for batch in _data(segments, options, None):
+                if batch.baseOffset is not None and batch.baseOffset >= start:
+                    break
+                readable -= batch.possible_records - _from(batch, start)
+        if not stats.transactionalBatches:
+            return ReadableRecords(readable, readable)
+        gate = ReadCommitted(options.limits, lambda line: None, surroundings=surroundings)
+        hidden = sum(_from(batch, start) for batch in _data(segments, options, gate) if not gate.sees(batch))
+    except SourceError as error:
+        stats.note(f"{error}; how many records consumers receive is unknown")
+        return UNKNOWN
+    return ReadableRecords(readable, readable - hidden)
+
+
+def _data(segments: Iterable[Target], options: Options, gate: ReadCommitted | None) -> Iterator[Batch]:
+    """Yield the valid batches of data. Raises SourceError."""
+    for target in segments:
+        window = options.open(target)
+        with closing(window.source):
+            if gate is not None:
+                gate.turn_to(target, window)
+            for region in regions(window, name_offset=target.name_offset, limits=options.limits):
+                if isinstance(region, Batch) and is_valid(region) and not region.isControlBatch:
+                    yield region
+
+
+def _from(batch: Batch, start: int) -> int:
+    """Return the number of records of a batch at or above an offset."""
+    if batch.baseOffset is not None and batch.baseOffset >= start:
+        return batch.possible_records
+    if batch.lastOffset < start:
+        return 0
+    if batch.baseOffset is not None and batch.possible_records == batch.lastOffset - batch.baseOffset + 1:
+        return batch.lastOffset - start + 1  # every offset has a record
+    offsets = [record.offset for record in records(batch, values=False)]
+    if len(offsets) < batch.possible_records:
+        raise SourceError(f"the records of the batch with offset {start}, the log start, are not known")
+    return sum(offset is not None and offset >= start for offset in offsets)

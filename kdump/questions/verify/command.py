@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.check.coverage import Coverage
 from kdump.check.engine.remote_check import RemoteCheck, remote_check
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import CRC_FAMILIES
 from kdump.check.rule import DAY
-from kdump.check.totals import CheckTotals
+from kdump.check.totals import CheckTotals, Coverage
 from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage

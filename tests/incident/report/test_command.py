@@ -24,7 +24,7 @@ import kdump
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.incident.report.facts import PostMortem
-from kdump.incident.report.html import page
+from kdump.incident.report.html import report as html_report
 from kdump.incident.report.html.charts import draw_charts
 from kdump.incident.report.html.drawing import AMOUNT, OFFSET, PERCENT, TIME, Chart, svg, ticks
 from kdump.incident.report.html.finding_evidence import evidence
@@ -106,10 +106,10 @@ def read(path: Path, **options: Any) -> PostMortem:
 
 def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
     """Return the page without its charts, which take most of the time."""
-    monkeypatch.setattr(page, "svg", lambda each: "<svg></svg>")
+    monkeypatch.setattr(html_report, "svg", lambda each: "<svg></svg>")
     names = PageLabels(made)
     told = evidence(made, names, Options(now=NOW))
-    return Page(page.page(made, draw_charts(made, names), told, names, "title"))
+    return Page(html_report.page(made, draw_charts(made, names), told, names, "title"))
 
 
 @pytest.fixture(scope="module")

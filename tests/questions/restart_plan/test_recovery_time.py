@@ -13,16 +13,19 @@ import pytest
 from kdump.io.low_impact_reads import limited_to
 from kdump.questions.restart_plan.recovery import read_speed
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, ASSUMED_SPEED, MEASURED, SAMPLE_BYTES, measure
-from kdump.questions.restart_plan.recovery.recovery_model import (
+from kdump.questions.restart_plan.recovery.recovery_time import (
+    DEFAULT,
     PER_FLUSH,
     PER_LOG,
     PER_SEGMENT,
     WARM_UP,
     Rates,
+    RecoveryQuery,
     extremes,
+    mean_batch_size,
+    recovery_time,
     simulate,
 )
-from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size, recovery_time
 from kdump.questions.restart_plan.recovery.recovery_work import (
     DirectoryWork,
     LogWork,
