@@ -68,35 +68,7 @@ TO_THE_END = frozenset(
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
 that they write are results, too. The other commands then end with status 0."""
-
-
-TAKE_MOUNTED = frozenset(
-    (
-        "doctor",
-        "ls",
-        "inspect",
-        "find",
-        "browse",
-        "verify",
-        "groups",
-        "connect",
-        "cluster",
-        "transactions",
-        "producers",
-        "retention",
-        "diff",
-        "stats",
-        "restart-plan",
-        "explain",
-        "registry",
-        "report",
-        "export",
-        "scan",
-        "space",
-        "rescue",
-        "restore",
-    )
-)
+TAKE_MOUNTED = COMMANDS.keys() - ("schema", "salvage", "reindex", "carve", "query", "dump-log", "completion", "bundle")
 """Commands that take what can be mounted in place of a log directory."""
 
 
