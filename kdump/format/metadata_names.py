@@ -11,22 +11,9 @@ from collections.abc import Mapping
 ACL_OPERATION = dict(
     enumerate(
         [
-            "UNKNOWN",
-            "ANY",
-            "ALL",
-            "READ",
-            "WRITE",
-            "CREATE",
-            "DELETE",
-            "ALTER",
-            "DESCRIBE",
-            "CLUSTER_ACTION",
-            "DESCRIBE_CONFIGS",
-            "ALTER_CONFIGS",
-            "IDEMPOTENT_WRITE",
-            "CREATE_TOKENS",
-            "DESCRIBE_TOKENS",
-            "TWO_PHASE_COMMIT",
+            *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"),
+            *("CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS"),
+            *("DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
         ]
     )
 )

@@ -15,13 +15,7 @@ from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.format.errors import DecodeError
 
 STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead"),
     "PrepareEpochFence",
 )
 """TransactionState by ID."""

@@ -70,18 +70,8 @@ CLEAN_SHUTDOWN = FileKind("clean-shutdown", "a clean-shutdown file", r"\.kafka_c
 KINDS = {
     kind.name: kind
     for kind in (
-        SEGMENT,
-        KRAFT_SNAPSHOT,
-        INDEX,
-        TIME_INDEX,
-        TXN_INDEX,
-        PRODUCER_SNAPSHOT,
-        OFFSET_CHECKPOINT,
-        EPOCH_CHECKPOINT,
-        PARTITION_METADATA,
-        META_PROPERTIES,
-        QUORUM_STATE,
-        CLEAN_SHUTDOWN,
+        *(SEGMENT, KRAFT_SNAPSHOT, INDEX, TIME_INDEX, TXN_INDEX, PRODUCER_SNAPSHOT, OFFSET_CHECKPOINT),
+        *(EPOCH_CHECKPOINT, PARTITION_METADATA, META_PROPERTIES, QUORUM_STATE, CLEAN_SHUTDOWN),
     )
 }
 

@@ -174,11 +174,7 @@ class InspectedProperty(NamedTuple):
 
 
 ENTRIES = (
-    InspectedIndexEntry,
-    InspectedTimeIndexEntry,
-    InspectedTxnIndexEntry,
-    InspectedProducer,
-    InspectedCheckpointEntry,
-    InspectedProperty,
+    *(InspectedIndexEntry, InspectedTimeIndexEntry, InspectedTxnIndexEntry, InspectedProducer),
+    *(InspectedCheckpointEntry, InspectedProperty),
 )
 """Classes of the entries of files without batches."""

@@ -29,15 +29,8 @@ SUFFIXES = (".deleted", ".swap", ".cleaned")
 LISTENER_CONFIG = re.compile(r"(?<=^listener\.name\.)[^.]+")
 NUMBERS = frozenset(
     [
-        "version",
-        "node.id",
-        "broker.id",
-        "data_version",
-        "leaderId",
-        "leaderEpoch",
-        "votedId",
-        "appliedOffset",
-        "brokerEpoch",
+        *("version", "node.id", "broker.id", "data_version", "leaderId", "leaderEpoch", "votedId"),
+        *("appliedOffset", "brokerEpoch"),
     ]
 )
 IDS = frozenset(("directory.id", "topic_id", "votedDirectoryId"))

@@ -22,28 +22,9 @@ class Record:
     """
 
     __slots__ = (
-        "_crc_valid",
-        "attributes",
-        "batch",
-        "crc",
-        "data",
-        "end",
-        "header_count",
-        "header_start",
-        "index",
-        "keySize",
-        "key_start",
-        "magic",
-        "offset",
-        "offsetDelta",
-        "sequence",
-        "space_position",
-        "start",
-        "timestamp",
-        "timestampDelta",
-        "timestampType",
-        "valueSize",
-        "value_start",
+        *("_crc_valid", "attributes", "batch", "crc", "data", "end", "header_count", "header_start", "index"),
+        *("keySize", "key_start", "magic", "offset", "offsetDelta", "sequence", "space_position", "start"),
+        *("timestamp", "timestampDelta", "timestampType", "valueSize", "value_start"),
     )
 
     _crc_valid: bool

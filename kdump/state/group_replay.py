@@ -202,14 +202,7 @@ def _fields(group: Group) -> dict[str, Any]:
 
 
 HISTORY_FIELDS: tuple[str, ...] = (
-    "type",
-    "state",
-    "epoch",
-    "protocolType",
-    "protocol",
-    "leader",
-    "assignmentEpoch",
-    "topologyEpoch",
+    *("type", "state", "epoch", "protocolType", "protocol", "leader", "assignmentEpoch", "topologyEpoch"),
 )
 HISTORY_FIELDS += ("validatedTopologyEpoch", "subtopologies")
 

@@ -132,11 +132,7 @@ class MetadataReplay(ReplayState):
         if sum(len(each.partitions) for each in metadata.topics.values()) > MAX_COPIED:
             return None
         shared = (
-            metadata.refusals,
-            metadata.problems,
-            metadata.levels,
-            metadata.frames,
-            metadata.places,
+            *(metadata.refusals, metadata.problems, metadata.levels, metadata.frames, metadata.places),
             metadata.newer,
         )
         made = deepcopy(

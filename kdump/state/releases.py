@@ -11,17 +11,8 @@ from typing import NamedTuple
 from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, AppliedRelease, KafkaRelease, parse_release
 
 TRIED = (
-    "2.8.2-zk",
-    "3.3.2-zk",
-    "3.3.2-kraft",
-    "3.6.2-zk",
-    "3.6.2-kraft",
-    "3.9.1-zk",
-    "3.9.1-kraft",
-    "4.0.0-kraft",
-    "4.1.0-kraft",
-    "4.3.1-kraft",
-    "4.4.0-kraft",
+    *("2.8.2-zk", "3.3.2-zk", "3.3.2-kraft", "3.6.2-zk", "3.6.2-kraft", "3.9.1-zk", "3.9.1-kraft"),
+    *("4.0.0-kraft", "4.1.0-kraft", "4.3.1-kraft", "4.4.0-kraft"),
 )
 """Releases whose rules have been compared with real brokers (docs/restart-plan.md), and of which there are disks
 (tests/corpus/README.md). For the others, the rules are those of their sources."""

@@ -104,12 +104,7 @@ HEADER = FORMATS[NEWEST].header
 COMMON = (*IDENTITY, *PLACE, STATE)
 
 FROM_BATCH = (
-    "partitionLeaderEpoch",
-    "magic",
-    "compression",
-    "producerId",
-    "producerEpoch",
-    "isTransactional",
+    *("partitionLeaderEpoch", "magic", "compression", "producerId", "producerEpoch", "isTransactional"),
     "isControlBatch",
 )
 """Columns of a record that come from its batch."""

@@ -129,13 +129,8 @@ def _metadata_record(record: Record, fields: Row) -> Row | None:
 
 
 OF_TRANSACTION = (
-    "producerId",
-    "producerEpoch",
-    "state",
-    "transactionStartTimestampMs",
-    "transactionLastUpdateTimestampMs",
-    "transactionTimeoutMs",
-    "clientTransactionVersion",
+    *("producerId", "producerEpoch", "state", "transactionStartTimestampMs", "transactionLastUpdateTimestampMs"),
+    *("transactionTimeoutMs", "clientTransactionVersion"),
 )
 ROWS: dict[str, Callable[[Record, Row], Row | None]] = {
     "group_offsets": _group_offset,

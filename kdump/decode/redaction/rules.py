@@ -27,25 +27,9 @@ SAFE_VALUE = re.compile(r"-?\d{1,20}(\.\d{1,20})?|[\d:,]*|\*|\d{1,2}\.\d{1,2}(\.
 """Values of configs that say nothing about anyone: numbers, lists of replicas (throttled), and versions."""
 SAFE_WORDS = frozenset(
     [
-        "true",
-        "false",
-        "compact",
-        "delete",
-        "compact,delete",
-        "delete,compact",
-        "producer",
-        "uncompressed",
-        "none",
-        "gzip",
-        "snappy",
-        "lz4",
-        "zstd",
-        "CreateTime",
-        "LogAppendTime",
-        "earliest",
-        "latest",
-        "read_committed",
-        "read_uncommitted",
+        *("true", "false", "compact", "delete", "compact,delete", "delete,compact", "producer", "uncompressed"),
+        *("none", "gzip", "snappy", "lz4", "zstd", "CreateTime", "LogAppendTime", "earliest", "latest"),
+        *("read_committed", "read_uncommitted"),
     ]
 )
 MASK = b"*"
@@ -67,16 +51,8 @@ FEATURES = frozenset(
 PROTOCOL_TYPES = (PROTOCOL_TYPE, "connect")
 ASSIGNORS = frozenset(
     [
-        "range",
-        "roundrobin",
-        "sticky",
-        "cooperative-sticky",
-        "uniform",
-        "simple",
-        "stream",
-        "default",
-        "compatible",
-        "sessioned",
+        *("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "simple", "stream", "default"),
+        *("compatible", "sessioned"),
     ]
 )
 CLUSTER = "kafka-cluster"

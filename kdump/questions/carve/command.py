@@ -298,15 +298,7 @@ class CarveCommand:
     def _end(self, seconds: float) -> None:
         counts = self.counts
         names = (
-            "files",
-            "bytes",
-            "holes",
-            "batches",
-            "nested",
-            "torn",
-            "batchBytes",
-            "runs",
-            "unchecked",
+            *("files", "bytes", "holes", "batches", "nested", "torn", "batchBytes", "runs", "unchecked"),
             "unreadable",
         )
         sums = {name: counts[name] for name in names}

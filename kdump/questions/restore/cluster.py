@@ -45,14 +45,7 @@ CONSUMER: dict[str, Any] = {
     "queued.max.messages.kbytes": 32 * 1024,
 }
 OF_PRODUCERS = (
-    "acks",
-    "batch.",
-    "compression.",
-    "linger.",
-    "message.",
-    "queue.buffering.",
-    "transaction",
-    "partitioner",
+    *("acks", "batch.", "compression.", "linger.", "message.", "queue.buffering.", "transaction", "partitioner"),
 )
 """Beginnings of the names of options that consumers do not take."""
 

@@ -15,11 +15,7 @@ HELD, FREE, UNKNOWN = "held", "free", "unknown"
 the configs. unknown: something could not be read, so that it cannot be told."""
 
 FUTURE, OPEN, HANGING, WATERMARK, DAMAGED = (
-    "futureTimestamp",
-    "openTransaction",
-    "hangingTransaction",
-    "highWatermark",
-    "damage",
+    *("futureTimestamp", "openTransaction", "hangingTransaction", "highWatermark", "damage"),
 )
 TOO_LARGE, CLEANER, TIER, STRAY = "recordTooLarge", "cleanerDisabled", "tier", "stray"
 MOVE, SHARE, OFFLINE = "move", "shareSnapshot", "directoryOffline"

@@ -20,11 +20,7 @@ from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON
 
 CLEAN, DIRTY, UNCLEANABLE = "clean", "dirty", "uncleanable"
 ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
-    "active",
-    "min.compaction.lag.ms",
-    "lastStableOffset",
-    "highWatermark",
-    "damage",
+    *("active", "min.compaction.lag.ms", "lastStableOffset", "highWatermark", "damage"),
 )
 """Reasons why the cleaner must not clean a segment."""
 

@@ -11,14 +11,7 @@ KEPT, MENDED, RECOVERED, FILTERED = "kept", "mended", "recovered", "filtered"
 EXCLUDED = "excluded"
 DUPLICATE, SUPERSEDED, PADDING, UNUSED = "duplicate", "superseded", "padding", "unused"
 DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
-    "damaged",
-    "torn",
-    "unread",
-    "contradicts",
-    "overlaps",
-    "diverged",
-    "undecided",
-    "untaken",
+    *("damaged", "torn", "unread", "contradicts", "overlaps", "diverged", "undecided", "untaken"),
 )
 
 WRITTEN = (KEPT, MENDED, RECOVERED, FILTERED)

@@ -41,17 +41,9 @@ from kdump.questions.salvage.source.file_parts import InputFile
 
 UNSOUND = frozenset(
     (
-        "crc-mismatch",
-        "batch-length-invalid",
-        "offset-invalid",
-        "record-count-mismatch",
-        "record-malformed",
-        "decompression-failed",
-        "lz4-frame-unsupported",
-        "offset-delta-invalid",
-        "control-batch-invalid",
-        "header-key-invalid",
-        "message-set-invalid",
+        *("crc-mismatch", "batch-length-invalid", "offset-invalid", "record-count-mismatch", "record-malformed"),
+        *("decompression-failed", "lz4-frame-unsupported", "offset-delta-invalid", "control-batch-invalid"),
+        *("header-key-invalid", "message-set-invalid"),
     )
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
