@@ -29,23 +29,12 @@ REAL_SLEEP = time.sleep
 Step = Callable[[], object]
 
 PARTITIONS = (
-    "__cluster_metadata-0",
-    "__consumer_offsets-0",
-    "__transaction_state-0",
-    "orders-none-0",
-    "payments-0",
-    "trimmed-0",
-    "users-0",
+    *("__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0", "orders-none-0", "payments-0"),
+    *("trimmed-0", "users-0"),
 )
 SMALL = (
-    "meta.properties",
-    "recovery-point-offset-checkpoint",
-    "replication-offset-checkpoint",
-    "*/partition.metadata",
-    "*/leader-epoch-checkpoint",
-    "*/*.snapshot",
-    "*/*.timeindex",
-    "*/*.index",
+    *("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"),
+    *("*/partition.metadata", "*/leader-epoch-checkpoint", "*/*.snapshot", "*/*.timeindex", "*/*.index"),
     "*/*.txnindex",
 )
 """Files that may be rewritten in place."""

@@ -135,14 +135,7 @@ def before_directory_ids(root: Path) -> None:
 
 
 DISKS_OF_SEVERAL: tuple[Callable[[Path], None], ...] = (
-    two,
-    old_metadata,
-    three,
-    nodes,
-    a_copy,
-    failed,
-    nameless,
-    before_directory_ids,
+    *(two, old_metadata, three, nodes, a_copy, failed, nameless, before_directory_ids),
 )
 
 

@@ -22,13 +22,8 @@ CHANGES = (
         *(b"node.id=" + value for value in (b"1 ", b" 1", b"1\t", b"+1", b"-1", b"01", b"", b"x", b"2147483648")),
     ),
     (
-        b"node.id=1",
-        b"  node.id=  1",
-        b"node.id=x\nnode.id=1",
-        b"node.\\\n   id=1",
-        b"no\\de\\.id=1",
-        b"Node.id=1",
-        b"\0node.id=1",
+        *(b"node.id=1", b"  node.id=  1", b"node.id=x\nnode.id=1", b"node.\\\n   id=1", b"no\\de\\.id=1"),
+        *(b"Node.id=1", b"\0node.id=1"),
     ),
     (
         b"node.id=1",
@@ -42,12 +37,8 @@ CHANGES = (
         *(b"version=" + value for value in (b"01", b"+1", b"1\x1c", b"1 ", b"2", b"x", b"", b"0", b"1.0", b"\\u0661")),
     ),
     (
-        b"version=1\n",
-        b"",
-        b"version=0\nbroker.id=1\n",
-        b"version=0\nbroker.id=2\n",
-        b"version=0\nbroker.id=x\n",
-        b"broker.id=x\nversion=1\n",
+        *(b"version=1\n", b"", b"version=0\nbroker.id=1\n", b"version=0\nbroker.id=2\n"),
+        *(b"version=0\nbroker.id=x\n", b"broker.id=x\nversion=1\n"),
     ),
     (b"version=1", b"\0version=1", b"\xc2\x85version=1", b"\x0cversion=1", b"!version=1", b"\xef\xbb\xbfversion=1"),
     (

@@ -159,15 +159,7 @@ def test_version() -> None:
 
 
 OF_DISKS = (
-    "ls",
-    "inspect",
-    "stats",
-    "verify",
-    "restart-plan",
-    "diff",
-    "groups",
-    "cluster",
-    "transactions",
+    *("ls", "inspect", "stats", "verify", "restart-plan", "diff", "groups", "cluster", "transactions"),
     "producers",
 )
 OF_DISKS += ("find", "retention", "space", "salvage", "reindex", "carve", "bundle")

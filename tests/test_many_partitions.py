@@ -31,16 +31,8 @@ from tests.craft import flip
 
 SOURCE = FIXTURES / "clean-1" / "trimmed-0"
 COMMANDS = (
-    "doctor",
-    "ls",
-    "ls --quick",
-    "stats",
-    "verify --jobs 1",
-    "transactions",
-    "producers",
-    "retention",
-    "restart-plan",
-    "reindex",
+    *("doctor", "ls", "ls --quick", "stats", "verify --jobs 1", "transactions", "producers", "retention"),
+    *("restart-plan", "reindex"),
 )
 COUNT = 16
 """Partitions of the disk: more than the largest of the numbers below."""

@@ -24,13 +24,8 @@ from tools.trials.replicas import BROKERS, Replicas
 
 Result = dict[str, Any]
 PARTITIONS = (
-    "__consumer_offsets-0",
-    "__consumer_offsets-1",
-    "__consumer_offsets-2",
-    "__transaction_state-0",
-    "__share_group_state-0",
-    "orders-0",
-    "users-0",
+    *("__consumer_offsets-0", "__consumer_offsets-1", "__consumer_offsets-2", "__transaction_state-0"),
+    *("__share_group_state-0", "orders-0", "users-0"),
 )
 """Partitions that are examined. In __consumer_offsets, the share group is in the first, the consumer group in the
 second, and no group in the third."""

@@ -17,17 +17,9 @@ from tools.incident.disk import ROOT
 
 COLUMNS, LINES = 80, 24
 NAMES = (
-    "torn-tail",
-    "hanging-transaction",
-    "downgrade",
-    "flipped-bit-after-shutdown",
-    "flipped-bit-before-recovery",
-    "record-size-0",
-    "corrupt-index",
-    "deleted-topic",
-    "diverged-replicas",
-    "offsets-reset",
-    "compaction-stopped",
+    *("torn-tail", "hanging-transaction", "downgrade", "flipped-bit-after-shutdown"),
+    *("flipped-bit-before-recovery", "record-size-0", "corrupt-index", "deleted-topic", "diverged-replicas"),
+    *("offsets-reset", "compaction-stopped"),
 )
 SHOWN = 3
 """The first of these names are on the page."""

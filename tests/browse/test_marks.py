@@ -53,18 +53,7 @@ def test_a_random_walk() -> None:
     """After any moves, sorts and filters, a mark leads to the row that it was set on."""
     dice = random.Random(26)
     moves = [
-        "enter",
-        "enter",
-        "enter",
-        "down",
-        "down",
-        "pagedown",
-        "up",
-        "backspace",
-        "escape",
-        "G",
-        "home",
-        "S",
+        *("enter", "enter", "enter", "down", "down", "pagedown", "up", "backspace", "escape", "G", "home", "S"),
         "tab",
     ]
     lines = ["sort size", "sort offset desc", "sort off", "offset 43", "filter --producer-id 9", "filter --control"]

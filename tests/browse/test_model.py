@@ -79,12 +79,8 @@ def said(found: Browser, rows: list[BrowseRow]) -> list[dict[str, Any]]:
 
 
 SEGMENTS = [
-    "clean-1/payments-0",
-    "clean-1/users-0",
-    "clean-1/orders-zstd-0",
-    "legacy/upgraded-gzip-0",
-    "live-1/prealloc-0",
-    "legacy/v1-client010-snappy-0",
+    *("clean-1/payments-0", "clean-1/users-0", "clean-1/orders-zstd-0", "legacy/upgraded-gzip-0"),
+    *("live-1/prealloc-0", "legacy/v1-client010-snappy-0"),
 ]
 
 

@@ -31,22 +31,8 @@ from tests.test_damaged_disks import DAMAGES
 
 ROOTS = {"fixtures": FIXTURES, "4.3": DISKS / "kafka-4.3", "2.8": DISKS / "kafka-2.8-legacy"}
 LEFT = {
-    "expected",
-    "largest",
-    "ended",
-    "ended_in_run",
-    "entries_in_run",
-    "_found",
-    "open_before",
-    "damaged",
-    "damage_end",
-    "before",
-    "broken",
-    "entry",
-    "_entries",
-    "aborts",
-    "at",
-    "runs",
+    *("expected", "largest", "ended", "ended_in_run", "entries_in_run", "_found", "open_before", "damaged"),
+    *("damage_end", "before", "broken", "entry", "_entries", "aborts", "at", "runs"),
 }
 """Attributes of a rule that belong to one segment or batch; the next one starts with new ones."""
 

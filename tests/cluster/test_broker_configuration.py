@@ -274,16 +274,10 @@ def test_a_mount_point_of_nothing(disk: Path, root: Path) -> None:  # noqa: F811
 
 CANARY = "c4n4ry"
 SECRETS = (
-    "listener.name.sasl.scram-sha-512.sasl.jaas.config",
-    "sasl.jaas.config",
-    "ssl.keystore.password",
-    "ssl.key.password",
-    "ssl.keystore.key",
-    "ssl.truststore.certificates",
-    "listener.name.replication.ssl.keystore.certificate.chain",
-    "password.encoder.secret",
-    "confluent.license.credential",
-    "azure.access.key",
+    *("listener.name.sasl.scram-sha-512.sasl.jaas.config", "sasl.jaas.config", "ssl.keystore.password"),
+    *("ssl.key.password", "ssl.keystore.key", "ssl.truststore.certificates"),
+    *("listener.name.replication.ssl.keystore.certificate.chain", "password.encoder.secret"),
+    *("confluent.license.credential", "azure.access.key"),
 )
 
 

@@ -80,12 +80,7 @@ def test_what_they_say(name: str) -> None:
 
 def test_every_type_has_a_schema() -> None:
     assert [CONTROL_TYPES[number].name for number in range(7)] == [
-        "ABORT",
-        "COMMIT",
-        "LEADER_CHANGE",
-        "SNAPSHOT_HEADER",
-        "SNAPSHOT_FOOTER",
-        "KRAFT_VERSION",
+        *("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION"),
         "KRAFT_VOTERS",
     ]
     for control in CONTROL_TYPES.values():

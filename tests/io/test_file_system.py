@@ -18,27 +18,12 @@ from tests.each_case import each_case
 KDUMP = Path(kdump.__file__).parent
 ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "scandir", "listdir", "walk", "readlink"}
 OF_THIS_MACHINE = {
-    "browse/prompt.py",
-    "questions/bundle/command.py",
-    "check/scrub/run.py",
-    "check/scrub/state.py",
-    "command_line/completion.py",
-    "io/file_system.py",
-    "io/page_cache.py",
-    "io/bundle/manifest.py",
-    "io/bundle/members.py",
-    "io/bundle/names.py",
-    "io/bundle/tree.py",
-    "questions/bundle/directory_writer.py",
-    "questions/bundle/places.py",
-    "questions/bundle/run.py",
-    "incident/doctor/log_directories.py",
-    "io/file_access.py",
-    "io/link_boundary.py",
-    "log/output_directory.py",
-    "questions/restart_plan/node/access_rights.py",
-    "log/lock_holder.py",
-    "questions/space/file_systems.py",
+    *("browse/prompt.py", "questions/bundle/command.py", "check/scrub/run.py", "check/scrub/state.py"),
+    *("command_line/completion.py", "io/file_system.py", "io/page_cache.py", "io/bundle/manifest.py"),
+    *("io/bundle/members.py", "io/bundle/names.py", "io/bundle/tree.py", "questions/bundle/directory_writer.py"),
+    *("questions/bundle/places.py", "questions/bundle/run.py", "incident/doctor/log_directories.py"),
+    *("io/file_access.py", "io/link_boundary.py", "log/output_directory.py"),
+    *("questions/restart_plan/node/access_rights.py", "log/lock_holder.py", "questions/space/file_systems.py"),
 }
 """Modules that ask about files that are never in a bundle."""
 

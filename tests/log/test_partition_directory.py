@@ -76,16 +76,8 @@ STEMS = [
     *("\u0660" * 20, "-0000000000000000042", " 0000000000000000042", "00000000000000000042-" + "a" * 22, ""),
 ]
 ENDINGS = [
-    ".log",
-    ".index",
-    ".timeindex",
-    ".txnindex",
-    ".snapshot",
-    ".log.gz",
-    ".log.deleted",
-    ".index.swap",
-    ".LOG",
-    "",
+    *(".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".log.gz", ".log.deleted", ".index.swap"),
+    *(".LOG", ""),
 ]
 
 

@@ -47,13 +47,8 @@ from tests.each_case import each_case
 REAL = {
     name: craft.split(segment(name).read_bytes())
     for name in (
-        "clean-1/trimmed-0",
-        "clean-1/orders-none-0",
-        "clean-1/orders-zstd-0",
-        "clean-1/payments-0",
-        "legacy/v0-client09-none-0",
-        "legacy/v1-logappend-lz4-0",
-        "legacy/upgraded-gzip-0",
+        *("clean-1/trimmed-0", "clean-1/orders-none-0", "clean-1/orders-zstd-0", "clean-1/payments-0"),
+        *("legacy/v0-client09-none-0", "legacy/v1-logappend-lz4-0", "legacy/upgraded-gzip-0"),
     )
 }
 """Valid batches of every format, in offset order."""
@@ -707,14 +702,8 @@ class Counted:
 
 
 HOSTILE = [
-    headers_to_the_end,
-    headers_of_a_tenth,
-    headers_to_nowhere,
-    large_claims_between_small_batches,
-    one_byte_between_batches,
-    batches_in_one_record,
-    batches_in_many_records,
-    lengths_before_batches,
+    *(headers_to_the_end, headers_of_a_tenth, headers_to_nowhere, large_claims_between_small_batches),
+    *(one_byte_between_batches, batches_in_one_record, batches_in_many_records, lengths_before_batches),
     messages_of_nothing,
 ]
 

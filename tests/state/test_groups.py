@@ -207,11 +207,7 @@ def test_a_group_in_the_middle_of_its_life() -> None:
     group = read_groups([log_of(CLEAN)], AsOf(offset=60)).groups["group-consumer"]
     [member] = group.members.values()
     assert (group.state, group.epoch, group.assignmentEpoch, member.memberEpoch, member.state) == (
-        "Stable",
-        2,
-        2,
-        2,
-        "STABLE",
+        *("Stable", 2, 2, 2, "STABLE"),
     )
     assert member.subscribedTopicNames == ("orders-zstd", "payments")
     assert member.assigned == member.target

@@ -54,17 +54,11 @@ WORDINGS = {
     "Exceptions that kdump quotes": Path("tests/incident/explain/quoted_exceptions.tsv"),
 }
 TESTS = (
-    "tests/format",
-    "tests/decode",
-    "tests/questions/schema/test_command.py",
-    "tests/state/test_metadata.py",
-    "tests/state/test_cluster.py",
-    "tests/questions/restart_plan/test_newer_release.py",
+    *("tests/format", "tests/decode", "tests/questions/schema/test_command.py", "tests/state/test_metadata.py"),
+    *("tests/state/test_cluster.py", "tests/questions/restart_plan/test_newer_release.py"),
     "tests/questions/restart_plan/test_restart_releases.py",
-    "tests/incident/explain/test_explain_messages.py",
-    "tests/incident/explain/test_quoted_exceptions.py",
-    "tests/questions/dump_log/test_command.py",
-    "tests/test_releases.py",
+    *("tests/incident/explain/test_explain_messages.py", "tests/incident/explain/test_quoted_exceptions.py"),
+    *("tests/questions/dump_log/test_command.py", "tests/test_releases.py"),
 )
 
 

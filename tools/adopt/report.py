@@ -23,19 +23,8 @@ HEADINGS = {
     "brokerConfigs": "Configs of brokers",
 }
 DULL = {
-    "dup",
-    "pop",
-    "aload",
-    "iload",
-    "lload",
-    "astore",
-    "istore",
-    "lstore",
-    "goto",
-    "areturn",
-    "ireturn",
-    "lreturn",
-    "return",
+    *("dup", "pop", "aload", "iload", "lload", "astore", "istore", "lstore", "goto", "areturn", "ireturn"),
+    *("lreturn", "return"),
 }
 """Instructions that say little: they are left out of a method's summary."""
 WORDS = (

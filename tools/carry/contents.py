@@ -14,45 +14,14 @@ from tools.carry.cpython import Interpreter
 from tools.carry.target import Target
 
 NOT_STANDARD = [
-    "__phello__",
-    "_aix_support",
-    "antigravity",
-    "config-*",
-    "curses",
-    "dbm",
-    "doctest",
-    "ensurepip",
-    "idlelib",
-    "lib2to3",
-    "pdb",
-    "pydoc",
-    "pydoc_data",
-    "site-packages",
-    "sqlite3",
-    "test",
-    "this",
-    "tkinter",
-    "turtle",
-    "turtledemo",
-    "unittest",
-    "venv",
-    "wsgiref",
-    "xmlrpc",
-    "zipapp",
+    *("__phello__", "_aix_support", "antigravity", "config-*", "curses", "dbm", "doctest", "ensurepip"),
+    *("idlelib", "lib2to3", "pdb", "pydoc", "pydoc_data", "site-packages", "sqlite3", "test", "this", "tkinter"),
+    *("turtle", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc", "zipapp"),
 ]
 """Parts of the standard library that neither kdump nor its dependencies import."""
 NOT_PACKAGES = [
-    "zstandard/_cffi*",
-    "zstandard/backend_cffi*",
-    "pygments/lexers/[a-z]*",
-    "bin/*",
-    "*.pyi",
-    "*.pxd",
-    "*.c",
-    "*.h",
-    "RECORD",
-    "REQUESTED",
-    "INSTALLER",
+    *("zstandard/_cffi*", "zstandard/backend_cffi*", "pygments/lexers/[a-z]*", "bin/*", "*.pyi", "*.pxd", "*.c"),
+    *("*.h", "RECORD", "REQUESTED", "INSTALLER"),
 ]
 """Parts of the packages that are not used at run time."""
 
@@ -128,17 +97,8 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
     # Compiled by an interpreter of the version that will read the bytecode, and without the paths of this machine.
     subprocess.run(
         [
-            interpreter.builder,
-            "-I",
-            "-m",
-            "compileall",
-            "-q",
-            "-b",
-            "-s",
-            tree,
-            "--invalidation-mode",
-            "unchecked-hash",
-            tree,
+            *(interpreter.builder, "-I", "-m", "compileall", "-q", "-b", "-s", tree, "--invalidation-mode"),
+            *("unchecked-hash", tree),
         ],
         check=True,
     )

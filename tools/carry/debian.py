@@ -92,12 +92,7 @@ def _download(downloads: Path, command: tuple[str, ...]) -> None:
 def _mirror() -> str:
     """Return the address from which this machine's apt takes Debian's packages. Exits if there is none."""
     asked = [
-        "apt-get",
-        "indextargets",
-        "--format",
-        "$(REPO_URI)",
-        "Created-By: Packages",
-        "Origin: Debian",
+        *("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"),
         "Label: Debian",
     ]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()

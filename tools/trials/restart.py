@@ -200,16 +200,8 @@ def differences(said: Facts, did: Facts) -> list[str]:
             continue
         deleted = name.endswith("-delete")
         for fact in (
-            "logStart",
-            "logEnd",
-            "segments",
-            "recovered",
-            "stray",
-            "deleted",
-            "truncated",
-            "logs",
-            "snapshots",
-            "epochs",
+            *("logStart", "logEnd", "segments", "recovered", "stray", "deleted", "truncated", "logs"),
+            *("snapshots", "epochs"),
         ):
             if fact not in other or (deleted and fact in ("logs", "snapshots", "epochs")):
                 continue

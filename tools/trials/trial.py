@@ -20,18 +20,9 @@ from tools.trials.wording import LINES, once, ranges, shape
 Recipe = Any
 
 ALONE = {
-    "checkpoint-invalid",
-    "partition-metadata-invalid",
-    "meta-properties-invalid",
-    "quorum-state-invalid",
-    "kraft-snapshot-missing",
-    "kraft-snapshot-invalid",
-    "partition-duplicate",
-    "directory-unknown",
-    "directory-stray",
-    "control-batch-invalid",
-    "checkpoint-beyond-log",
-    "file-unknown",
+    *("checkpoint-invalid", "partition-metadata-invalid", "meta-properties-invalid", "quorum-state-invalid"),
+    *("kraft-snapshot-missing", "kraft-snapshot-invalid", "partition-duplicate", "directory-unknown"),
+    *("directory-stray", "control-batch-invalid", "checkpoint-beyond-log", "file-unknown"),
 }
 """Codes that may concern the whole directory, so that each recipe gets a startup of its own."""
 

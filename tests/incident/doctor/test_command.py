@@ -1121,20 +1121,13 @@ def test_a_damaged_metadata_log_is_not_treated_as_a_replica(tmp_path: Path) -> N
 
 
 ONE_FILE = (
-    startup_incidents.file_name,
-    startup_incidents.checkpoint_unreadable,
-    startup_incidents.checkpoint_is_directory,
-    startup_incidents.start_checkpoint_unreadable,
-    startup_incidents.node_id_wrong,
-    startup_incidents.index_beyond_log,
-    startup_incidents.metadata_snapshot_short,
-    startup_incidents.topic_id_wrong,
-    startup_incidents.epochs_unreadable,
-    startup_incidents.topic_id_unreadable,
-    startup_incidents.txn_index_invalid,
-    startup_incidents.meta_without_cluster,
-    startup_incidents.quorum_state_unreadable,
-    startup_incidents.bootstrap_unreadable,
+    *(startup_incidents.file_name, startup_incidents.checkpoint_unreadable),
+    *(startup_incidents.checkpoint_is_directory, startup_incidents.start_checkpoint_unreadable),
+    *(startup_incidents.node_id_wrong, startup_incidents.index_beyond_log),
+    *(startup_incidents.metadata_snapshot_short, startup_incidents.topic_id_wrong),
+    *(startup_incidents.epochs_unreadable, startup_incidents.topic_id_unreadable),
+    *(startup_incidents.txn_index_invalid, startup_incidents.meta_without_cluster),
+    *(startup_incidents.quorum_state_unreadable, startup_incidents.bootstrap_unreadable),
 )
 
 

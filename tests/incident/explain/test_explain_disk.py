@@ -19,16 +19,8 @@ from tests.incident.explain.explaining import LOGS
 from tools.broker_logs import LOGS as RECIPES
 
 QUICK = (
-    "record-size-0",
-    "length-negative",
-    "recovery",
-    "checkpoint-of-cleaner",
-    "checkpoint-of-epochs",
-    "small-files",
-    "meta-node-id",
-    "partition-metadata",
-    "data-outside-transaction",
-    "kraft-snapshot-cut",
+    *("record-size-0", "length-negative", "recovery", "checkpoint-of-cleaner", "checkpoint-of-epochs"),
+    *("small-files", "meta-node-id", "partition-metadata", "data-outside-transaction", "kraft-snapshot-cut"),
 )
 """Ten of the logs; `make test-all` tries the others, too."""
 LATER = [name for name in RECIPES if name not in (*QUICK, "cleaner")]

@@ -32,17 +32,9 @@ IN_PARTITION = (
     "partition.metadata.tmp",
 )
 AT_ROOT = (
-    "",
-    ".lock",
-    ".kafka_cleanshutdown",
-    "bootstrap.checkpoint",
-    "meta.properties",
-    "meta.properties.tmp",
-    "recovery-point-offset-checkpoint",
-    "recovery-point-offset-checkpoint.tmp",
-    "replication-offset-checkpoint.tmp",
-    "log-start-offset-checkpoint.tmp",
-    "cleaner-offset-checkpoint",
+    *("", ".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint", "meta.properties", "meta.properties.tmp"),
+    *("recovery-point-offset-checkpoint", "recovery-point-offset-checkpoint.tmp"),
+    *("replication-offset-checkpoint.tmp", "log-start-offset-checkpoint.tmp", "cleaner-offset-checkpoint"),
 )
 FILES = {
     **{f"orders-0/{name}": "file" for name in IN_PARTITION},

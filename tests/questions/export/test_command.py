@@ -276,14 +276,8 @@ def test_other_tables_and_expressions(tmp_path: Path) -> None:
 
 
 EXPRESSIONS = (
-    "isAborted",
-    "not isAborted and isTransactional",
-    "topic ~ '^pay' and not isAborted",
-    "value.order == 4",
-    "key == 'u1' or value.qty > 8",
-    "header ~ '.'",
-    "time >= 2026-11-21T07:58:21Z",
-    "any ~ 'sku-1'",
+    *("isAborted", "not isAborted and isTransactional", "topic ~ '^pay' and not isAborted", "value.order == 4"),
+    *("key == 'u1' or value.qty > 8", "header ~ '.'", "time >= 2026-11-21T07:58:21Z", "any ~ 'sku-1'"),
 )
 
 

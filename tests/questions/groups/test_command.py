@@ -63,14 +63,7 @@ def test_summary_of_clean_1() -> None:
 def test_json_says_all_of_it() -> None:
     found = objects(CLEAN)
     assert [each["type"] for each in found] == [
-        "group",
-        "groupOffset",
-        "group",
-        "groupOffset",
-        "groupOffset",
-        "group",
-        "groupShare",
-        "group",
+        *("group", "groupOffset", "group", "groupOffset", "groupOffset", "group", "groupShare", "group"),
         "groupOffset",
     ]
     [position] = [each for each in found if each["type"] == "groupOffset" and each["groupId"] == "tx-group"]

@@ -409,12 +409,8 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
     for words in (
         "attributes           0x0014         zstd, CreateTime, transactional",
         "isTransactional: transactional (1: part of a transaction; a read_committed consumer receives",
-        "CRC-32C of bytes 21..",
-        "sequence 12 to 14",
-        "bytes of zstd at 61..",
-        "positions marked + are in the decompressed payload",
-        "record 1: offset 41",
-        "offset 41",
+        *("CRC-32C of bytes 21..", "sequence 12 to 14", "bytes of zstd at 61.."),
+        *("positions marked + are in the decompressed payload", "record 1: offset 41", "offset 41"),
     ):
         assert words in text, words
 

@@ -58,12 +58,7 @@ def words(path: Path) -> dict[int, dict[str, int]]:
 
 
 FIELDS = (
-    "epoch",
-    "lastSequence",
-    "lastOffset",
-    "offsetDelta",
-    "timestamp",
-    "coordinatorEpoch",
+    *("epoch", "lastSequence", "lastOffset", "offsetDelta", "timestamp", "coordinatorEpoch"),
     "currentTxnFirstOffset",
 )
 

@@ -24,11 +24,7 @@ HERE = Path(__file__).parent
 CASES = [line.split("\t") for line in (HERE / "log_retention.tsv").read_text().splitlines()]
 CLOCK = 1_800_000_000_000
 NAMES = (
-    "cleanup.policy",
-    "retention.ms",
-    "retention.bytes",
-    "min.compaction.lag.ms",
-    "max.compaction.lag.ms",
+    *("cleanup.policy", "retention.ms", "retention.bytes", "min.compaction.lag.ms", "max.compaction.lag.ms"),
     "min.cleanable.dirty.ratio",
 )
 

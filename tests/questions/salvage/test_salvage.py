@@ -111,26 +111,10 @@ def test_a_name_above_its_first_offset_moves_no_end(tmp_path: Path) -> None:
 
 RECIPES = [each for each in (*damages.DAMAGES, *damages.DOUBTS) if each.disk in damages.DISK_PATHS]
 USUAL = (
-    "value-bit",
-    "crc-magic-1-wrapper",
-    "length-past-the-end",
-    "torn-clean",
-    "junk-clean",
-    "zeros-for-a-batch",
-    "magic-3",
-    "count-zero",
-    "zstd-cut",
-    "control-type-unknown",
-    "wrapper-null",
-    "offset-bit",
-    "offset-back",
-    "name-above-first-offset",
-    "offset-too-far-clean",
-    "overlap-stale",
-    "epoch-falls-clean",
-    "data-outside-transaction",
-    "txn-index-lost",
-    "epochs-falling",
+    *("value-bit", "crc-magic-1-wrapper", "length-past-the-end", "torn-clean", "junk-clean"),
+    *("zeros-for-a-batch", "magic-3", "count-zero", "zstd-cut", "control-type-unknown", "wrapper-null"),
+    *("offset-bit", "offset-back", "name-above-first-offset", "offset-too-far-clean", "overlap-stale"),
+    *("epoch-falls-clean", "data-outside-transaction", "txn-index-lost", "epochs-falling"),
     "partition-metadata-other-id",
 )
 """Recipes that stand for the others in `make test`."""
