@@ -277,11 +277,7 @@ def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> Non
         ctx.exit()
 
 
-@click.group(
-    cls=Lazy,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=HELP_TOPICS,
-)
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]}, epilog=HELP_TOPICS)
 @click.option(
     "-v", "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP
 )

@@ -306,10 +306,7 @@ def iter_regions(
 
 
 def read_regions(
-    data: bytes | Path,
-    window_size: int = DEFAULT_SIZE,
-    name_offset: int | None = None,
-    limits: Limits | None = None,
+    data: bytes | Path, window_size: int = DEFAULT_SIZE, name_offset: int | None = None, limits: Limits | None = None
 ) -> list[Region]:
     """Return all regions of a file; their batches can still be read."""
     return list(iter_regions(data, window_size, name_offset, limits))

@@ -35,7 +35,7 @@ def test_rates_and_averages() -> None:
 
 def test_a_share_is_never_rounded_to_nothing_or_to_all() -> None:
     assert [share(*each) for each in ((0, 5), (1, 10_000), (1, 3), (9999, 10_000), (5, 5), (0, 0))] == [
-        *("0 %", "<0.1 %", "33.3 %", ">99.9 %", "100 %", "0 %"),
+        *("0 %", "<0.1 %", "33.3 %", ">99.9 %", "100 %", "0 %")
     ]
 
 

@@ -16,11 +16,7 @@ from click.shell_completion import get_completion_class
 from kdump.cli import COMMANDS, cli
 from kdump.command_line.completion import VARIABLE
 
-START = {
-    "bash": ["--norc", "--noprofile", "-i"],
-    "zsh": ["-f", "-i"],
-    "fish": ["--no-config", "-i"],
-}
+START = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"], "fish": ["--no-config", "-i"]}
 PREPARE = {
     "bash": "PS1=; bind 'set bell-style none'; bind 'set enable-bracketed-paste off';"
     " source <(kdump completion bash)\n",

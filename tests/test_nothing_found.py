@@ -32,10 +32,7 @@ CASES: dict[str, tuple[list[Any], str]] = {
         ["producers", CLEAN, "--broken", NOW],
         "no producers with a sequence or epoch error in 27 partitions",
     ),
-    "producers by state": (
-        ["producers", CLEAN, "--state", "unknown", NOW],
-        "no unknown producers in 27 partitions",
-    ),
+    "producers by state": (["producers", CLEAN, "--state", "unknown", NOW], "no unknown producers in 27 partitions"),
     "blockers": (
         ["retention", SMALL, "--holds", NOW],
         "nothing is kept longer than the configs require in 1 partition",

@@ -205,11 +205,7 @@ def test_contradictions(options: list[str], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("options", "expected"),
-    [
-        ([], "segments"),
-        (["--format", "jsonl"], "jsonl"),
-        (["--write", "jsonl", "--format", "json"], "jsonl"),
-    ],
+    [([], "segments"), (["--format", "jsonl"], "jsonl"), (["--write", "jsonl", "--format", "json"], "jsonl")],
 )
 def test_earlier_values_of_format(options: list[str], expected: str, tmp_path: Path) -> None:
     """--format used to be the format of what salvage writes."""

@@ -42,7 +42,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "report": {
         **dict.fromkeys(
             ("--format", "--json", "--columns", "--color", "--no-pager"), "it writes a page, and prints three lines"
-        ),
+        )
     },
     "bundle": {
         "--topic": "a bundle has every partition: one that is not in it counts as missing",
@@ -56,10 +56,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "condition in the query",
         "--columns": "it prints a summary of several tables",
     },
-    "query": {
-        "--topic": "the query has a condition for it",
-        "--columns": "the query selects the columns",
-    },
+    "query": {"--topic": "the query has a condition for it", "--columns": "the query selects the columns"},
     "dump-log": dict.fromkeys(SHARED, KAFKAS),
     "completion": dict.fromkeys(SHARED, SCRIPT),
 }

@@ -33,10 +33,7 @@ class Picture(NamedTuple):
 PICTURES = {
     "kdump.svg": Picture(
         100,
-        (
-            ("kdump verify disk-1", 99),
-            ("kdump inspect disk-1/orders-none-0 --hex --offset 120..121", 11),
-        ),
+        (("kdump verify disk-1", 99), ("kdump inspect disk-1/orders-none-0 --hex --offset 120..121", 11)),
         "flipped-bit-before-recovery",
     ),
     "inspect.svg": Picture(100, (("kdump inspect clean-1/payments-0/00000000000000000000.log --hex --offset 2", 99),)),

@@ -102,11 +102,7 @@ CASES = (
         (((2, 3), (1,)), ((1, 2), (3,))),
     ),
     Case(
-        "formatted-one-dynamic",
-        "the disk of voter 3 was formatted again",
-        "dynamic",
-        (*KILLED, "format 3"),
-        (AT_ONCE,),
+        "formatted-one-dynamic", "the disk of voter 3 was formatted again", "dynamic", (*KILLED, "format 3"), (AT_ONCE,)
     ),
     Case(
         "formatted-two-dynamic",

@@ -141,10 +141,7 @@ class Operator:
         return f"kafka-topics.sh --describe {match[1]}: Leader 2, Isr 2; {match[2]} is moved out of log.dirs"
 
     def start(self, action: str) -> str:
-        self.words(
-            action,
-            r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later)",
-        )
+        self.words(action, r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later)")
         return "the broker is started"
 
     def save(self, action: str) -> str:

@@ -105,10 +105,7 @@ RECORDS: dict[str, tuple[list[Entry], tuple[str, ...]]] = {
     "policy-unknown": ([topic("T", "t"), config(2, "t", "cleanup.policy", "keep")], (COMBINED,)),
     "config-unknown": ([topic("T", "t"), config(2, "t", "retention.hours", "abc")], (COMBINED,)),
     "broker-config-invalid": ([config(4, "1", "log.cleaner.threads", "abc")], (COMBINED,)),
-    "resource-unknown": (
-        [config(99, "x", "y", "z")],
-        (COMBINED,),
-    ),
+    "resource-unknown": ([config(99, "x", "y", "z")], (COMBINED,)),
 }
 
 

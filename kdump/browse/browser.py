@@ -158,13 +158,7 @@ class Browser:
         return self.reach(self.level.path, position=position, index=index, run=run)
 
     def reach(
-        self,
-        path: str,
-        *,
-        position: int | None = None,
-        offset: int | None = None,
-        index: int | None = None,
-        run: Run,
+        self, path: str, *, position: int | None = None, offset: int | None = None, index: int | None = None, run: Run
     ) -> list[Level]:
         """Return the levels down to a file or directory; within a file, down to the batch or entry at `position` or
         with `offset`, and to the record with that offset or with that `index` in the batch. Raises SourceError and
@@ -373,12 +367,7 @@ class Browser:
         raise NotFound(f"no row matches {pattern.pattern!r}")
 
     def _hits(
-        self,
-        target: Target,
-        selection: Selection,
-        after: tuple[int, int] | None,
-        gaps: SearchCoverage,
-        run: Run,
+        self, target: Target, selection: Selection, after: tuple[int, int] | None, gaps: SearchCoverage, run: Run
     ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all). What
         could not be read is added to `gaps`."""

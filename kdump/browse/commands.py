@@ -301,10 +301,7 @@ def _to_finding(screen: MainScreen, check: BackgroundVerify, finding: Finding) -
         return message, "bad" if finding.severity == "error" else "torn"
 
     _visit(
-        screen,
-        "finding",
-        lambda run: screen.browser.reach(finding.file, position=finding.position, run=run),
-        arrived,
+        screen, "finding", lambda run: screen.browser.reach(finding.file, position=finding.position, run=run), arrived
     )
 
 

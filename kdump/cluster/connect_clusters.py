@@ -196,10 +196,7 @@ def connect_changes(
 
 
 def committed_records(
-    log: CoordinatorLog,
-    moment: AsOf,
-    note: Callable[[str], None],
-    run: Run = PLAIN_RUN,
+    log: CoordinatorLog, moment: AsOf, note: Callable[[str], None], run: Run = PLAIN_RUN
 ) -> Iterator[Record]:
     """Yield the records of a log that a read_committed consumer receives, and the control records."""
     view, begun = ReadCommittedView(), dict[int, int]()
@@ -242,10 +239,7 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoints(
-    log: CoordinatorLog,
-    moment: AsOf,
-    note: Callable[[str], None],
-    run: Run = PLAIN_RUN,
+    log: CoordinatorLog, moment: AsOf, note: Callable[[str], None], run: Run = PLAIN_RUN
 ) -> list[Checkpoint]:
     """Return the last checkpoint of each group and partition. Source: org.apache.kafka.connect.mirror.Checkpoint."""
     checkpoints: dict[bytes, Checkpoint] = {}

@@ -48,8 +48,7 @@ def read_records(
     name = os.path.basename(path)
     problems: list[str] = []
     reader = PartitionReader(
-        lambda at: Window(open_target(at)),
-        replace(run, unreadable=lambda error: problems.append(unread(error))),
+        lambda at: Window(open_target(at)), replace(run, unreadable=lambda error: problems.append(unread(error)))
     )
     zeros = None
     try:

@@ -48,10 +48,7 @@ def may_be_broker(
 
 
 def has_controller_role(
-    nodes: Collection[int | None],
-    voters: Collection[int],
-    metadata: MetadataImage,
-    server: ServerProperties | None,
+    nodes: Collection[int | None], voters: Collection[int], metadata: MetadataImage, server: ServerProperties | None
 ) -> bool | None:
     """Return whether the node has the controller role, by its properties or what the metadata states of it; None if
     neither does. `nodes`: as for may_be_broker; `voters`: of the quorum, none if they are not known."""

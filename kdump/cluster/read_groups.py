@@ -113,11 +113,7 @@ def log_name(log: CoordinatorLog) -> str:
 
 
 def log_records(
-    log: CoordinatorLog,
-    moment: AsOf,
-    note: Callable[[str], None],
-    run: Run = PLAIN_RUN,
-    take: Take | None = None,
+    log: CoordinatorLog, moment: AsOf, note: Callable[[str], None], run: Run = PLAIN_RUN, take: Take | None = None
 ) -> Iterator[Record]:
     """Yield the records of a log that have an offset, up to `moment`; what is not valid is passed to `note`. `take`: as
     in read_records; it takes none after `moment`."""

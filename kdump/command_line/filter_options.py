@@ -26,11 +26,7 @@ class FilterOptions(CommandOptions):
     positions: Range | None = option(
         "--position", type=RangeParam(), help="Show only batches at these bytes of the file."
     )
-    times: str | None = option(
-        "--time",
-        metavar="A..B",
-        help=TIME_HELP,
-    )
+    times: str | None = option("--time", metavar="A..B", help=TIME_HELP)
     producer_ids: tuple[int, ...] = many(
         "--producer-id", type=int, help="Show only batches of this producer; repeatable."
     )

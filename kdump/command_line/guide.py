@@ -162,11 +162,7 @@ QUESTIONS = (
         "kdump cluster DIR --history",
         "cluster",
     ),
-    Asked(
-        "Which topics, configs, ACLs and users did the cluster have?",
-        "kdump cluster DIR --show all",
-        "cluster",
-    ),
+    Asked("Which topics, configs, ACLs and users did the cluster have?", "kdump cluster DIR --show all", "cluster"),
     Asked(
         "Tiered storage: what must the bucket have, and what does it have?",
         "kdump verify DIR --remote s3://BUCKET/PREFIX --quick",

@@ -42,9 +42,7 @@ def redact_options(only: str = "") -> Callable[[F], F]:
         return add_options(
             command,
             click.option(
-                "--redact",
-                is_flag=True,
-                help=f"{only}Replace keys, values and header values by hashes; sizes stay.",
+                "--redact", is_flag=True, help=f"{only}Replace keys, values and header values by hashes; sizes stay."
             ),
             click.option(
                 "--redact-names",

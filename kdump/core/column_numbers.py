@@ -6,14 +6,7 @@ column_numbers.pxd gives the same constants to the compiled core: `python -m too
 
 from __future__ import annotations
 
-from kdump.format.batch_header import (
-    BATCH_HEADER,
-    COMPRESSION,
-    CONTROL,
-    DELETE_HORIZON,
-    TIMESTAMP_TYPE,
-    TRANSACTIONAL,
-)
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.batch_header import KNOWN_ATTRIBUTES as KNOWN_ATTRIBUTES
 from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
 from kdump.format.batch_header import MIN_RECORD_SIZE as MIN_RECORD_SIZE

@@ -66,11 +66,7 @@ def _escape(out: cython.p_uchar, at: cython.Py_ssize_t, point: cython.uint):
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _text(
-    out: cython.p_uchar,
-    to: cython.Py_ssize_t,
-    data: cython.p_uchar,
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ):
     """Write data[at:end] as a JSON string at out[to:]. Returns the position after it; -1 if the data is not UTF-8."""
     quoting: cython.p_uchar = _QUOTING  # a local variable: what is written to `out` cannot change it

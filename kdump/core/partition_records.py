@@ -68,10 +68,7 @@ class PartitionRecords:
     _data: bytes
 
     def __init__(
-        self,
-        make: Callable[[Any], Any],
-        directories: dict[str, str],
-        find: Callable[[str], dict[int, Any] | None],
+        self, make: Callable[[Any], Any], directories: dict[str, str], find: Callable[[str], dict[int, Any] | None]
     ) -> None:
         self._make = make
         self._find = find

@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from kdump.format.batch_header import (
-    COMPRESSION,
-    CONTROL,
-    DELETE_HORIZON,
-    LOG_OVERHEAD,
-    TIMESTAMP_TYPE,
-    TRANSACTIONAL,
-)
+from kdump.format.batch_header import COMPRESSION, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.batch_writer import message_bytes, with_checksum
 from kdump.format.codec.compress import compress
 from kdump.format.numbers import int64

@@ -41,11 +41,7 @@ Open = Callable[[Target], Window]
 class SnapshotFiles:
     """The .snapshot files of a directory, by offset."""
 
-    def __init__(
-        self,
-        files: dict[int, Target],
-        open_: Open,
-    ) -> None:
+    def __init__(self, files: dict[int, Target], open_: Open) -> None:
         self.files: dict[int, Target | None] = dict(files)
         """The snapshot files by offset; None for one that this startup has written."""
         self.open = open_

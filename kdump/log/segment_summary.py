@@ -31,12 +31,7 @@ indexes, and finding their last entries by bisection, takes as many reads and mo
 
 
 def summarize_headers(
-    target: Target,
-    window: Window,
-    *,
-    quick: bool = False,
-    run: Run = PLAIN_RUN,
-    others: Sequence[RegionObserver] = (),
+    target: Target, window: Window, *, quick: bool = False, run: Run = PLAIN_RUN, others: Sequence[RegionObserver] = ()
 ) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,

@@ -23,10 +23,7 @@ records is not counted, because it cannot be true."""
 
 
 def certain_answers(
-    scan: PartitionScan,
-    row: type[NamedTuple],
-    looking: Looking | None,
-    is_shown: Callable[[Finding], bool],
+    scan: PartitionScan, row: type[NamedTuple], looking: Looking | None, is_shown: Callable[[Finding], bool]
 ) -> Iterator[Any]:
     """Yield what the observers of a scan answer, and the findings for which `is_shown` is true and that hold
     even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the

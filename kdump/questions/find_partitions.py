@@ -71,11 +71,7 @@ def find_partitions(
 
 
 def partitions_of(
-    found_units: Iterable[CheckUnit],
-    named: Sequence[str],
-    options: Options,
-    *,
-    everything: bool = False,
+    found_units: Iterable[CheckUnit], named: Sequence[str], options: Options, *, everything: bool = False
 ) -> list[PartitionInput]:
     """Return the partitions of the check units of the paths `named`."""
     inputs: list[PartitionInput] = []

@@ -61,12 +61,7 @@ class Hexdump:
     payload, which has its own address space."""
 
     def __init__(
-        self,
-        output: Output,
-        *,
-        full: bool = False,
-        zone: tzinfo = timezone.utc,
-        decoding: RecordDecoder | None = None,
+        self, output: Output, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: RecordDecoder | None = None
     ) -> None:
         self.output = output
         self.decoding = decoding

@@ -22,11 +22,7 @@ from kdump.render.sink import TYPE
 from kdump.render.table import Column, check_names
 from kdump.render.times import iso
 
-FLAGS = {
-    "isTransactional": "txn",
-    "isControlBatch": "control",
-    "hasDeleteHorizonMs": "horizon",
-}
+FLAGS = {"isTransactional": "txn", "isControlBatch": "control", "hasDeleteHorizonMs": "horizon"}
 DAMAGE_FLAGS = {
     "batch-length-invalid": "LENGTH!",
     "magic-unknown": "MAGIC!",

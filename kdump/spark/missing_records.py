@@ -165,8 +165,7 @@ def _missing(made: Diff, names: list[str]) -> MissingRecords:
             if difference.kind == MISSING and difference.lacking is not None:
                 lacks, has = names[pair[difference.lacking]], names[pair[1 - difference.lacking]]
                 found = lost.setdefault(
-                    (first, last),
-                    LostRange(first, last, difference.records, difference.reason or NO_SIGN, {}, {}),
+                    (first, last), LostRange(first, last, difference.records, difference.reason or NO_SIGN, {}, {})
                 )
                 batch = comparison.batches_at.get(first, (None, None))[1 - difference.lacking]
                 found.records.update({lacks: 0, has: difference.records})

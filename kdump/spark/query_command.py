@@ -43,14 +43,10 @@ class QueryOptions(CommandOptions):
     output: OutputOptions = added(output_options(columns=""))
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
     as_of: str | None = option(
-        "--as-of",
-        metavar="SCAN|TIME",
-        help="Query what that scan has found: its number, or when it was the last.",
+        "--as-of", metavar="SCAN|TIME", help="Query what that scan has found: its number, or when it was the last."
     )
     since: str | None = option(
-        "--since",
-        metavar="SCAN|TIME",
-        help="Also query the tables of that scan, as earlier_findings and so on.",
+        "--since", metavar="SCAN|TIME", help="Also query the tables of that scan, as earlier_findings and so on."
     )
     master: str | None = option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")

@@ -289,11 +289,7 @@ class ScanCommandOptions(CommandOptions):
     fail_on: str = fail_on_option(SEVERITIES)
     output: OutputOptions = added(
         output_options(
-            json="Print the contents of summary.json.",
-            columns="",
-            full="",
-            quiet=QUIET_HELP,
-            formats=(TABLE, JSON),
+            json="Print the contents of summary.json.", columns="", full="", quiet=QUIET_HELP, formats=(TABLE, JSON)
         )
     )
     from_scratch: bool = flag(

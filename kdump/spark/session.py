@@ -242,10 +242,7 @@ def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
     if master is not None or not submitted:
         settings["spark.master"] = master or (LOCAL_IDLE if is_idle() else LOCAL)
     if not submitted:
-        settings |= {
-            "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", MEMORY),
-            "spark.ui.enabled": "false",
-        }
+        settings |= {"spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", MEMORY), "spark.ui.enabled": "false"}
         if settings["spark.master"].startswith("local"):
             settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
             if os.environ.get("PYSPARK_PYTHON") == sys.executable:

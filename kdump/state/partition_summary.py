@@ -225,11 +225,7 @@ def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
 
 
 def read_segment(
-    facts: SegmentSummary,
-    *,
-    quick: bool = False,
-    run: Run = PLAIN_RUN,
-    open_: Open = open_window,
+    facts: SegmentSummary, *, quick: bool = False, run: Run = PLAIN_RUN, open_: Open = open_window
 ) -> None:
     """Read the headers of one segment. Never raises SourceError: see its `error`."""
     at = facts.segment.log

@@ -23,14 +23,7 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_formats import FORMATS, NEWEST
-from kdump.format.batch_header import (
-    COMPRESSION,
-    CONTROL,
-    DELETE_HORIZON,
-    LOG_OVERHEAD,
-    TIMESTAMP_TYPE,
-    TRANSACTIONAL,
-)
+from kdump.format.batch_header import COMPRESSION, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import ALL_NAMES
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64

@@ -213,11 +213,7 @@ SEGMENTS = _table(
     columns_of(TYPES["logSegment"]),
 )
 BATCHES = _table(
-    "batches",
-    "a record batch, or a message of magic 0 and 1",
-    COMMON,
-    columns_of(TYPES["batch"], HEADER),
-    splits=True,
+    "batches", "a record batch, or a message of magic 0 and 1", COMMON, columns_of(TYPES["batch"], HEADER), splits=True
 )
 RECORDS = _table(
     "records",

@@ -333,10 +333,7 @@ def test_a_block_of_another_segment() -> None:
     assert numbers_in(found.text)[:2] == [offset, at]
 
 
-@each_case(
-    "at, where",
-    [(8192, ", on a 4 KiB boundary"), (8704, ", on a 512-byte boundary"), (9000, "")],
-)
+@each_case("at, where", [(8192, ", on a 4 KiB boundary"), (8704, ", on a 512-byte boundary"), (9000, "")])
 def test_a_whole_batch(at: int, where: str) -> None:
     inner = many(2, 700, offset=120)
     found = diagnosed(craft.overwrite(FILE, at, inner), len(BEFORE))

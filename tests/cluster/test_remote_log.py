@@ -126,12 +126,7 @@ HANGS = "the copy of offsets 10..19 by broker 1 has neither finished nor failed 
         (FIRST, None, "", "Look for RemoteLogManager errors"),
         ((*FIRST, change(1, STARTED, 10, 19)), None, HANGS, "Restart the broker"),
         ((*FIRST, change(1, STARTED, 10, 19), change(1, DELETING)), None, "", "Look for RemoteLogManager errors"),
-        (
-            (*FIRST, change(1, STARTED, 10, 19)),
-            20,
-            f"{20:020}.snapshot is missing",
-            "Stop the broker, back ",
-        ),
+        ((*FIRST, change(1, STARTED, 10, 19)), 20, f"{20:020}.snapshot is missing", "Stop the broker, back "),
         ((*FIRST, change(1, STARTED, 10, 19)), 10, HANGS, "Restart the broker"),  # its segment is copied
         ((*FIRST, change(1, STARTED, 10, 19)), 30, HANGS, "Restart the broker"),  # a later one: not yet
         ((), 10, f"{10:020}.snapshot is missing", "Stop the broker, back "),

@@ -106,12 +106,7 @@ SAMPLES: dict[str, tuple[str, bytes, bytes, set[int]]] = {
     "zstd": ("zstd", ZSTD, TEXT, set()),
     "zstd with content size": ("zstd", zstandard.compress(TEXT), TEXT, set()),
     "zstd blocks": ("zstd", zstd_frame(TEXT, NOISE, bytes(1000), TEXT), TEXT + NOISE + bytes(1000) + TEXT, set()),
-    "zstd frames": (
-        "zstd",
-        ZSTD + SKIPPABLE + ZSTD,
-        TEXT * 2,
-        {len(ZSTD), len(ZSTD + SKIPPABLE)},
-    ),
+    "zstd frames": ("zstd", ZSTD + SKIPPABLE + ZSTD, TEXT * 2, {len(ZSTD), len(ZSTD + SKIPPABLE)}),
     "zstd empty": ("zstd", zstd_frame(b""), b"", set()),
 }
 EACH_SAMPLE = each_case("name", SAMPLES)

@@ -137,12 +137,7 @@ def test_a_problem_keeps_the_fields_before_it() -> None:
     _, value = BYTES[2]
     record = decode_control(b"\0\0\0\x02", value[:-1])
     assert record.problem is not None
-    assert record.value == {
-        "version": 0,
-        "leaderId": 1,
-        "voters": [{"voterId": 1}],
-        "grantingVoters": [{"voterId": 1}],
-    }
+    assert record.value == {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]}
     assert record.rest is None
     shorter = decode_control(b"\0\0\0\x02", value[:8])
     assert shorter.value == {"version": 0, "leaderId": 1}

@@ -385,10 +385,7 @@ def test_schemas_load_from_a_zip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
-    [
-        ('"mapKey": true', '"sortKey": true', "sortKey"),
-        ('"type": "data", ', "", "not a message schema"),
-    ],
+    [('"mapKey": true', '"sortKey": true', "sortKey"), ('"type": "data", ', "", "not a message schema")],
 )
 def test_the_tool_stops_at_what_it_does_not_know(tool: ModuleType, old: str, new: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):

@@ -92,12 +92,7 @@ def test_any_reads(present: set[int], size: int, reads: list[tuple[int, int, int
     present = {page for page in present if page * PAGE < size}
     kernel = Kernel(present, size, readahead=4 * PAGE)
     with (
-        mock.patch.multiple(
-            page_cache,
-            cached_pages=kernel.cached,
-            GRANULE=8 * PAGE,
-            ALIGN=4 * PAGE,
-        ),
+        mock.patch.multiple(page_cache, cached_pages=kernel.cached, GRANULE=8 * PAGE, ALIGN=4 * PAGE),
         mock.patch.object(os, "posix_fadvise", kernel.fadvise),
         mock.patch("time.sleep"),
     ):

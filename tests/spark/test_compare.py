@@ -116,10 +116,7 @@ CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
     "damaged": ({"a": log(), "b": changed(log(), 25, crc=9, valid=False)}, [(DAMAGED, 25, 29)]),
     "damaged in its records": ({"a": log(), "b": changed(log(), 25, valid=False)}, [(DAMAGED, 25, 29)]),
     "the same base twice": ({"a": [*log(), Fact(45, 49, 3)], "b": [*log(), Fact(45, 49, 3)]}, []),
-    "the earlier epoch is longer": (
-        {"a": log(), "b": log(end=30) + log(30, 40, crc=1, epoch=2)},
-        [(DIVERGED, 30, 39)],
-    ),
+    "the earlier epoch is longer": ({"a": log(), "b": log(end=30) + log(30, 40, crc=1, epoch=2)}, [(DIVERGED, 30, 39)]),
     "damaged in both": ({"a": log(valid=False), "b": log(valid=False)}, []),
     "damaged and diverged": (
         {"a": log(), "b": changed(changed(log(), 25, crc=9, valid=False), 30, 40, crc=9)},

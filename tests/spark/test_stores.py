@@ -14,13 +14,7 @@ import pytest
 
 from kdump.io.run import Limits
 from kdump.spark.cluster_metadata import CLUSTERS, read_cluster
-from kdump.spark.coordinator_logs import (
-    COORDINATORS,
-    GROUP,
-    coordinator_logs,
-    divided,
-    read_coordinators,
-)
+from kdump.spark.coordinator_logs import COORDINATORS, GROUP, coordinator_logs, divided, read_coordinators
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store
 from kdump.tables.read_options import OptionError

@@ -277,12 +277,7 @@ def test_history_tells_old_and_new(tmp_path: Path) -> None:
         (5, "config", "TOPIC a", "removed"),
         (6, "topic", "a", "removed"),
     ]
-    assert told[2].fields == {
-        "isr": ((1, 2), (2,)),
-        "leader": (1, 2),
-        "leaderEpoch": (5, 6),
-        "partitionEpoch": (0, 1),
-    }
+    assert told[2].fields == {"isr": ((1, 2), (2,)), "leader": (1, 2), "leaderEpoch": (5, 6), "partitionEpoch": (0, 1)}
     assert told[4].fields == {"x": ("1", "2")}
 
 

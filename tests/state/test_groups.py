@@ -355,14 +355,8 @@ def current(epoch: int, state: int) -> bytes:
         ([modern(3, "g", EPOCH_2)], "Empty"),
         (BEGUN, "Assigning"),
         ([*BEGUN, modern(6, "g", EPOCH_2)], "Reconciling"),
-        (
-            [*BEGUN, modern(6, "g", EPOCH_2), modern(8, "g", current(2, 0), "m")],
-            "Stable",
-        ),
-        (
-            [*BEGUN, modern(6, "g", EPOCH_2), modern(8, "g", current(2, 1), "m")],
-            "Reconciling",
-        ),
+        ([*BEGUN, modern(6, "g", EPOCH_2), modern(8, "g", current(2, 0), "m")], "Stable"),
+        ([*BEGUN, modern(6, "g", EPOCH_2), modern(8, "g", current(2, 1), "m")], "Reconciling"),
     ],
 )
 def test_the_state_of_a_consumer_group(tmp_path: Path, steps: list[Any], state: str) -> None:

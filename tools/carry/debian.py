@@ -16,18 +16,12 @@ from tools.carry.programs import KEYRING, run
 
 SUITE = "trixie"
 SOURCES = {
-    "python3.13": (
-        "python3.13_3.13.5.orig.tar.xz",
-        "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
-    ),
+    "python3.13": ("python3.13_3.13.5.orig.tar.xz", "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640"),
     "zlib": (
         "zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
         "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
     ),
-    "libffi": (
-        "libffi_3.4.8.orig.tar.gz",
-        "cbb7f0b3b095dc506387ec1e35b891bfb4891d05b90a495bc69a10f2293f80ff",
-    ),
+    "libffi": ("libffi_3.4.8.orig.tar.gz", "cbb7f0b3b095dc506387ec1e35b891bfb4891d05b90a495bc69a10f2293f80ff"),
 }
 """By the name of the source package: the file with the authors' code, and its SHA-256."""
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

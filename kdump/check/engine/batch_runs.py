@@ -68,9 +68,7 @@ class BatchRunChecker:
         self.ahead = FIRST_TRY
 
     def split(
-        self,
-        batch_run: BatchRun,
-        damaged: bool,
+        self, batch_run: BatchRun, damaged: bool
     ) -> Iterator[range | tuple[DefaultRecordBatch, EndTxnMarker | None]]:
         """Yield the rows of batches that `accept` must be called with, and, between them, the batches that the
         observers must examine one by one; for one that is valid beyond doubt, its transaction marker. `damaged`: there

@@ -312,15 +312,7 @@ def _of_directory(
         )
     for place in directory.partitions:
         known, watch = context.known(place), context.watch
-        yield CheckUnit(
-            place.path,
-            known,
-            options,
-            place,
-            siblings=siblings,
-            cluster=cluster,
-            around=watch,
-        )
+        yield CheckUnit(place.path, known, options, place, siblings=siblings, cluster=cluster, around=watch)
 
 
 def _refused(

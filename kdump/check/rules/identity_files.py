@@ -143,10 +143,7 @@ def missing_topic_id(target: Target, release: KafkaRelease, is_empty: bool) -> I
     else:
         return
     yield PARTITION_METADATA_INVALID.finding(
-        target,
-        message="there is no partition.metadata, so the topic ID is unknown",
-        severity=severity,
-        case=case,
+        target, message="there is no partition.metadata, so the topic ID is unknown", severity=severity, case=case
     )
 
 
@@ -169,20 +166,9 @@ def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iter
 
 
 def _found(
-    code: Code,
-    target: Target,
-    name: str,
-    value: str | None,
-    expected: str,
-    severity: str | None = None,
-    case: str = "",
+    code: Code, target: Target, name: str, value: str | None, expected: str, severity: str | None = None, case: str = ""
 ) -> Finding:
     problem = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
     return code.finding(
-        target,
-        message=f"{problem}, expected {expected}",
-        expected=expected,
-        actual=value,
-        severity=severity,
-        case=case,
+        target, message=f"{problem}, expected {expected}", expected=expected, actual=value, severity=severity, case=case
     )

@@ -143,12 +143,7 @@ class OffsetIndexRule(IndexRule):
     """Checks .index files."""
 
     kind, judge_type = INDEX, OffsetIndexJudge
-    codes = {
-        SIZE: INDEX_SIZE_INVALID,
-        ORDER: INDEX_NOT_SORTED,
-        MISMATCH: INDEX_MISMATCH,
-        BEYOND: INDEX_BEYOND_LOG,
-    }
+    codes = {SIZE: INDEX_SIZE_INVALID, ORDER: INDEX_NOT_SORTED, MISMATCH: INDEX_MISMATCH, BEYOND: INDEX_BEYOND_LOG}
 
 
 def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:

@@ -17,8 +17,4 @@ class TimeIndexRule(IndexRule):
     """Checks .timeindex files."""
 
     kind, judge_type = TIME_INDEX, TimeIndexJudge
-    codes = {
-        SIZE: TIME_INDEX_SIZE_INVALID,
-        ORDER: TIME_INDEX_NOT_SORTED,
-        MISMATCH: TIME_INDEX_MISMATCH,
-    }
+    codes = {SIZE: TIME_INDEX_SIZE_INVALID, ORDER: TIME_INDEX_NOT_SORTED, MISMATCH: TIME_INDEX_MISMATCH}

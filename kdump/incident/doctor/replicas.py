@@ -132,13 +132,7 @@ class ReplicasExamination:
         return all(node in self.stopped | self.starting for node in info.replicas if node not in info.isr)
 
     def _partition(
-        self,
-        topic: str,
-        number: int,
-        info: PartitionRegistration,
-        problems: list[str],
-        least: int,
-        limits: list[str],
+        self, topic: str, number: int, info: PartitionRegistration, problems: list[str], least: int, limits: list[str]
     ) -> None:
         state = f"replicas {_ids(info.replicas)}, in sync {_ids(info.isr)}, leader epoch {info.leaderEpoch}"
         if info.eligibleLeaderReplicas:

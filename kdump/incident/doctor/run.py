@@ -84,12 +84,7 @@ class Doctor:
     """One examination. `emit` is called with each answer as soon as it is known; `run.begin` with the name of a
     question. Raises SourceError if there is nothing of Kafka's."""
 
-    def __init__(
-        self,
-        query: DoctorQuery,
-        emit: Callable[[Any], None],
-        run: Run = PLAIN_RUN,
-    ) -> None:
+    def __init__(self, query: DoctorQuery, emit: Callable[[Any], None], run: Run = PLAIN_RUN) -> None:
         self.query = query
         self.now = first_checks.current_time() if query.now is None else query.now
         options = replace(query.options, now=self.now, transaction_timeout=query.timeout)

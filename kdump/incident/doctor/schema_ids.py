@@ -86,10 +86,7 @@ class SchemasExamination:
         if not evidence:
             return
         self.on.report(
-            Problem(
-                "schema-id-given-twice",
-                {"count": count_text(len(evidence), "schema ID was", "schema IDs were")},
-            ),
+            Problem("schema-id-given-twice", {"count": count_text(len(evidence), "schema ID was", "schema IDs were")}),
             source,
             evidence=_first(evidence),
             commands=(self._command("--deleted"),),

@@ -99,11 +99,7 @@ def _keep(blocks: Iterable[bytes], kept: bytearray) -> Iterator[bytes]:
 
 
 def explain_log(
-    path: str,
-    disk: DiskEvidence | None = None,
-    *,
-    zone: tzinfo = timezone.utc,
-    run: Run = PLAIN_RUN,
+    path: str, disk: DiskEvidence | None = None, *, zone: tzinfo = timezone.utc, run: Run = PLAIN_RUN
 ) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
     summary. Reads it once, with memory for the explanations alone (at most MAX_GROUPS and MAX_UNKNOWN of them).

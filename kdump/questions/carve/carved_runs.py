@@ -47,8 +47,7 @@ class CarvedRun:
     firstTimestamp: Annotated[int | None, Doc("smallest maxTimestamp of its batches", EPOCH_MS)] = None
     lastTimestamp: Annotated[int | None, Doc("largest maxTimestamp of its batches", EPOCH_MS)] = None
     mayFollow: Annotated[
-        list[int],
-        Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MAX_LISTED}"),
+        list[int], Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MAX_LISTED}")
     ] = field(default_factory=list)
     written: Annotated[PathText | None, Doc("path of the segment written from it; null if none was")] = None
     note: Annotated[PathText, Doc("why no indexes were written for it")] = ""

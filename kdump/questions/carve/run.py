@@ -41,10 +41,7 @@ class CarvedFile:
 
 @takes_paths
 def carve(
-    paths: str | Iterable[str],
-    out: str | None = None,
-    *,
-    options: Run | None = None,
+    paths: str | Iterable[str], out: str | None = None, *, options: Run | None = None
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
     each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
@@ -104,10 +101,7 @@ def _is_skipped(path: str) -> bool:
 
 
 def _file(
-    target: Target,
-    runs: Runs,
-    writer: Writer | None,
-    options: Options,
+    target: Target, runs: Runs, writer: Writer | None, options: Options
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     window = options.open(target)
     with closing(window.source) as source:

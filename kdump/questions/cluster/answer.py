@@ -43,8 +43,7 @@ class Cluster(NamedTuple):
         Doc("end offset of what a node replays: endOffset, or the offset at which the first record is missing", OFFSET),
     ]
     committedOffset: Annotated[
-        int | None,
-        Doc("below it, all is committed, by snapshots and leader epochs; above, it may be undone", OFFSET),
+        int | None, Doc("below it, all is committed, by snapshots and leader epochs; above, it may be undone", OFFSET)
     ]
     brokers: Annotated[int, Doc("number of registered brokers")]
     fencedBrokers: Annotated[int, Doc("number of fenced brokers")]

@@ -161,8 +161,7 @@ class PartitionDiff(NamedTuple):
     topic: Annotated[str | None, Doc("topic, from the directory's name")]
     partition: Annotated[int | None, Doc("partition, from the directory's name")]
     relation: Annotated[
-        str | None,
-        Doc("same, prefix or divergent; null if unknown (no common offset, or something could not be read)"),
+        str | None, Doc("same, prefix or divergent; null if unknown (no common offset, or something could not be read)")
     ]
     firstDivergentOffset: Annotated[
         int | None, Doc("first offset at which two copies diverge; null if none do", OFFSET)

@@ -113,11 +113,7 @@ class DiffCommand:
         with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
             check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
             for compared in diff(
-                self.options.paths,
-                check,
-                hash_key=self.key,
-                is_selected=self.of_topic,
-                on_unpaired=self._add_unpaired,
+                self.options.paths, check, hash_key=self.key, is_selected=self.of_topic, on_unpaired=self._add_unpaired
             ):
                 self._found(compared)
         self._end(time.monotonic() - began)

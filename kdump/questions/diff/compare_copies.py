@@ -21,12 +21,7 @@ from kdump.questions.find_copies import Copy
 
 
 def compare(
-    left: Copy,
-    right: Copy,
-    options: Options,
-    hash_key: HashKey | None = None,
-    *,
-    asks_keys: bool = True,
+    left: Copy, right: Copy, options: Options, hash_key: HashKey | None = None, *, asks_keys: bool = True
 ) -> Comparison:
     """Compare two copies, reading each once, in lockstep; if the log cleaner may have removed records, again to find
     those that it did not (lost_records). Calls `options.more` with the number of bytes read. `hash_key`: compare the

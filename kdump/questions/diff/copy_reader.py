@@ -22,13 +22,7 @@ from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader
 from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
-from kdump.questions.diff.copy_damage import (
-    EpochInBatches,
-    OffsetGap,
-    Undecoded,
-    UnreadableSpan,
-    damage_digest,
-)
+from kdump.questions.diff.copy_damage import EpochInBatches, OffsetGap, Undecoded, UnreadableSpan, damage_digest
 from kdump.questions.find_copies import Copy
 
 MAX_KEPT = 1000

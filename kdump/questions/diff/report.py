@@ -117,13 +117,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
     asked for, and a report only if the user has `named` them."""
 
     def __init__(
-        self,
-        output: Output,
-        zone: tzinfo,
-        *,
-        full: bool = False,
-        everything: bool = False,
-        named: tuple[str, ...] = (),
+        self, output: Output, zone: tzinfo, *, full: bool = False, everything: bool = False, named: tuple[str, ...] = ()
     ) -> None:
         self.everything = everything
         self.named = named

@@ -220,11 +220,7 @@ def sides_of(paths: list[str], options: Options) -> list[Side] | None:
 
 
 def diff_copies(
-    copies: list[Copy],
-    options: Options,
-    hash_key: HashKey | None = None,
-    *,
-    asks_keys: bool = True,
+    copies: list[Copy], options: Options, hash_key: HashKey | None = None, *, asks_keys: bool = True
 ) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times; twice as often, if `asks_keys`, where the log cleaner
     may have removed records. Never raises SourceError: see `unread`."""

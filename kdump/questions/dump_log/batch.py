@@ -13,14 +13,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
-from kdump.format.batch_header import (
-    CONTROL,
-    MAX_SEQUENCE,
-    NO_SEQUENCE,
-    TIMESTAMP_TYPE,
-    TRANSACTIONAL,
-    sequence,
-)
+from kdump.format.batch_header import CONTROL, MAX_SEQUENCE, NO_SEQUENCE, TIMESTAMP_TYPE, TRANSACTIONAL, sequence
 from kdump.format.codec_table import codec_name
 from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.numbers import int32, int64

@@ -243,12 +243,7 @@ DECODERS: dict[str, Callable[..., DecodedTexts]] = {
 """Decoders by option, which take a release first; if several options are given, the first in this order applies."""
 
 
-SEGMENT_STATES = (
-    "COPY_SEGMENT_STARTED",
-    "COPY_SEGMENT_FINISHED",
-    "DELETE_SEGMENT_STARTED",
-    "DELETE_SEGMENT_FINISHED",
-)
+SEGMENT_STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED")
 DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 FIELDS = {
     "RemoteLogSegmentMetadataRecord": (

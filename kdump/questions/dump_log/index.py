@@ -193,12 +193,7 @@ MAX_MISMATCHES = 100_000
 
 
 def wrong_entries(
-    index: Target,
-    kind: FileKind,
-    window: Window,
-    log: Target,
-    log_window: Window,
-    run: Run = PLAIN_RUN,
+    index: Target, kind: FileKind, window: Window, log: Target, log_window: Window, run: Run = PLAIN_RUN
 ) -> Iterator[Fault]:
     """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
     The segment at `log` is read once; calls `run.at` with each position reached in it. Raises SourceError."""

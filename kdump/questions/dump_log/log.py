@@ -45,13 +45,7 @@ class LogDump:
     """Dumps one file. `gaps` gets the offsets of records that are not consecutive."""
 
     def __init__(
-        self,
-        options: DumpOptions,
-        out: DumpOutput,
-        path: str,
-        window: Window,
-        offset: int | None,
-        gaps: MissingOffsets,
+        self, options: DumpOptions, out: DumpOutput, path: str, window: Window, offset: int | None, gaps: MissingOffsets
     ) -> None:
         self.options = options
         self.out = out

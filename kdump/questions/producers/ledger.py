@@ -40,14 +40,7 @@ class ProducerLedger(Observer):
     """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `expiration` is
     producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 
-    def __init__(
-        self,
-        scan: PartitionScan,
-        expiration: int,
-        base: Target | None,
-        *,
-        with_events: bool = False,
-    ) -> None:
+    def __init__(self, scan: PartitionScan, expiration: int, base: Target | None, *, with_events: bool = False) -> None:
         self.scan = scan
         self.known = scan.known
         coordinator = self.known.coordinator

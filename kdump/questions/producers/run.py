@@ -61,10 +61,7 @@ class ProducersQuery(NamedTuple):
 
 
 def producers(
-    paths: str | Iterable[str],
-    question: ProducersQuery | None = None,
-    *,
-    run: Run = PLAIN_RUN,
+    paths: str | Iterable[str], question: ProducersQuery | None = None, *, run: Run = PLAIN_RUN
 ) -> Iterator[ProducersAnswer]:
     """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
     or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
@@ -87,10 +84,7 @@ def producers(
         yield from _of(place, question)
 
 
-def _of(
-    place: PartitionInput,
-    question: ProducersQuery,
-) -> Iterator[ProducersAnswer]:
+def _of(place: PartitionInput, question: ProducersQuery) -> Iterator[ProducersAnswer]:
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place):

@@ -83,9 +83,7 @@ class SchemaUsage(NamedTuple):
     firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS), Shown("from", 4)]
     lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS), Shown("to", 4)]
     doubt: Annotated[
-        str | None,
-        Doc("why these may not be records with this schema; null if nothing says so"),
-        Shown(least=20),
+        str | None, Doc("why these may not be records with this schema; null if nothing says so"), Shown(least=20)
     ]
     source: Annotated[PathText, Doc("partition directory")]
 

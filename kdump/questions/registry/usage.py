@@ -81,11 +81,7 @@ def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str
 
 
 def _partition_usage(
-    log: CoordinatorLog,
-    schemas: KnownSchemas,
-    note: Callable[[str, str], None],
-    run: Run,
-    last_bytes: int | None,
+    log: CoordinatorLog, schemas: KnownSchemas, note: Callable[[str, str], None], run: Run, last_bytes: int | None
 ) -> Iterator[SchemaUsage]:
     counts: dict[SchemaMark, _Count] = {}
     full: set[str] = set()

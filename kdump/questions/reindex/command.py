@@ -83,11 +83,7 @@ class ReindexCommand:
         self.sink = options.output.sink(
             output,
             lambda: ReindexReport(
-                output,
-                full=options.output.full,
-                everything=options.everything,
-                named=options.paths,
-                out=options.out,
+                output, full=options.output.full, everything=options.everything, named=options.paths, out=options.out
             ),
             (Reindexed,),
             report=True,

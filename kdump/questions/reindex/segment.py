@@ -202,12 +202,7 @@ class _IndexComparers:
 
 
 def rebuild(
-    segment: SegmentFiles,
-    transactions: OngoingTxns,
-    question: RebuildOptions,
-    options: Options,
-    *,
-    judged: bool = True,
+    segment: SegmentFiles, transactions: OngoingTxns, question: RebuildOptions, options: Options, *, judged: bool = True
 ) -> RebuiltSegment:
     """Rebuild the indexes of a segment. `transactions` contains the transactions open at its beginning, and is updated.
     If not `judged`, the existing indexes are not read. Raises SourceError."""

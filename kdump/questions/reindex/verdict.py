@@ -125,8 +125,7 @@ class Verdict:
         default_factory=dict
     )
     severity: Annotated[
-        str | None,
-        Doc("error if a broker goes wrong with it, otherwise warning; null if it is right", after="status"),
+        str | None, Doc("error if a broker goes wrong with it, otherwise warning; null if it is right", after="status")
     ] = None
     wrong: Annotated[
         list[WrongEntry],

@@ -133,10 +133,7 @@ def run(options: RescueOptions) -> int:
     """Run the command and return its exit status."""
     output = options.output.output()
     sink = options.output.sink(
-        output,
-        lambda: RescueReport(output, options.output.zone, full=options.output.full),
-        (RescueCopy,),
-        report=True,
+        output, lambda: RescueReport(output, options.output.zone, full=options.output.full), (RescueCopy,), report=True
     )
     request = RescueRequest(
         parse_as_of(options.as_of, options.output.zone),

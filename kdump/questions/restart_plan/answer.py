@@ -244,8 +244,7 @@ class PartitionPlan:
         bool, Doc("whether the last shutdown was clean, so that nothing is recovered (except the metadata log)")
     ]
     recoveryPoint: Annotated[
-        int | None,
-        Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET),
+        int | None, Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET)
     ] = None
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)] = None
     logStartOffset: Annotated[int | None, Doc("log start offset after startup; null if it fails before", OFFSET)] = None
@@ -293,8 +292,7 @@ class PartitionPlan:
     """Why the directory is stray, or that it is missing; None if it is neither."""
     strayDeleted: Annotated[bool, Doc("whether the stray directory is deleted (Kafka 3.0 to 3.6), not renamed")] = False
     missing: Annotated[
-        bool,
-        Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log"),
+        bool, Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log")
     ] = False
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)

@@ -203,10 +203,7 @@ def _estimate(paths: tuple[str, ...], options: RecoveryOptions, check: Options, 
     """Print the estimate, and return the exit status: 2 if something could not be read."""
     output = output_options.output(headline=False)
     sink = output_options.sink(
-        output,
-        lambda: RecoveryTimeReport(output, full=output_options.full),
-        (LogWork,),
-        report=True,
+        output, lambda: RecoveryTimeReport(output, full=output_options.full), (LogWork,), report=True
     )
     with Progress("restart-plan") as progress:
         listed = count(1)

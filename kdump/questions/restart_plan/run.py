@@ -10,11 +10,7 @@ from functools import partial
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.cluster.node_ids import has_controller_role
-from kdump.cluster.release_evidence import (
-    DISK,
-    NEWER_NUMBER,
-    OPTION,
-)
+from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
 from kdump.format.kafka_release import KRAFT, NEWEST, KafkaRelease, parse_release
 from kdump.io.directory_listing import real_path
 from kdump.io.errors import Unread
@@ -27,11 +23,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.withheld_bytes import with_bytes
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
-from kdump.questions.restart_plan.course import (
-    Course,
-    Part,
-    course_of,
-)
+from kdump.questions.restart_plan.course import Course, Part, course_of
 from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.first_minutes import committed_offsets, groups_on, leaders, transactions
 from kdump.questions.restart_plan.loading_events import before, loading

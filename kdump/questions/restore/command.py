@@ -242,12 +242,7 @@ class RestoreCommand:
         output = options.output.output()
         self.sink = options.output.sink(
             output,
-            lambda: RestoreReport(
-                output,
-                full=options.output.full,
-                writes=options.yes,
-                checks=options.checks,
-            ),
+            lambda: RestoreReport(output, full=options.output.full, writes=options.yes, checks=options.checks),
             (RestorePartition,),
             report=True,
         )

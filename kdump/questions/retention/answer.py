@@ -202,10 +202,7 @@ class PartitionRetention(NamedTuple):
     ]
     stateLostBefore: Annotated[
         int | None,
-        Doc(
-            "of such a topic: offset below which records that must stay were deleted; null if none were",
-            OFFSET,
-        ),
+        Doc("of such a topic: offset below which records that must stay were deleted; null if none were", OFFSET),
     ]
     logStartOffset: LogStartOffset
     logEndOffset: LogEndOffset

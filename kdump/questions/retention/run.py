@@ -76,12 +76,7 @@ def retention(
     return run_query(paths, question, run=Options.as_of(run, now, transaction_timeout=timeout, kafka_version=release))
 
 
-def run_query(
-    paths: Iterable[str],
-    question: RetentionQuery,
-    *,
-    run: Run = PLAIN_RUN,
-) -> Iterator[RetentionAnswer]:
+def run_query(paths: Iterable[str], question: RetentionQuery, *, run: Run = PLAIN_RUN) -> Iterator[RetentionAnswer]:
     """Like `retention`, with the selection as a RetentionQuery."""
     options = Options.as_of(run, only=frozenset({"transactions"}))
     named, only = _whole(list(paths))

@@ -67,11 +67,7 @@ def _list(options: SchemaOptions, output: Output) -> None:
     from kdump.questions.schema.report import StructList
 
     sink = options.output.sink(
-        output,
-        lambda: StructList(output),
-        (StructAnswer,),
-        objects=lambda struct: [struct_object(struct)],
-        report=True,
+        output, lambda: StructList(output), (StructAnswer,), objects=lambda struct: [struct_object(struct)], report=True
     )
     for struct in structs():
         sink.add(struct)

@@ -143,8 +143,7 @@ class SpaceStep(NamedTuple):
         int, Doc("ms until all of it is free: after the command, or after startup of a stopped broker", MS)
     ] = 0
     isNeeded: Annotated[
-        bool | None,
-        Doc("false: those above it reach the goal, and let a stopped broker start; null without a goal"),
+        bool | None, Doc("false: those above it reach the goal, and let a stopped broker start; null without a goal")
     ] = None
     command: Annotated[PathText, Doc("the command, or several lines; empty if there is nothing to do but wait")] = ""
     undo: Annotated[str, Doc("command that sets a config back; empty if there is none")] = ""

@@ -43,11 +43,7 @@ class ReplicaCopies:
     brokers and controllers share, as far as given; `copies`: by topic and partition, each with the ID of its broker."""
 
     def __init__(
-        self,
-        others: Sequence[Node],
-        metadata: MetadataImage | None,
-        options: Options,
-        properties: Mapping[str, str],
+        self, others: Sequence[Node], metadata: MetadataImage | None, options: Options, properties: Mapping[str, str]
     ) -> None:
         self.metadata = metadata
         self.properties = properties

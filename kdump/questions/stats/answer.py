@@ -199,8 +199,7 @@ class PartitionStatistics(NamedTuple):
         Doc("number of data records that consumers receive: at or above the log start offset; null if not known"),
     ]
     committedRecords: Annotated[
-        int | None,
-        Doc("number of these that consumers with isolation.level=read_committed receive; null if not known"),
+        int | None, Doc("number of these that consumers with isolation.level=read_committed receive; null if not known")
     ]
     controlRecords: Annotated[int, Doc("number of transaction markers and of KRaft's control records")]
     undecodedRecords: Annotated[int | None, Doc("number of records in valid batches that do not decode")]
@@ -364,8 +363,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         ),
         topKeys=TopKeys(stats.keys.error, [key_count(stats, frequent) for frequent in stats.keys.top(limit)]),
         topProducers=TopProducers(
-            stats.producers.error,
-            [producer_count(stats, frequent) for frequent in stats.producers.top(limit)],
+            stats.producers.error, [producer_count(stats, frequent) for frequent in stats.producers.top(limit)]
         ),
         damage=stats.missed,
         damagedPlaces=stats.damaged,

@@ -349,12 +349,7 @@ class StatsReader(SegmentObserver):
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
         if appended:
             self._appended(header.maxTimestamp, decoded, base, place, stats.sums[RECORD_BYTES] - before[1])
-        self._codec(
-            header.compression,
-            decoded,
-            batch.size - batch.headerSize,
-            stats.sums[RECORD_BYTES] - before[1],
-        )
+        self._codec(header.compression, decoded, batch.size - batch.headerSize, stats.sums[RECORD_BYTES] - before[1])
         return decoded
 
     def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:

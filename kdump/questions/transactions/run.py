@@ -65,10 +65,7 @@ class TransactionsQuery(NamedTuple):
 
 
 def transactions(
-    paths: str | Iterable[str],
-    question: TransactionsQuery | None = None,
-    *,
-    run: Run = PLAIN_RUN,
+    paths: str | Iterable[str], question: TransactionsQuery | None = None, *, run: Run = PLAIN_RUN
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
     directories, or directories above. Reads lazily, in bounded memory.
@@ -175,10 +172,7 @@ def _coordinators(
             )
 
 
-def transactions_of(
-    place: PartitionInput,
-    question: TransactionsQuery,
-) -> Iterator[TransactionsAnswer]:
+def transactions_of(place: PartitionInput, question: TransactionsQuery) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of one partition."""
     place, looking = place.now()
     if is_away(place):

@@ -161,11 +161,7 @@ def test_cited_wordings_are_those_of_the_catalogue() -> None:
             "recovering-unflushed-segment",
             {"partition": "a-b-0", "directory": "/d-1", "baseOffset": "42"},
         ),
-        (
-            "java.util.concurrent.ExecutionException: java.io.IOException: No space left on device",
-            "no-space-left",
-            {},
-        ),
+        ("java.util.concurrent.ExecutionException: java.io.IOException: No space left on device", "no-space-left", {}),
         ("org.apache.kafka.common.errors.UnknownProducerIdException: x", "unknown-producer-id", {}),
         ("Uncaught exception in scheduled task 'kafka-log-retention'", "scheduled-task-failed", {}),
     ],

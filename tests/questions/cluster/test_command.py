@@ -89,10 +89,7 @@ def test_every_part(tmp_path: Path) -> None:
     [a] = found["clusterTopic"]
     assert (a["replicationFactor"], a["configs"]) == (2, {"retention.ms": "1"})
     assert found["clusterQuota"][0]["entity"] == [{"type": "user", "name": "ann"}]
-    assert set(found) == {kind for kind in TYPES if kind.startswith("cluster")} - {
-        "clusterVoter",
-        "clusterController",
-    }
+    assert set(found) == {kind for kind in TYPES if kind.startswith("cluster")} - {"clusterVoter", "clusterController"}
     text = run(tmp_path, "--show", "all").stdout
     for word in ("the-cluster", "1 under-replicated", "User:ann", "SCRAM-SHA-256", "request_percentage", "id-1"):
         assert word in text

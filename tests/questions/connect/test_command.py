@@ -122,7 +122,7 @@ def test_a_failure_is_its_last_cause(tmp_path: Path) -> None:
     steps = [status(f"task-c-{number}", "FAILED", trace=each) for number, each in enumerate(traces)]
     write(tmp_path, {"connect-configs-0": [connector("c"), commit("c", 0)], "connect-status-0": [*steps]})
     assert [each["failure"] for each in rows("connectorTask", tmp_path)] == [
-        *("org.G: the cause", "org.E: alone", "[hidden]", None),
+        *("org.G: the cause", "org.E: alone", "[hidden]", None)
     ]
     page = run_doctor(tmp_path).stdout
     assert "connect      1 connector, 4 tasks; 4 failed" in page

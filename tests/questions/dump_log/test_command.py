@@ -138,10 +138,7 @@ def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (
-            "length-zero",
-            "502: a length of 0 bytes, below the minimum, 14; the checksum matches for a different length",
-        ),
+        ("length-zero", "502: a length of 0 bytes, below the minimum, 14; the checksum matches for a different length"),
         (
             "length-long",
             "of which only 1512 are there; the checksum matches for a different length (run kdump inspect to see it)",

@@ -283,10 +283,7 @@ def test_json_keeps_bytes_and_escapes_controls(tmp_path: Path) -> None:
     record = json.loads(line)
     assert record["value"].encode() == value
     assert (record["key"], record["keyEncoding"]) == ("/wA=", "base64")
-    assert record["headers"] == [
-        {"key": "k", "value": None},
-        {"key": "k", "value": "/g==", "valueEncoding": "base64"},
-    ]
+    assert record["headers"] == [{"key": "k", "value": None}, {"key": "k", "value": "/g==", "valueEncoding": "base64"}]
 
 
 @pytest.mark.parametrize("form", [[], ["--records"], ["--hex"], ["--records", "--full"], ["-f", "%o %k %s %h\n"]])

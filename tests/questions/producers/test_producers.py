@@ -179,13 +179,7 @@ def test_history_of_epochs(tmp_path: Path) -> None:
     log = data(0, 1) + marker(1, 1, 1) + data(2, 1, 1) + marker(3, 1, 2, commit=False) + data(4, 1, 5) + marker(5, 2)
     answers = ask(partition(tmp_path, log), events=True)
     # The markers themselves start epochs 1 and 2 (transaction version 2); 5 is a restarted producer.
-    assert events(answers) == [
-        (0, 1, "first"),
-        (1, 1, "COMMIT"),
-        (3, 1, "ABORT"),
-        (4, 1, "epoch"),
-        (5, 2, "COMMIT"),
-    ]
+    assert events(answers) == [(0, 1, "first"), (1, 1, "COMMIT"), (3, 1, "ABORT"), (4, 1, "epoch"), (5, 2, "COMMIT")]
     row = rows(answers)[1]
     assert (row.firstEpoch, row.lastEpoch, row.commits, row.aborts, row.currentTxnFirstOffset) == (0, 5, 1, 1, 4)
 

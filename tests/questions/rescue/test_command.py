@@ -237,12 +237,7 @@ def test_an_aborted_transaction_is_not_kept(tmp_path: Path) -> None:
     path = str(disk(tmp_path / "d", 1, log_of((1, values))))
     made = rescue(path, str(tmp_path / "out"))
     assert set(of_snapshot(made).topics) == {"u"}
-    assert fates(made) == [
-        ("kept", 0, 1),
-        ("uncommitted", 2, 3),
-        ("kept", 4, 5),
-        ("uncommitted", 6, 7),
-    ]
+    assert fates(made) == [("kept", 0, 1), ("uncommitted", 2, 3), ("kept", 4, 5), ("uncommitted", 6, 7)]
 
 
 def test_copies_that_diverge(tmp_path: Path) -> None:
@@ -517,7 +512,7 @@ def test_json_and_report(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, UNKNOWN_TOPIC, topic("t", "T"), partition("T")])))
     found = command.objects("rescue", path, "--out", tmp_path / "out", status=1, types=TYPES)
     assert {each["type"] for each in found} == {
-        *("rescueSummary", "rescueCopy", "rescueRecord", "rescueInvention", "rescueController", "rescueStep"),
+        *("rescueSummary", "rescueCopy", "rescueRecord", "rescueInvention", "rescueController", "rescueStep")
     }
     ledger = [json.loads(line) for line in (tmp_path / "out" / "ledger.jsonl").read_text().splitlines()]
     assert ledger == [each for each in found if each["type"] in ("rescueRecord", "rescueInvention")]

@@ -266,10 +266,7 @@ def progress(state: str, **fields: Any) -> RecoveryProgress:
             progress(WAITING),
             ": no recovery has begun; the broker loads its logs once it has read the cluster's metadata",
         ),
-        (
-            progress(WAITING, process=None),
-            ": no recovery has begun; no process holds the lock of these directories",
-        ),
+        (progress(WAITING, process=None), ": no recovery has begun; no process holds the lock of these directories"),
     ],
 )
 def test_lines_of_progress(answer: RecoveryProgress, text: str) -> None:

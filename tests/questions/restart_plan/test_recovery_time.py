@@ -26,12 +26,7 @@ from kdump.questions.restart_plan.recovery.recovery_time import (
     recovery_time,
     simulate,
 )
-from kdump.questions.restart_plan.recovery.recovery_work import (
-    DirectoryWork,
-    LogWork,
-    directory_work,
-    recovery_works,
-)
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, directory_work, recovery_works
 from tests.conftest import FIXTURES
 from tests.craft import one
 from tests.damages import copy_disk

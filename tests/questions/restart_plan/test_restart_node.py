@@ -534,8 +534,7 @@ def test_a_disk_that_only_this_container_has_read_only(
 
 
 @each_case(
-    "number, reserved",
-    [(0, True), (3, True), (4, True), (99, True), (100, False), (1 << 63, True), (1 << 64, False)],
+    "number, reserved", [(0, True), (3, True), (4, True), (99, True), (100, False), (1 << 63, True), (1 << 64, False)]
 )
 def test_reserved_directory_ids(number: int, reserved: bool) -> None:
     """DirectoryId.reserved: the first hundred, and, because the comparison is signed, those whose lower half is

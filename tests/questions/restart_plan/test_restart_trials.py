@@ -74,10 +74,7 @@ EVERY = sorted([*DAMAGES, *DOUBTS], key=lambda damage: (damage.disk, damage.name
 TELLING = [damage for damage in EVERY if TRIALS[damage.name]["broker"] != "starts normally"]
 QUIET = [damage for damage in EVERY if damage not in TELLING]
 """A startup does nothing about these; three of four are tested only by make test-all."""
-PARTS = {
-    "some": [*TELLING, *QUIET[::4]],
-    "quiet": [damage for number, damage in enumerate(QUIET) if number % 4],
-}
+PARTS = {"some": [*TELLING, *QUIET[::4]], "quiet": [damage for number, damage in enumerate(QUIET) if number % 4]}
 
 
 def did(damage: Any) -> list[str]:

@@ -59,7 +59,7 @@ def test_positions_of_the_batch_header() -> None:
     """The numbers are those of the documentation."""
     found = {row.name: row for row in rows(find("BatchHeader"))}
     assert [found[name].position for name in ("baseOffset", "magic", "crc", "attributes", "recordCount")] == [
-        *(0, 16, 17, 21, 57),
+        *(0, 16, 17, 21, 57)
     ]
     assert [(bits.name, bits.shift, bits.width) for bits in found["attributes"].bits] == [
         ("compression", 0, 3),

@@ -260,7 +260,7 @@ def test_a_transaction_after_the_coordinator_was_read_does_not_hang(older: int, 
     known = ("tx", 1, 2, "CompleteAbort", {})
     root = disk_with(tmp_path, known)
     question = TransactionsQuery(
-        on_coordinator=lambda _: coordinator(root, known, ("tx", 1, 3, "Ongoing", {"payments": [0]})),
+        on_coordinator=lambda _: coordinator(root, known, ("tx", 1, 3, "Ongoing", {"payments": [0]}))
     )
     answers = transactions(str(root), question, run=Options(now=NOW + older))
     assert rows(list(answers))[-1].state == state

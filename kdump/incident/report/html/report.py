@@ -272,13 +272,7 @@ def report(
     page_file = OutputFile(out, named)
     directory = OutputDirectory(charts, named) if charts is not None else None
     options = Options.given(options, now=round(time.time() * 1000), open_source=careful_source)
-    made = postmortem(
-        named,
-        options,
-        is_selected=lambda unit: _is_of(unit, topics),
-        jobs=jobs,
-        max_rate=max_rate,
-    )
+    made = postmortem(named, options, is_selected=lambda unit: _is_of(unit, topics), jobs=jobs, max_rate=max_rate)
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
     options.show("drawing")

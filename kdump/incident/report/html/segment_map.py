@@ -30,12 +30,7 @@ VALID, UNVERIFIED, MARKERS = "valid", "checksum not verified", "marker"
 OTHER, NOBODY = "other producers", "no producer"
 OUTSIDE, UNKNOWN = "outside a transaction", "unknown"
 BY = ("finding", "codec", "producer", "transaction")
-TITLES = {
-    "codec": "compression",
-    "producer": "producer",
-    "transaction": "transaction",
-    "finding": "finding",
-}
+TITLES = {"codec": "compression", "producer": "producer", "transaction": "transaction", "finding": "finding"}
 
 
 class SegmentMaps:

@@ -18,11 +18,7 @@ BUCKETS = 200
 """Maximum bars of a chart."""
 OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
-GAPS = {
-    "gap: damage": palette.NO_BATCH,
-    "gap: no damage next to it": palette.ORANGE,
-    "gap: compacted": palette.GREY,
-}
+GAPS = {"gap: damage": palette.NO_BATCH, "gap: no damage next to it": palette.ORANGE, "gap: compacted": palette.GREY}
 CALENDAR_END = 253_402_300_800_000
 """The year 10000 in epoch ms: later times cannot be formatted as dates."""
 FAR = 5

@@ -23,14 +23,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.withheld_bytes import withheld_bytes
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import (
-    DELETED,
-    EXIT,
-    PartitionPlan,
-    StartupFailed,
-    Step,
-    failure,
-)
+from kdump.questions.restart_plan.answer import DELETED, EXIT, PartitionPlan, StartupFailed, Step, failure
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED

@@ -93,10 +93,9 @@ def time_lines(estimate: RecoveryTime) -> Iterator[str]:
     }[estimate.threadsFrom]
     processors = "" if estimate.processors is None else f", on {count_text(estimate.processors, 'processor')}"
     yield f"  with {count_text(estimate.threads, 'thread')} per log directory ({origin}){processors}"
-    measured = {
-        MEASURED: "measured now",
-        ASSUMED: "assumed: it could not be measured; --read-speed sets it",
-    }.get(estimate.readSpeedFrom, "as given")
+    measured = {MEASURED: "measured now", ASSUMED: "assumed: it could not be measured; --read-speed sets it"}.get(
+        estimate.readSpeedFrom, "as given"
+    )
     cached = f"; {size_text(estimate.cachedBytes)} of it is in the page cache" if estimate.cachedBytes else ""
     yield f"  from a disk that delivers {speed_text(estimate.readSpeed)} ({measured}){cached}"
     others = [f"{other.threads}: {rough_duration(other.seconds)}" for other in estimate.otherThreads]

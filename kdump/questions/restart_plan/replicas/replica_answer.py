@@ -121,9 +121,7 @@ class PartitionReplicas:
         return f"{self.topic}-{self.partition}"
 
     @property
-    def notGiven(
-        self,
-    ) -> Annotated[list[int], Doc("brokers with replicas whose disks were not given", after="given")]:
+    def notGiven(self) -> Annotated[list[int], Doc("brokers with replicas whose disks were not given", after="given")]:
         here = {replica.broker for replica in self.given}
         return [broker for broker in self.brokers if broker not in here]
 
@@ -213,8 +211,7 @@ class ClusterSummary(NamedTuple):
         ),
     ]
     strays: Annotated[
-        int,
-        Doc("number of directories that become stray by the metadata of a controller that may be elected"),
+        int, Doc("number of directories that become stray by the metadata of a controller that may be elected")
     ]
     differing: Annotated[int, Doc("number of partitions whose replicas differ so that some may be lost")]
     losing: Annotated[int, Doc("number of partitions that lose records in the best order")]

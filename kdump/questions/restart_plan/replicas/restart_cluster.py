@@ -108,12 +108,7 @@ def restart_cluster(
     quiet = replace(options, found=ignore) if len(nodes) > 1 else options
     for node, own in nodes.items():
         plan = predict_startup(
-            own,
-            quiet,
-            kafka_version=kafka_version,
-            is_selected=is_selected,
-            on_seen=on_seen,
-            disks=disks,
+            own, quiet, kafka_version=kafka_version, is_selected=is_selected, on_seen=on_seen, disks=disks
         )
         made.plans[node] = plan
     return joined(made.plans, disks, options, is_selected=is_selected)
