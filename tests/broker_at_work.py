@@ -70,8 +70,7 @@ class Broker:
     """A broker on the disk `root`. `at`: numbers of the calls before which it takes a step."""
 
     def __init__(self, root: Path, dice: random.Random) -> None:
-        self.root = root
-        self.dice = dice
+        self.root, self.dice = root, dice
         self.calls = 0
         self.at: set[int] = set()
         self.steps: list[Iterator[Step]] = []

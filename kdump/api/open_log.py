@@ -36,10 +36,7 @@ class Log:
     def __init__(
         self, path: str, files: list[Target], topic: str | None, partition: int | None, options: Options
     ) -> None:
-        self.path = path
-        self.files = files
-        self.topic = topic
-        self.partition = partition
+        self.path, self.files, self.topic, self.partition = path, files, topic, partition
         self.options = options
 
     @property

@@ -61,8 +61,7 @@ class Jobs:
     """The jobs of a screen. `trouble` displays the reason why a job ended without a result."""
 
     def __init__(self, screen: Screen[Any], trouble: Callable[[str], None]) -> None:
-        self.screen = screen
-        self.trouble = trouble
+        self.screen, self.trouble = screen, trouble
         self.running: dict[str, Job] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
 

@@ -117,8 +117,7 @@ class FullListing(Listing):
     """A listing whose rows are all in memory."""
 
     def __init__(self, rows: list[BrowseRow], columns: list[Column]) -> None:
-        self.rows = rows
-        self.columns = columns
+        self.rows, self.columns = rows, columns
         self._places = {row.key: number for number, row in enumerate(rows)}
 
     def number(self, row: BrowseRow) -> int:
@@ -285,8 +284,7 @@ class SortedListing(Listing):
     ) -> None:
         self.source = source
         self.columns = source.columns
-        self.total = total
-        self._rows = rows
+        self.total, self._rows = total, rows
         self._places = {key: number for number, (key, _) in enumerate(rows)}
         self.about = f"{order.text}; all {count_text(total, 'row')} read"
         if total > len(rows):

@@ -63,8 +63,7 @@ class MainScreen(Screen[None]):
 
     def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__()
-        self.browser = browser
-        self.typed = typed
+        self.browser, self.typed = browser, typed
         self.state = State()
         self.jobs = Jobs(self, self.trouble)
         self.laid: tuple[list[BrowseRow], int, tuple[HexLine, list[HexLine]]] | None = None

@@ -214,8 +214,7 @@ class Places:
     """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
     def __init__(self, path: str, maker: RowFactory, limits: Limits | None = None) -> None:
-        self.path = path
-        self.maker = maker
+        self.path, self.maker = path, maker
         self.limits = limits or Limits()
         self.selection = Selection()
         self.unread: list[str] = []

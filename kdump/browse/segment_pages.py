@@ -58,11 +58,7 @@ class Pages(LongListing):
         columns: list[Column],
         row: Callable[[Region], BrowseRow],
     ) -> None:
-        self.file = file
-        self.selection = selection
-        self.limits = limits
-        self.columns = columns
-        self._row = row
+        self.file, self.selection, self.limits, self.columns, self._row = file, selection, limits, columns, row
         self._marks = [RegionMark(0)]
         self._hints: IndexLookup | None = None
         self._stream: Iterator[Region] | None = None

@@ -56,8 +56,7 @@ class PropertiesSearch:
 
     def __init__(self, paths: Iterable[str], disks: Disks, root: str = "") -> None:
         self.paths = sorted(paths, key=real_path)
-        self.disks = disks
-        self.root = root
+        self.disks, self.root = disks, root
         self.unreadable: list[str] = []
         """Why files cannot be read that may be the one."""
 

@@ -101,8 +101,7 @@ class Disks:
     ) -> None:
         self._searched = found
         self._unlisted = list(unlisted)
-        self._open = open_
-        self.server = server
+        self._open, self.server = open_, server
         self.copies = MetadataCopies(run.limits)
         self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
         """When all copies of a cluster were looked at, and what is in the newest."""

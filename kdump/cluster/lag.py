@@ -137,9 +137,7 @@ class LagContext:
     groups are as of an earlier time, to which the current ends of the partitions do not apply."""
 
     def __init__(self, disks: LogOffsetsByPartition, metadata: MetadataImage | None, is_now: bool = True) -> None:
-        self.disks = disks
-        self.metadata = metadata
-        self.is_now = is_now
+        self.disks, self.metadata, self.is_now = disks, metadata, is_now
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic with a known ID; any other text unchanged."""

@@ -68,8 +68,7 @@ class LogOffsetsByPartition:
         node_id: Callable[[LogDirectory], int | None] = lambda directory: None,
         remote: Callable[[LogDirectory], RemoteLog] | None = None,
     ) -> None:
-        self.metadata = metadata
-        self.remote = remote
+        self.metadata, self.remote = metadata, remote
         self._remote_logs: dict[str, RemoteLog] = {}
         self.node_id = node_id
         self.problems: list[str] = []

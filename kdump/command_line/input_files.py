@@ -168,14 +168,8 @@ class Files:
         coverage: SearchCoverage | None = None,
         of_partition: Callable[[int | None], bool] = lambda number: True,
     ) -> None:
-        self.paths = paths
-        self.of_partition = of_partition
-        self.all_files = all_files
-        self.coverage = coverage
-        self.kind = kind
-        self.scan = scan
-        self.of_topic = of_topic
-        self.follow = follow
+        self.paths, self.of_partition, self.all_files, self.coverage = paths, of_partition, all_files, coverage
+        self.kind, self.scan, self.of_topic, self.follow = kind, scan, of_topic, follow
         self.failed = False
         self._without_records: list[SourceError] = []
         self._has_batches = False

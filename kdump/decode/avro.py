@@ -224,8 +224,7 @@ class _Types:
     records in which each contains the next one twice."""
 
     def __init__(self, schema: Any, named: dict[str, Any], path: str) -> None:
-        self.named = named
-        self.path = path
+        self.named, self.path = named, path
         self.holds_itself = False
         self.has_free_parts = False
         """Whether values may have more parts than bytes."""

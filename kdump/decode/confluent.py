@@ -45,8 +45,7 @@ class ConfluentDecoder:
     followed by a path to the message, as in Protobuf."""
 
     def __init__(self, *, indexed: bool, payload: Payload | None) -> None:
-        self.indexed = indexed
-        self.payload = payload
+        self.indexed, self.payload = indexed, payload
 
     def spans(self, data: bytes) -> list[Span]:
         """Return the fields of the framing, and the data as one more field; empty if `data` is not in this format."""

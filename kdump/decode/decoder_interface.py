@@ -26,8 +26,7 @@ class FormatError(ValueError):
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.position = position
+        self.reason, self.position = reason, position
 
 
 WITHOUT_KEY = "its type is unknown, because the key does not decode"

@@ -65,9 +65,7 @@ class StreamsDecoder:
     is_wide = False
 
     def __init__(self, name: str, key: PartDecoder | None, value: PartDecoder | None) -> None:
-        self.name = name
-        self.key = key
-        self.value = value
+        self.name, self.key, self.value = name, key, value
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
         topic = target.topic or ""
@@ -179,8 +177,7 @@ class LooseDecoder:
     is_keyless = False
 
     def __init__(self, decoder: Decoder, other: Decoder | None) -> None:
-        self.decoder = decoder
-        self.other = other
+        self.decoder, self.other = decoder, other
         self.name = decoder.name
         self.is_wide = decoder.is_wide
 

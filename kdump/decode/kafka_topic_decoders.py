@@ -78,9 +78,7 @@ class CoordinatorDecoder:
     is_wide = True
 
     def __init__(self, name: str, folder: str, names: IdNames) -> None:
-        self.name = name
-        self.folder = folder
-        self.names = names
+        self.name, self.folder, self.names = name, folder, names
         self._keys: dict[bytes | None, tuple[MessagePart, DecodedPart]] = {}
         self._texts: dict[bytes, KeyText | None] = {}
         """By the type at the start of a key."""
@@ -177,9 +175,7 @@ class MetadataDecoder:
     is_wide = True
 
     def __init__(self, name: str, folder: str, names: IdNames) -> None:
-        self.name = name
-        self.folder = folder
-        self.names = names
+        self.name, self.folder, self.names = name, folder, names
         self._texts: dict[bytes, PartText | None] = {}
         """By the frame of a value; None: only `decode` decodes it."""
 

@@ -78,8 +78,7 @@ class KnownSchemas:
     have."""
 
     def __init__(self, registry: SchemaRegistry, home: str = "", deleted: Iterable[SchemaVersion] = ()) -> None:
-        self.registry = registry
-        self.home = home
+        self.registry, self.home = registry, home
         self._deleted = list(deleted)
         self.gone: dict[int, list[SchemaVersion]] = {}
         self.ignored: dict[int, list[SchemaVersion]] = {}

@@ -67,10 +67,7 @@ class KeyValueDecoder:
     is_wide = False
 
     def __init__(self, name: str, key: PartDecoder | None, value: PartDecoder | None, other: Decoder | None) -> None:
-        self.name = name
-        self.key = key
-        self.value = value
-        self.other = other
+        self.name, self.key, self.value, self.other = name, key, value, other
         self.schemas: SchemaSource | None = None
         """The schemas, if it decodes nothing but keys and values with schema IDs."""
 

@@ -103,8 +103,7 @@ class SchemaSource:
     `is_named`: the user has named them, so that each record is expected to have its schema there."""
 
     def __init__(self, place: str, read: Callable[[], KnownSchemas | None], *, is_named: bool) -> None:
-        self.place = place
-        self.is_named = is_named
+        self.place, self.is_named = place, is_named
         self.highest_id = EVERY_ID if is_named else HIGHEST
         """The highest ID that the bytes of a number may be; EVERY_ID if the user expects IDs there."""
         self.problem = ""

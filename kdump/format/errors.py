@@ -17,11 +17,7 @@ class DecodeError(Exception):
     """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""
 
     def __init__(self, struct: str, field: str, position: int, reason: str, code: str = "record-malformed") -> None:
-        self.struct = struct
-        self.field = field
-        self.position = position
-        self.reason = reason
-        self.code = code
+        self.struct, self.field, self.position, self.reason, self.code = struct, field, position, reason, code
 
     def __str__(self) -> str:
         return f"{self.struct}.{self.field} at byte {self.position}: {self.reason}"
@@ -68,8 +64,7 @@ class LengthError(DecodeError):
 
     def __init__(self, struct: str, field: str, position: int, length: int, left: int) -> None:
         super().__init__(struct, field, position, f"length {length}, {left} bytes left")
-        self.length = length
-        self.left = left
+        self.length, self.left = length, left
 
 
 class ElementsError(DecodeError):
@@ -78,5 +73,4 @@ class ElementsError(DecodeError):
     def __init__(self, struct: str, field: str, position: int, count: int, smallest: int, left: int) -> None:
         reason = f"{count} elements of at least {smallest} bytes, {left} bytes left"
         super().__init__(struct, field, position, reason)
-        self.count = count
-        self.left = left
+        self.count, self.left = count, left

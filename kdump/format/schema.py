@@ -163,8 +163,7 @@ class _Resolver:
     """
 
     def __init__(self, schema: MessageSchema, version: int) -> None:
-        self.schema = schema
-        self.version = version
+        self.schema, self.version = schema, version
         self.flexible = schema.flexible.hold(version)
 
     def holds(self, field: dict[str, Any], key: str, absent: str = "none") -> bool:

@@ -174,11 +174,7 @@ class _MessageReader:
     """Reads one message from `position` on, and appends its fields to `spans` if that is not None."""
 
     def __init__(self, name: str, data: Bytes, position: int, end: int, spans: list[Span] | None) -> None:
-        self.name = name
-        self.data = data
-        self.position = position
-        self.end = end
-        self.spans = spans
+        self.name, self.data, self.position, self.end, self.spans = name, data, position, end, spans
         self.room = MAX_VALUES
         self.unknown_tags: set[int] = set()
 

@@ -244,8 +244,7 @@ class StreamSource:
         self.error: str | None = None
         """Why the stream ended early, if it did."""
         self.keep = False
-        self._stream = stream
-        self._compressed = compressed
+        self._stream, self._compressed = stream, compressed
         self._by_piece = hasattr(stream, "read1")
         self._start = 0  # position of the first block that is kept
         self._blocks: deque[bytes | int] = deque()  # a block, or its position in the temporary file

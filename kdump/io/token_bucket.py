@@ -41,9 +41,7 @@ class TokenBucket:
     ) -> None:
         if per_second <= 0:
             raise ValueError(f"{per_second} bytes per second")
-        self.per_second = per_second
-        self._clock = clock
-        self._sleep = sleep
+        self.per_second, self._clock, self._sleep = per_second, clock, sleep
         # The whole state of the bucket: the time when everything taken so far is paid for. A past time means full.
         self._paid: _Moment
         self._lock: AbstractContextManager[Any]

@@ -23,8 +23,7 @@ class Window:
     lacks = NOTHING
 
     def __init__(self, source: Source, size: int = DEFAULT_SIZE) -> None:
-        self.source = source
-        self.size = size
+        self.source, self.size = source, size
         self.ahead = size
         """Bytes read at once, at most `size`: fewer while only headers are needed."""
         self.is_nameless = False

@@ -10,8 +10,7 @@ class WorkProgress:
     read twice count once."""
 
     def __init__(self, size: int, run: Run) -> None:
-        self._left = size
-        self._run = run
+        self._left, self._run = size, run
 
     def expect(self, size: int) -> None:
         """Set the number of bytes that are left."""

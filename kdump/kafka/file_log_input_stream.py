@@ -75,8 +75,7 @@ class FileLogInputStream:
     after its last byte."""
 
     def __init__(self, window: Window, end: int | None = None) -> None:
-        self.window = window
-        self.end = end
+        self.window, self.end = window, end
         size = window.source.size
         self._end = size if end is None or size is None else min(end, size)
         self._withheld = withheld_bytes(window.source)

@@ -54,8 +54,7 @@ class IndexBuilder:
         transactions: OngoingTxns | None = None,
         first: int = 0,
     ) -> None:
-        self.base_offset = base_offset
-        self.interval = interval
+        self.base_offset, self.interval = base_offset, interval
         self.transactions = OngoingTxns() if transactions is None else transactions
         self.last_timestamp, self.last_timestamp_offset = -1, base_offset
         self._max_index_entries = largest // INDEX_ENTRY.size

@@ -68,10 +68,7 @@ class IndexJudge:
         may_be_open: bool = True,
         is_last: bool = True,
     ) -> None:
-        self.runs = runs
-        self.note = note
-        self.may_be_open = may_be_open
-        self.is_last = is_last
+        self.runs, self.note, self.may_be_open, self.is_last = runs, note, may_be_open, is_last
         self.run: EntryRun | None = None
         self.numbers: Sequence[int] = ()
         """The values of the entries of `run`, one entry after the other."""

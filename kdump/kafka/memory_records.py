@@ -91,8 +91,7 @@ class _Times:
     """The timestamps of the records that remain. `base`: the delete horizon, or else that of the first one."""
 
     def __init__(self, base: int | None) -> None:
-        self.base = base
-        self.largest = NO_TIMESTAMP
+        self.base, self.largest = base, NO_TIMESTAMP
 
     def records(self, remaining: Iterable[Record]) -> Iterator[bytes]:
         """Yield the bytes of the records, with their deltas from the new base timestamp."""

@@ -18,8 +18,7 @@ class OffsetIndex:
     """An offset index in memory. One that is missing or newly created has no entries."""
 
     def __init__(self, base: int, data: bytes = b"") -> None:
-        self.base = base
-        self.data = data
+        self.base, self.data = base, data
         self.entries = len(data) // INDEX_ENTRY.size
 
     def entry(self, number: int) -> tuple[int, int]:

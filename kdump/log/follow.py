@@ -71,9 +71,7 @@ class FollowedLog:
         """Where to start in it."""
         self.has_moved = True
         """Whether `regions` has set them after it was read to its end."""
-        self.limits = limits
-        self.on_wait = on_wait
-        self.on_note = on_note
+        self.limits, self.on_wait, self.on_note = limits, on_wait, on_note
         self._read: deque[ReadBatch] = deque(maxlen=MAX_KEPT)
 
     def skim(self, target: Target, window: Window) -> int:

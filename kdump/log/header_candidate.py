@@ -23,9 +23,7 @@ class HeaderCandidate:
     __slots__ = ("error", "header", "position")
 
     def __init__(self, position: int, header: BatchHeader | MessageHeader | None, error: DecodeError | None) -> None:
-        self.position = position
-        self.header = header
-        self.error = error
+        self.position, self.header, self.error = position, header, error
 
     @property
     def first_offset(self) -> int:

@@ -87,8 +87,7 @@ class Histogram:
     """Whether records are added with their bytes."""
 
     def __init__(self, widths: Callable[[int], int] = of_time, max_buckets: int = MAX_BUCKETS) -> None:
-        self.widths = widths
-        self.max_buckets = max_buckets
+        self.widths, self.max_buckets = widths, max_buckets
         self.counts: dict[int, list[int]] = {}
         self.step = 0
         self.width = widths(0)

@@ -111,8 +111,7 @@ class Reader:
         self.checks = depth == Depth.CHECKSUMS
         self.reach = REACH if self.headers_only else 1
         """By how much the offset of a batch may be above that of the one before it that it confirms."""
-        self.name_offset = name_offset
-        self.limits = limits
+        self.name_offset, self.limits = name_offset, limits
         self.resync = Resync(window, limits, name_offset, unordered=unordered)
         self.latest: int | None = None
         self.last_good: int | None = None

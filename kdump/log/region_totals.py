@@ -29,8 +29,7 @@ class RegionTotals(RegionObserver):
     checksum that does not match is damage."""
 
     def __init__(self, name_offset: int | None, *, checksums: bool = True) -> None:
-        self.name_offset = name_offset
-        self.checksums = checksums
+        self.name_offset, self.checksums = name_offset, checksums
         self.found = HeaderTotals()
         self.is_end_checked = True
         """Whether the checksum of the last valid batch was computed."""

@@ -34,9 +34,7 @@ class Resync:
     nor the offset before the damage restricts the search."""
 
     def __init__(self, window: Window, limits: Limits, name_offset: int | None, *, unordered: bool = False) -> None:
-        self.window = window
-        self.limits = limits
-        self.unordered = unordered
+        self.window, self.limits, self.unordered = window, limits, unordered
         self.name_offset = None if unordered else name_offset
         self.nesting = EmbeddedBatchCheck(window)
         self.work_left = FREE_WORK

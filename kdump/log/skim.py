@@ -62,8 +62,7 @@ class Skim:
     what is kept of it."""
 
     def __init__(self, head: bytes, pieces: Iterator[bytes | memoryview], position: int, keep: Keep) -> None:
-        self.pieces = pieces
-        self.keep = keep
+        self.pieces, self.keep = pieces, keep
         self.kept = bytearray()
         """Key, value and headers with null instead of their values, if header keys are kept."""
         self.start = position

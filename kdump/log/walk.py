@@ -72,8 +72,7 @@ class PartitionReader:
         self.target: Target | None = None
         self.window: Window | None = None
         self.files = self.size = self.grown = 0
-        self._open = open_window
-        self._run = run
+        self._open, self._run = open_window, run
 
     def segment(self, target: Target, depth: Depth = Depth.BATCHES) -> Iterator[Region]:
         """Yield the regions of one segment: together they cover the file, or what could be read of it."""

@@ -48,9 +48,7 @@ class _Collect(Observer):
     """Fills a ReadCommittedView while a partition is scanned."""
 
     def __init__(self, scan: PartitionScan, view: ReadCommittedView, by_markers: bool) -> None:
-        self.scan = scan
-        self.view = view
-        self.by_markers = by_markers
+        self.scan, self.view, self.by_markers = scan, view, by_markers
         scan.entries_of_index.keeps = True
         if scan.seeded_from is not None:
             view.snapshot = os.path.basename(scan.seeded_from.path)
@@ -101,14 +99,11 @@ class ReadCommitted:
     def __init__(
         self, limits: Limits, say: Say, *, by_markers: bool = False, surroundings: Surroundings | None = None
     ) -> None:
-        self.limits = limits
-        self.say = say
-        self.by_markers = by_markers
+        self.limits, self.say, self.by_markers = limits, say, by_markers
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
-        self._surroundings = surroundings
-        self._run = PLAIN_RUN
+        self._surroundings, self._run = surroundings, PLAIN_RUN
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:

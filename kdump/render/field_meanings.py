@@ -83,8 +83,7 @@ class BatchFieldMeanings:
     they begin with."""
 
     def __init__(self, batch: Batch, zone: tzinfo, wrong: Iterable[str] = ()) -> None:
-        self.batch = batch
-        self.zone = zone
+        self.batch, self.zone = batch, zone
         self.marked: set[str] = set()
         """Fields that were marked as wrong."""
         self.wrong = {
@@ -157,8 +156,7 @@ class RecordFieldMeanings:
     """Meanings of the fields of one record; those of an inner message also depend on its wrapper."""
 
     def __init__(self, record: Record, zone: tzinfo) -> None:
-        self.record = record
-        self.zone = zone
+        self.record, self.zone = record, zone
 
     def __call__(self, span: Span) -> FieldMeaning:
         words = general(span, self.zone)
@@ -210,9 +208,7 @@ class MessageFieldMeanings:
     relative to its start."""
 
     def __init__(self, decoded: DecodedPart, names: dict[str, str], zone: tzinfo) -> None:
-        self.decoded = decoded
-        self.names = names
-        self.zone = zone
+        self.decoded, self.names, self.zone = decoded, names, zone
 
     def __call__(self, span: Span) -> FieldMeaning:
         stop = self.decoded.stop

@@ -134,8 +134,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     """Collects findings; writes the report when all are known. If nothing could be read, there is none."""
 
     def __init__(self, output: Output, *, info: bool) -> None:
-        self.output = output
-        self.info = info
+        self.output, self.info = output, info
         self.width = min(output.width or PLAIN_WIDTH, 160)
         self.groups: list[PartitionFindings] = []
         self.places = 0

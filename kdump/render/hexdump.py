@@ -63,14 +63,12 @@ class Hexdump:
     def __init__(
         self, output: Output, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: RecordDecoder | None = None
     ) -> None:
-        self.output = output
-        self.decoding = decoding
+        self.output, self.decoding = output, decoding
         self.target: Target | None = None
         """The current file."""
         self._decoded_to = 0
         """End of the last record of the batch that decodes."""
-        self.full = full
-        self.zone = zone
+        self.full, self.zone = full, zone
         self.paint = painter(output.colour)
         self.room = output.width
         self.per_line = 16 if self.room is None or self.room >= WIDE else 8

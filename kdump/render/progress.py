@@ -51,8 +51,7 @@ class Progress:
         """Bytes that have been processed."""
         self.total: int | None = None
         """Bytes that `done` will reach; None or 0 if unknown."""
-        self._expected = expected
-        self._counts_reads = counts_reads
+        self._expected, self._counts_reads = expected, counts_reads
         self._activity = ""
         self._began = STATUS.clock()
         self._read_before = bytes_read()

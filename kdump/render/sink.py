@@ -31,8 +31,7 @@ class CsvWriter:
     """Writes objects as lines; the header comes first, also if there are no lines."""
 
     def __init__(self, output: Output, columns: list[str]) -> None:
-        self.output = output
-        self.columns = columns
+        self.output, self.columns = output, columns
         self._line([csv_cell(name) for name in columns])
 
     def write(self, value: Object) -> None:
@@ -109,8 +108,7 @@ class JsonLines(Sink[Any]):
     is_complete = True
 
     def __init__(self, output: Output, objects: Objects = objects_of) -> None:
-        self.output = output
-        self.objects = objects
+        self.output, self.objects = output, objects
 
     def add(self, answer: Any) -> None:
         for value in self.objects(answer):
@@ -143,10 +141,7 @@ class CsvRows(Sink[Any]):
         *,
         together: bool = False,
     ) -> None:
-        self.output = output
-        self.names = names
-        self.objects = objects
-        self.on_left_out = on_left_out
+        self.output, self.names, self.objects, self.on_left_out = output, names, objects, on_left_out
         self._classes = {answer_type(cls): cls for cls in rows}
         self._writer: CsvWriter | None = None
         self._types: set[str] = set()

@@ -255,10 +255,7 @@ class StateTables:
     """Writes tables of objects to an output, one after the other. Raises UnknownColumn."""
 
     def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, full: bool) -> None:
-        self.output = output
-        self.zone = zone
-        self.names = names
-        self.full = full
+        self.output, self.zone, self.names, self.full = output, zone, names, full
 
     def open(self, kind: str, without: tuple[str, ...] = ()) -> Table:
         """Return a table for such objects, without the default columns in `without`."""
@@ -286,8 +283,7 @@ class TableRows(Sink[Any]):
     """Writes tables, each for adjacent answers of one type."""
 
     def __init__(self, output: Output, tables: StateTables) -> None:
-        self.output = output
-        self.tables = tables
+        self.output, self.tables = output, tables
         self.written = False
         """Whether something has been written that a blank line separates from the next table."""
         self._table: Table | None = None
@@ -331,8 +327,7 @@ class OneTable(Sink[Any]):
     passes their number to `on_left_out` at the end. Raises UnknownColumn."""
 
     def __init__(self, tables: StateTables, row: type, on_left_out: Callable[[int], None]) -> None:
-        self.row = row
-        self.on_left_out = on_left_out
+        self.row, self.on_left_out = row, on_left_out
         self._table = tables.open(answer_type(row))
         self._problems = 0
 

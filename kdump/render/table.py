@@ -117,8 +117,7 @@ class Table:
     """
 
     def __init__(self, columns: list[Column], output: Output, *, full: bool = False, chosen: bool = False) -> None:
-        self.columns = columns
-        self.output = output
+        self.columns, self.output = columns, output
         self.room = None if full else output.width
         self.chosen = chosen
         self.paint = painter(output.colour)

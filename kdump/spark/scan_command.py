@@ -69,8 +69,7 @@ class ScanReport(Sink[FleetEnd]):
     shows_unread = True
 
     def __init__(self, output: Output, zone: tzinfo) -> None:
-        self.output = output
-        self.zone = zone
+        self.output, self.zone = output, zone
 
     def add(self, answer: FleetEnd) -> None:
         self.write(answer.summary, answer.units(), answer.counts())

@@ -157,10 +157,7 @@ class UnitObserver(Observer):
     ) -> None:
         self.tally = tally
         self.producers, self.put_producer = ProducerSums(), put_producer
-        self.common = common
-        self.batches = batches
-        self.put = put
-        self.turn_to = turn_to
+        self.common, self.batches, self.put, self.turn_to = common, batches, put, turn_to
         self.path = ""
         self.here: dict[str, Any] = {}
 

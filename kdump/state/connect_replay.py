@@ -23,8 +23,7 @@ class ConnectReplay:
     """Applies records to `state`; calls `on_change` with each change. `room`: bytes of memory for what is kept."""
 
     def __init__(self, state: ConnectState, on_change: ChangeListener | None = None, room: int = ROOM_ALONE) -> None:
-        self.state = state
-        self.on_change = on_change
+        self.state, self.on_change = state, on_change
         self.room = self.all_room = room
         self.log = 0
         self.offset = 0

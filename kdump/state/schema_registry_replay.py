@@ -46,8 +46,7 @@ class RegistryReplay:
     on_change: ChangeListener | None = None
 
     def __init__(self, registry: SchemaRegistry, *, keep_gone: bool = False) -> None:
-        self.registry = registry
-        self.keep_gone = keep_gone
+        self.registry, self.keep_gone = registry, keep_gone
         self.offset = 0
         self.timestamp: int | None = None
         self.record = ""

@@ -49,8 +49,7 @@ class Kernel:
 
     def __init__(self, present: set[int], size: int, readahead: int) -> None:
         self.pages = set(present)
-        self.size = size
-        self.readahead = readahead
+        self.size, self.readahead = size, readahead
         self.dropped: set[int] = set()
         self.busy: set[int] = set()
         self.calls = 0

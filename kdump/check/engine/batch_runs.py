@@ -56,12 +56,10 @@ class BatchRunChecker:
         decode: bool,
         deep: bool,
     ) -> None:
-        self.part = part
-        self.known = context
+        self.part, self.known = part, context
         self._first_suspects = [observer.first_suspect for observer in observers if observer.has_hook("first_suspect")]
         self._accept_run = [observer.accept_run for observer in observers if observer.has_hook("accept_run")]
-        self.deep = deep
-        self.limits = limits
+        self.deep, self.limits = deep, limits
         largest = context.max_message_bytes
         self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
         self.markers = decode and self.max_batch_bytes >= MARKER_SIZE

@@ -38,8 +38,7 @@ class NeighborFiles(Resumable):
     saved_fields = {"walked": NUMBER}
 
     def __init__(self, options: Options, totals: CheckTotals) -> None:
-        self.options = options
-        self.totals = totals
+        self.options, self.totals = options, totals
         self.walked = 0
         """Bytes of batches that have been read again."""
         self.valid_snapshots: dict[str, int] = {}

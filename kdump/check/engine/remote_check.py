@@ -50,8 +50,7 @@ class RemoteCheck:
 
     def __init__(self, disks: Disks, options: Options, storage: RemoteStorage, units: list[CheckUnit]) -> None:
         """List the objects. `units`: of the check of the disks."""
-        self.disks = disks
-        self.options = options
+        self.disks, self.options = disks, options
         self.deep = not storage.quick
         _, self.metadata = disks.newest_metadata(run=options)
         counts = count(1)

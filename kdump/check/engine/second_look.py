@@ -69,8 +69,7 @@ class Doubts:
     """Decides which findings of one look follow from files that have changed since."""
 
     def __init__(self, unit: CheckedUnit, watch: FileWatch) -> None:
-        self.unit = unit
-        self.watch = watch
+        self.unit, self.watch = unit, watch
 
     @cached_property
     def has_started(self) -> bool:

@@ -335,10 +335,7 @@ class PartitionDirectoryCheck:
     def __init__(
         self, partition: PartitionDirectory, known: PartitionContext, options: Options, totals: CheckTotals
     ) -> None:
-        self.partition = partition
-        self.known = known
-        self.options = options
-        self.totals = totals
+        self.partition, self.known, self.options, self.totals = partition, known, options, totals
 
     def findings(self, log: PartitionScan) -> Iterator[Finding]:
         """Yield the findings. `log`: the scan of the segments, already run, which has the log start and end

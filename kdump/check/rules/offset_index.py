@@ -59,8 +59,7 @@ class IndexRule(Observer):
     """By what is wrong with an index (kafka/index_judge.py), except ZEROS."""
 
     def __init__(self, read: ReadRuns, context: PartitionContext) -> None:
-        self.read = read
-        self.known = context
+        self.read, self.known = read, context
         self.target: Target | None = None
         self.is_empty = False
         """Whether the segment is the last one, and has no bytes."""

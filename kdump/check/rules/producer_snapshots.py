@@ -52,10 +52,7 @@ class ProducerSnapshotRule(Observer):
         start: BrokerStart | None = None,
         last: Target | None = None,
     ) -> None:
-        self.start = start
-        self.last = last
-        self.producers = producers
-        self.compaction = compaction
+        self.start, self.last, self.producers, self.compaction = start, last, producers, compaction
         self.read = read
         self.waiting = sorted(snapshots, key=lambda target: target.name_offset or 0)
         self.newest = self.waiting[-1] if self.waiting else None

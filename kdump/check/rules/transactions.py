@@ -24,8 +24,7 @@ class TransactionRule(Observer):
     """Reports transactions that a batch violates, and those that are open at the end of the log."""
 
     def __init__(self, transactions: TransactionWatcher, context: PartitionContext) -> None:
-        self.transactions = transactions
-        self.known = context
+        self.transactions, self.known = transactions, context
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # the watcher examines batches that write outside of a transaction; markers are passed one by one

@@ -70,8 +70,7 @@ class TxnIndexRule(Observer):
     def __init__(
         self, transactions: TransactionWatcher, context: PartitionContext, entries: Any, begins: Begins
     ) -> None:
-        self.transactions = transactions
-        self.known = context
+        self.transactions, self.known = transactions, context
         self.entries = entries
         """Segment -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it
         cannot be read."""

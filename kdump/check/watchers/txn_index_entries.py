@@ -44,8 +44,7 @@ class TxnIndexEntries(Observer):
     saved_fields = {"files": NUMBER}
 
     def __init__(self, transactions: TransactionWatcher, read: Callable[[SegmentContext], IndexedAborts]) -> None:
-        self.transactions = transactions
-        self.read = read
+        self.transactions, self.read = transactions, read
         self.files = 0
         self.is_valid = False
         self.lists_all = True

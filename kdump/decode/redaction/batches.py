@@ -142,9 +142,7 @@ def _message(schema: MessageSchema, version: int, value: Values, names: Pseudony
 
 class _Message:
     def __init__(self, name: str, value: Values, names: Pseudonyms) -> None:
-        self.name = name
-        self.value = value
-        self.names = names
+        self.name, self.value, self.names = name, value, names
 
     def structure(self, fields: SchemaStruct, value: Values) -> Values:
         return {node.name: self.field(node, value[node.name], value) for node in fields.fields}

@@ -66,8 +66,7 @@ class _Output:
     """The output so far: its size, and its last bytes."""
 
     def __init__(self, length: int, library: Any) -> None:
-        self.length = length
-        self.library = library
+        self.length, self.library = length, library
         self.size = 0
         self.last = bytearray()
 

@@ -26,8 +26,7 @@ class ConnectExamination:
     """Reads the topics of each Connect cluster."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
-        self.disks = disks
-        self.on = on
+        self.disks, self.on = disks, on
         self._connectors = self._tasks = self._failed = 0
 
     def run(self) -> None:

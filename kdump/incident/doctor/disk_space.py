@@ -48,8 +48,7 @@ class SpaceExamination:
     """Sizes of all partitions, then the retention of the largest ones."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
-        self.disks = disks
-        self.on = on
+        self.disks, self.on = disks, on
         self.total = Size()
         self.leftovers = Leftovers(disks, on)
 
@@ -152,8 +151,7 @@ class Leftovers:
     directories whose file system is full."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
-        self.disks = disks
-        self.on = on
+        self.disks, self.on = disks, on
         self.deleted: dict[str, int] = {}
         self.full: set[str] = set()
 

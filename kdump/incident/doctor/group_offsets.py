@@ -58,8 +58,7 @@ class GroupsExamination:
     """Reads the coordinators' logs of one cluster once, and compares offsets with the partitions on the same disks."""
 
     def __init__(self, disks: Disks, directories: Sequence[LogDirectory], on: Examination) -> None:
-        self.disks = disks
-        self.directories = directories
+        self.disks, self.directories = disks, directories
         self.paths = disks.paths if len(disks.clusters) == 1 else [directory.path for directory in directories]
         self.on = on
 

@@ -44,8 +44,7 @@ class LogMessages:
     evidence."""
 
     def __init__(self, paths: Sequence[str], zone: tzinfo = timezone.utc) -> None:
-        self.paths = paths
-        self.zone = zone
+        self.paths, self.zone = paths, zone
         self.logs: list[ReadLog] = []
         self.several_brokers = False
         self._of_log: dict[int, str] = {}

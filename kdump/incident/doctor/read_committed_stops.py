@@ -24,8 +24,7 @@ class TransactionsExamination:
     """Reads each partition from its newest producer snapshot on."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
-        self.disks = disks
-        self.on = on
+        self.disks, self.on = disks, on
         self.hanging = self.open = self.blocked = self.prepared = 0
         self.places: list[PartitionInput] = []
         """The partitions, without those that a copy of a log directory repeats."""

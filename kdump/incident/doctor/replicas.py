@@ -68,9 +68,7 @@ class ReplicasExamination:
         down: Sequence[Broker],
         on: Examination,
     ) -> None:
-        self.on = on
-        self.source = source
-        self.metadata = metadata
+        self.on, self.source, self.metadata = on, source, metadata
         self.label = disks.cluster_label(source)
         ids = {disks.ids(each).get("directory.id", "") for broker in down for each in broker.directories}
         owners = {metadata.owner_of(each) for each in ids}

@@ -68,8 +68,7 @@ class DoctorReport(Sink[DoctorAnswer]):
     shows_unread = True
 
     def __init__(self, output: Output, paths: Sequence[str] = ()) -> None:
-        self.output = output
-        self.paths = paths
+        self.output, self.paths = output, paths
         self._entries: dict[tuple[Kind, str], _Entry] = {}
         self._entries_of: Counter[Kind] = Counter()
         self._questions_with_errors: set[str] = set()

@@ -89,8 +89,7 @@ class Doctor:
         self.now = first_checks.current_time() if query.now is None else query.now
         options = replace(query.options, now=self.now, transaction_timeout=query.timeout)
         self.disks = Disks(query.paths, options)
-        self._emit = emit
-        self._run = run
+        self._emit, self._run = emit, run
         self._began = time.monotonic()
         self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
         self._loses = False

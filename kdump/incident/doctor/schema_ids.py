@@ -23,8 +23,7 @@ class SchemasExamination:
     """Reads the registry of each cluster, and the ends of its partitions."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
-        self.disks = disks
-        self.on = on
+        self.disks, self.on = disks, on
         self._known = 0
         self._used: set[tuple[int | None, str | None]] = set()
         self._unresolved = 0

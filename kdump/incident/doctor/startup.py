@@ -78,9 +78,7 @@ class StartupExamination:
     brokers so far."""
 
     def __init__(self, disks: Disks, on: Examination, release: KafkaRelease | None = None) -> None:
-        self.disks = disks
-        self.on = on
-        self.release = release
+        self.disks, self.on, self.release = disks, on, release
         self.plans: list[RestartPlan] = []
         self.losing: Counter[str] = Counter()
         """Number of partitions by what happens to them."""

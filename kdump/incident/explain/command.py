@@ -87,8 +87,7 @@ class ExplainCommand:
     """One run of the command."""
 
     def __init__(self, options: ExplainOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         words = options.words
         if not words and not sys.stdin.isatty():
             words = ("-",)

@@ -30,10 +30,7 @@ class ExplainReport(Sink[Any]):
     """Writes each explanation as it comes, after a line about the log. `several`: the log is one of several."""
 
     def __init__(self, output: Output, zone: tzinfo, *, full: bool, is_pasted: bool) -> None:
-        self.output = output
-        self.zone = zone
-        self.full = full
-        self.is_pasted = is_pasted
+        self.output, self.zone, self.full, self.is_pasted = output, zone, full, is_pasted
         self._waiting: list[Explanation] = []
 
     def add(self, answer: Any) -> None:

@@ -42,9 +42,7 @@ class DiskState:
     """State of the cluster in the files of `places`. `disks`: the log directories among them."""
 
     def __init__(self, places: DiskPlaces, limits: Limits, disks: Disks) -> None:
-        self.places = places
-        self.limits = limits
-        self.disks = disks
+        self.places, self.limits, self.disks = places, limits, disks
 
     @cached_property
     def metadata(self) -> tuple[str, MetadataImage] | None:

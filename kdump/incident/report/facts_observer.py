@@ -45,9 +45,7 @@ class FactsObserver(Observer):
     """Observes the check of a partition: reports no findings, but fills `facts`."""
 
     def __init__(self, facts: PartitionFacts, known: PartitionContext, transactions: TransactionWatcher) -> None:
-        self.facts = facts
-        self.known = known
-        self.transactions = transactions
+        self.facts, self.known, self.transactions = facts, known, transactions
         self.strip = SegmentStrip(None)
         self.segment = SegmentFacts("", 0)
         self.next: int | None = None

@@ -206,9 +206,7 @@ class LedgerObserver(Observer):
     """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
     def __init__(self, ledger: TransactionLedger, facts: PartitionFacts, survey: FactsObserver) -> None:
-        self.ledger = ledger
-        self.facts = facts
-        self.survey = survey
+        self.ledger, self.facts, self.survey = ledger, facts, survey
         self.longest: dict[str, list[tuple[int, int, int, Transaction]]] = {}
         self.count = 0
 

@@ -65,8 +65,7 @@ class _BundleEntry:
 
     def __init__(self, bundle: Bundle, file: StoredFile, above: str) -> None:
         self.name = file.name
-        self._above = above
-        self._bundle = bundle
+        self._above, self._bundle = above, bundle
         self._seen = file.seen
 
     @property
@@ -88,8 +87,7 @@ class Bundle:
     def __init__(self, path: str, read: ReadPart, number: int) -> None:
         self.path = path
         self.manifest = read_manifest(path, read)
-        self._read = read
-        self._number = number
+        self._read, self._number = read, number
         self._directory = lru_cache(OPEN)(self._opened)
         for source in range(len(self.manifest.directories)):
             try:

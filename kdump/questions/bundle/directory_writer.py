@@ -103,10 +103,7 @@ class DirectoryWriter:
         known: Callable[[str], PartitionContext],
         run: Run,
     ) -> None:
-        self.path = path
-        self.inside = inside
-        self.options = options
-        self.before = before
+        self.path, self.inside, self.options, self.before = path, inside, options, before
         self.known = known
         """Returns what is known about the partition in a directory."""
         self._run = run

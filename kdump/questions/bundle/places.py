@@ -140,8 +140,7 @@ class StreamPlace:
     and raises OSError; `created`: epoch in milliseconds."""
 
     def __init__(self, name: str, write: Callable[[bytes], object], created: int) -> None:
-        self.name = name
-        self._write = write
+        self.name, self._write = name, write
         self._created = created // 1000
         self._size = 0
 

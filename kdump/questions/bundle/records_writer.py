@@ -29,8 +29,7 @@ class RecordsWriter(RegionObserver):
     def __init__(self, target: Target, options: Options, *, keyed: bool, before: int) -> None:
         self.target = target
         self.limits = options.limits
-        self.keyed = keyed
-        self.before = before
+        self.keyed, self.before = keyed, before
         self.stats = Stats(target.path)
         self.stats.sums[NEWEST] = before
         self.reader = StatsReader(self.stats, options)

@@ -185,12 +185,8 @@ class _BundleWriter:
         *,
         is_again: bool,
     ) -> None:
-        self.place = place
-        self.sources = sources
-        self.manifest = manifest
-        self.is_again = is_again
-        self.options = options
-        self._run = run
+        self.place, self.sources, self.manifest, self.is_again = place, sources, manifest, is_again
+        self.options, self._run = options, run
         self.summary = BundleSummary(place.name)
         self._surroundings = Surroundings(options.reading)
 

@@ -64,10 +64,7 @@ class CarveReport(Sink[Found]):
     def __init__(
         self, output: Output, zone: tzinfo, *, full: bool, only_runs: bool, named: tuple[str, ...], out: str | None
     ) -> None:
-        self.output = output
-        self.only_runs = only_runs
-        self.named = named
-        self.out = out
+        self.output, self.only_runs, self.named, self.out = output, only_runs, named, out
         self.table = (run_table if only_runs else batch_table)(output, zone, full=full)
         self._shown = ""
         """The file that the table is about; empty before the first."""
@@ -217,8 +214,7 @@ class CarveCommand:
     """One run of the command."""
 
     def __init__(self, options: CarveOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         self.counts: Counter[str] = Counter()
         self.sink = options.output.sink(
             output,

@@ -200,8 +200,7 @@ class ClusterCommand:
     """One run of the command."""
 
     def __init__(self, options: ClusterOptions, moment: AsOf) -> None:
-        self.options = options
-        self.moment = moment
+        self.options, self.moment = options, moment
         output_options = options.state.output
         self.output = output_options.output()
         self.topic = topic_filter(options.topics)

@@ -86,8 +86,7 @@ class DiffCommand:
     """One run of the command."""
 
     def __init__(self, options: DiffOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         zone, full = options.output.zone, options.output.full
         self.sink = options.output.sink(
             output,

@@ -39,9 +39,7 @@ class CopyReader:
     """
 
     def __init__(self, copy: Copy, options: Options, hash_key: HashKey | None = None) -> None:
-        self.copy = copy
-        self.hash_key = hash_key
-        self.options = options
+        self.copy, self.hash_key, self.options = copy, hash_key, options
         self.hole: OffsetGap | None = None
         self.run: BatchRun | None = None
         self.at = self.stop = 0

@@ -43,8 +43,7 @@ class DifferenceCollector:
     records that a side lacks although the log cleaner did not remove them."""
 
     def __init__(self, sides: tuple[CopyReader, CopyReader], lost: LostRecords = ({}, {})) -> None:
-        self.sides = sides
-        self.lost = lost
+        self.sides, self.lost = sides, lost
         self.runs: list[DifferingRange] = []
         self.more = 0
         self.sums: dict[tuple[str, int | None], DifferingRange] = {}

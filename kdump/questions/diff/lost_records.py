@@ -76,9 +76,7 @@ def lost_records(
 
 class _Search:
     def __init__(self, copies: tuple[Copy, Copy], options: Options, first: int) -> None:
-        self.copies = copies
-        self.options = options
-        self.first = first
+        self.copies, self.options, self.first = copies, options, first
         self.lost: LostRecords = ({}, {})
         self.aborted: ReadCommittedView | None = None
         self.parts = [(0, 0)]

@@ -119,11 +119,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
     def __init__(
         self, output: Output, zone: tzinfo, *, full: bool = False, everything: bool = False, named: tuple[str, ...] = ()
     ) -> None:
-        self.everything = everything
-        self.named = named
-        self.output = output
-        self.zone = zone
-        self.full = full
+        self.everything, self.named, self.output, self.zone, self.full = everything, named, output, zone, full
         self.written = False
 
     def add(self, answer: Diff | DiffSummary) -> None:

@@ -72,8 +72,7 @@ class RecordLineFormat:
     def __init__(
         self, metadata: bool, contents: Contents | None, report_undecodable: Callable[[int, str], None]
     ) -> None:
-        self.metadata = metadata
-        self.contents = contents
+        self.metadata, self.contents = metadata, contents
         self.report_undecodable = report_undecodable
         """Called with the offset of a record that cannot be decoded, and the reason."""
 

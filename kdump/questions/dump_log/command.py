@@ -52,8 +52,7 @@ class Dump:
     """One run of the command; afterwards, `out.status` is the exit status."""
 
     def __init__(self, options: DumpOptions, out: DumpOutput) -> None:
-        self.options = options
-        self.out = out
+        self.options, self.out = options, out
         self._findings = Findings()
 
     def run(self, names: Iterable[str]) -> None:

@@ -47,11 +47,7 @@ class LogDump:
     def __init__(
         self, options: DumpOptions, out: DumpOutput, path: str, window: Window, offset: int | None, gaps: MissingOffsets
     ) -> None:
-        self.options = options
-        self.out = out
-        self.path = path
-        self.window = window
-        self.offset = offset
+        self.options, self.out, self.path, self.window, self.offset = options, out, path, window, offset
         self.gaps = gaps
         self.last: int | None = None
         """Offset of the previous record."""

@@ -17,8 +17,7 @@ class DumpOutput:
     """Writes output and errors. `complain` receives lines for standard error; `status` is the exit status so far."""
 
     def __init__(self, output: Output, complain: Callable[[str], None]) -> None:
-        self.output = output
-        self.complain = complain
+        self.output, self.complain = output, complain
         self.status = 0
 
     def lines(self, lines: list[str]) -> None:

@@ -139,8 +139,7 @@ class GroupsCommand:
     """One run of the command."""
 
     def __init__(self, options: GroupsOptions, moment: AsOf) -> None:
-        self.options = options
-        self.moment = moment
+        self.options, self.moment = options, moment
         self.changes = 0
         self.sink: Sink[Any]
         shown = options.state.output

@@ -109,11 +109,7 @@ class GroupReport(Sink[GroupDescription]):
     is known."""
 
     def __init__(self, output: Output, tables: StateTables, shown: str, sort: str | None, is_now: bool) -> None:
-        self.output = output
-        self.tables = tables
-        self.shown = shown
-        self.sort = sort
-        self.is_now = is_now
+        self.output, self.tables, self.shown, self.sort, self.is_now = output, tables, shown, sort, is_now
         self._remarks: dict[str, list[str]] = {}
         """Lines below the row of a group in the summary."""
         self._kept: list[Object] = []

@@ -64,8 +64,7 @@ class OrderedPool:
     """A pool of `jobs` threads that write to `output`. Nothing else may use `output` between `submit` and `drain`."""
 
     def __init__(self, output: Output, jobs: int) -> None:
-        self.output = output
-        self.jobs = jobs
+        self.output, self.jobs = output, jobs
         self._changed = threading.Condition()
         self._waiting: deque[tuple[int, Callable[[OutputSlot], None]]] = deque()
         self._submitted = 0
@@ -131,8 +130,7 @@ class OutputSlot(Output):
     """Output of one task: buffered until the tasks before it have written theirs."""
 
     def __init__(self, ordered: OrderedPool, number: int) -> None:
-        self.ordered = ordered
-        self.number = number
+        self.ordered, self.number = ordered, number
         self.terminal = False
         self._parts: list[bytes] = []
         self._size = 0
@@ -191,10 +189,7 @@ class FastRows:
         records: bool,
         jobs: int = 1,
     ) -> None:
-        self.output = output
-        self.view = view
-        self.selection = selection
-        self.coverage = coverage
+        self.output, self.view, self.selection, self.coverage = output, view, selection, coverage
         self.records = records
         self.keys = selection.keys
         self.in_runs = selection.is_all or (bool(self.keys) and selection.meets_all)

@@ -136,8 +136,7 @@ class InspectRun:
         of_topic: Callable[[str], bool] = lambda topic: True,
         of_partition: Callable[[int | None], bool] = lambda number: True,
     ) -> None:
-        self.options = options
-        self.selection = selection
+        self.options, self.selection = options, selection
         self.output = Output(options.color)
         if options.pager and options.form in (TABLE, HEX):
             self.output.page()

@@ -83,9 +83,7 @@ class TableView(View):
         titles: bool,
         decoding: RecordDecoder | None = None,
     ) -> None:
-        self.output = output
-        self.records = records
-        self.decoding = decoding
+        self.output, self.records, self.decoding = output, records, decoding
         self.shows_decoded = names is None or not {"key", "value", *DECODED}.isdisjoint(names)
         self.target: Target | None = None
         self._is_plain = False
@@ -249,9 +247,7 @@ class JsonView(View):
     """JSON Lines: batches, or records."""
 
     def __init__(self, output: Output, *, records: bool, decoding: RecordDecoder | None = None) -> None:
-        self.output = output
-        self.records = records
-        self.decoding = decoding
+        self.output, self.records, self.decoding = output, records, decoding
         self.decoded_lines = DecodedLines()
 
     def entry(self, target: Target, entry: Entry) -> int:
@@ -317,10 +313,7 @@ class CsvView(View):
         complain: Complain,
         decoding: RecordDecoder | None = None,
     ) -> None:
-        self.output = output
-        self.records = records
-        self.complain = complain
-        self.decoding = decoding
+        self.output, self.records, self.complain, self.decoding = output, records, complain, decoding
         of_batches = InspectedRecord if records else InspectedBatch
         self.rows = CsvRows(output, (of_batches, *ENTRIES), names, lambda count: None)
 
@@ -374,8 +367,7 @@ class HexView(View):
     ) -> None:
         self.output = output
         self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
-        self.records = records
-        self.titles = titles
+        self.records, self.titles = records, titles
         self._title = ""
         """As in TableView."""
 
@@ -424,10 +416,7 @@ class TemplateView(View):
     def __init__(
         self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: RecordDecoder | None = None
     ) -> None:
-        self.output = output
-        self.parts = parts
-        self.complain = complain
-        self.decoding = decoding
+        self.output, self.parts, self.complain, self.decoding = output, parts, complain, decoding
         self.undecoded = 0
         self.first = ""
         """Position and problem of the first of them."""

@@ -94,8 +94,7 @@ class LsRows:
     of segments are created when it is their turn. `is_alone`: the path of the only partition is shown already."""
 
     def __init__(self, parts: list[PartitionSummary], by: str, *, is_alone: bool = False) -> None:
-        self.by = by
-        self.is_alone = is_alone
+        self.by, self.is_alone = by, is_alone
         self.parts = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
         if by == "topic":
             self.parts = [part for part in self.parts if not part.partition.state]

@@ -44,8 +44,7 @@ class ProducerReport(Sink[Any]):
     a row; else each partition with producers is."""
 
     def __init__(self, output: Output, tables: StateTables, *, lists: bool) -> None:
-        self.output = output
-        self.tables = tables
+        self.output, self.tables = output, tables
         self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0

@@ -46,9 +46,7 @@ class ProducerLedger(Observer):
         coordinator = self.known.coordinator
         self.names = coordinator.history.names if isinstance(coordinator, TransactionCoordinatorState) else {}
         self.now = scan.options.now
-        self.expiration = expiration
-        self.base = base
-        self.with_events = with_events
+        self.expiration, self.base, self.with_events = expiration, base, with_events
         self.is_part = self.known.last is False
         start = scan.transactions.start
         self.starts_empty = not self.is_part and start is not None and start.starts_empty

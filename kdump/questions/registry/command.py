@@ -201,8 +201,7 @@ class RegistryCommand:
     """One run of the command."""
 
     def __init__(self, options: RegistryOptions, moment: AsOf) -> None:
-        self.options = options
-        self.moment = moment
+        self.options, self.moment = options, moment
         shown = options.state.output
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)

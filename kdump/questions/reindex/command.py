@@ -78,8 +78,7 @@ class ReindexCommand:
     """One run of the command."""
 
     def __init__(self, options: ReindexOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         self.sink = options.output.sink(
             output,
             lambda: ReindexReport(

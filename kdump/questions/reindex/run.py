@@ -222,9 +222,7 @@ class _Partition:
     open."""
 
     def __init__(self, place: ReindexInput, question: RebuildOptions, options: Options) -> None:
-        self.place = place
-        self.question = question
-        self.options = options
+        self.place, self.question, self.options = place, question, options
         self.transactions = OngoingTxns()
         self.reached = -1
         """Number of the segment at whose beginning `transactions` is valid; -1: of none."""

@@ -81,10 +81,7 @@ class RestartReport(Sink[PlanAnswer]):
     def __init__(
         self, output: Output, *, full: bool = False, everything: bool = False, of_topics: bool = False
     ) -> None:
-        self.output = output
-        self.full = full
-        self.everything = everything
-        self.of_topics = of_topics
+        self.output, self.full, self.everything, self.of_topics = output, full, everything, of_topics
         self.plans: list[tuple[RestartPlan, RecoveryTime | None]] = []
         self.recovery: RecoveryTime | None = None
         """That of the next plan."""

@@ -25,8 +25,7 @@ class Clusters:
     log directory, __cluster_metadata-0, or a metadata snapshot; `disks`: the log directories."""
 
     def __init__(self, named: str | None, disks: Disks, options: Options) -> None:
-        self.disks = disks
-        self.options = options
+        self.disks, self.options = disks, options
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
         self._remote: dict[str, RemoteLog] = {}
         self._checkpoints: dict[str, list[str]] = {}

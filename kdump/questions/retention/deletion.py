@@ -90,8 +90,7 @@ class _Retention:
     def __init__(
         self, segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, release: KafkaRelease
     ) -> None:
-        self.segments = segments
-        self.log = log
+        self.segments, self.log = segments, log
         self.found = [Deletion(KEPT) for _ in segments]
         self.first = 0
         """Number of the first segment that is not deleted."""

@@ -137,9 +137,7 @@ class RetentionObserver(Observer):
     `largest_record`: number of bytes of a compressed record above which the cleaner fails."""
 
     def __init__(self, now: int, *, deep: bool, largest_record: int = INT_MAX) -> None:
-        self.now = now
-        self.deep = deep
-        self.largest_record = largest_record
+        self.now, self.deep, self.largest_record = now, deep, largest_record
         self.found: dict[str, ObservedSegment] = {}
         self._now: ObservedSegment | None = None
         self._tail = 0

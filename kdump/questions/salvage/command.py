@@ -155,8 +155,7 @@ class SalvageCommand:
     """One run of the command."""
 
     def __init__(self, options: SalvageOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         self.is_complete = True
         """Whether all paths exist that were given."""
         self.write = options.write or old_format() or SEGMENTS

@@ -35,8 +35,7 @@ class SalvageLedger:
     """Ledger of one partition, whose totals are those of `made`. `file` receives the lines as JSON."""
 
     def __init__(self, made: Salvaged, file: BinaryIO) -> None:
-        self.made = made
-        self._file = file
+        self.made, self._file = made, file
         self._runs: dict[str, ByteRange] = {}
         self._excluded: ExcludedRecords | None = None
 

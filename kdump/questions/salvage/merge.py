@@ -77,8 +77,7 @@ class Merge:
         self.losses = losses
         self.taken: ChosenBatch | None = None
         self.active: list[SalvageReader] = []
-        self.histories = histories
-        self.disposed = disposed
+        self.histories, self.disposed = histories, disposed
         self.last: int | None = None
         self.epoch = -1
         self.damaged = False

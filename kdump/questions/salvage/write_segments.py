@@ -66,8 +66,7 @@ class SegmentWriter:
     OutputDirectory.together). `transactions`: the open transactions so far, over all segments."""
 
     def __init__(self, out: OutputDirectory, directory: str) -> None:
-        self.out = out
-        self.directory = directory
+        self.out, self.directory = out, directory
         self.writing = directory + PASSING
         self.transactions = OpenTransactions()
         self._ongoing = OngoingTxns()

@@ -55,8 +55,7 @@ class StructReport(Sink[NamedStruct]):
     """Writes one structure: its description and its fields; of a message, those of one `version`, or of all."""
 
     def __init__(self, output: Output, version: int | None) -> None:
-        self.output = output
-        self.version = version
+        self.output, self.version = output, version
 
     def add(self, answer: NamedStruct) -> None:
         struct, output, version = answer, self.output, self.version

@@ -45,9 +45,7 @@ class ReplicaCopies:
     def __init__(
         self, others: Sequence[Node], metadata: MetadataImage | None, options: Options, properties: Mapping[str, str]
     ) -> None:
-        self.metadata = metadata
-        self.properties = properties
-        self.options = options
+        self.metadata, self.properties, self.options = metadata, properties, options
         self.problems: list[str] = []
         self.copies: dict[tuple[str, int], list[tuple[int | None, PartitionDirectory]]] = {}
         every = (

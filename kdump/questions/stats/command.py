@@ -89,8 +89,7 @@ class StatsCommand:
     """One run of the command."""
 
     def __init__(self, options: StatsOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         shown = options.output
         by, zone = options.by, shown.zone
         self.moments = partial(PeriodCounts, by, zone) if by in PERIODS else Histogram

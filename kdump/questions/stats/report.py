@@ -60,10 +60,7 @@ class StatsReport(Sink[StatsPart]):
     def __init__(
         self, output: Output, zone: tzinfo, *, full: bool = False, top: int = 10, detail: bool = False
     ) -> None:
-        self.output = output
-        self.zone = zone
-        self.full = full
-        self.top = top
+        self.output, self.zone, self.full, self.top = output, zone, full, top
         self.width = min(100, output.width or PIPE_WIDTH)
         self.written = False
         self.detail = detail

@@ -149,8 +149,7 @@ class StatsReader(SegmentObserver):
     is_last = False
 
     def __init__(self, into: Stats, options: Options) -> None:
-        self.stats = into
-        self.options = options
+        self.stats, self.options = into, options
         self.path = ""
         self.hidden = False
         """Whether the records of the segment are withheld."""

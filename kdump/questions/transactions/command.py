@@ -57,10 +57,7 @@ class TransactionReport(Sink[Any]):
     only some producers are shown, and no partition without a transaction of theirs."""
 
     def __init__(self, output: Output, tables: StateTables, *, ledger: bool, selected: bool) -> None:
-        self.output = output
-        self.tables = tables
-        self.ledger = ledger
-        self.selected = selected
+        self.output, self.tables, self.ledger, self.selected = output, tables, ledger, selected
         self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0

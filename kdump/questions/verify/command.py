@@ -195,8 +195,7 @@ class VerifyCommand:
     """One run of the command."""
 
     def __init__(self, options: VerifyOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
+        self.options, self.output = options, output
         self.baseline: set[FindingKey] = set()
         self.totals = CheckTotals()
         self.scrub: Scrub | None = None

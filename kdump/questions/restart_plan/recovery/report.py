@@ -108,8 +108,7 @@ class RecoveryTimeReport(Sink[RecoveryTime | LogWork]):
     shows_unread = True
 
     def __init__(self, output: Output, *, full: bool = False) -> None:
-        self.output = output
-        self.full = full
+        self.output, self.full = output, full
         self.logs: list[LogWork] = []
 
     def add(self, answer: RecoveryTime | LogWork) -> None:

@@ -39,8 +39,7 @@ class BatchIndex:
     file."""
 
     def __init__(self, name: int | None, beyond: int | None) -> None:
-        self.name = name
-        self.beyond = beyond
+        self.name, self.beyond = name, beyond
         self.positions, self.sizes = array("q"), array("q")
         self.bases, self.lasts = array("q"), array("q")
         self.crcs = array("I")

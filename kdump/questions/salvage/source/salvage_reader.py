@@ -83,10 +83,7 @@ class SalvageReader:
         on_lost: Callable[[SalvageReader, LostBytes], None],
         rescue: Rescue | None = None,
     ) -> None:
-        self.place = place
-        self.known = known
-        self.options = options
-        self.on_lost = on_lost
+        self.place, self.known, self.options, self.on_lost = place, known, options, on_lost
         self.rescue = rescue
         self.head: SalvageCandidate | None = None
         self.start = place.name

@@ -75,9 +75,7 @@ class SourceFile:
     """A source file that is being read. Its window is open between `open` and `close`."""
 
     def __init__(self, place: InputFile, known: PartitionContext, options: Options) -> None:
-        self.place = place
-        self.known = known
-        self.options = options
+        self.place, self.known, self.options = place, known, options
         self._window: Window | None = None
         self._part: SegmentContext | None = None
 

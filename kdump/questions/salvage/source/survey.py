@@ -356,8 +356,7 @@ class OrderedReader(SalvageReader):
 
     def __init__(self, of: SalvageReader, index: BatchIndex, *, misplaced: bool) -> None:
         super().__init__(of.place, of.known, of.options, of.on_lost, of.rescue)
-        self.index = index
-        self.misplaced = misplaced
+        self.index, self.misplaced = index, misplaced
         self.compacted = of.compacted
         self.start = index.first(misplaced=misplaced) or 0
 
