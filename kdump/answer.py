@@ -10,8 +10,7 @@ A NamedTuple or a dataclass; its annotations must be importable at run time. Fie
 in the JSON. A property whose return type has a Doc is a key too. Where a layout of kdump.format declares what a field
 means, that field stands in for a Doc:
 
-    baseOffset: Annotated[int | None, BATCH_HEADER.field("baseOffset")]
-"""
+    baseOffset: Annotated[int | None, BATCH_HEADER.field("baseOffset")]"""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ class Doc(NamedTuple):
     `optional`: the key is absent if the value is None; in a field of type Any, if it is ABSENT. `name`: the JSON key,
     if it is not the field's name in camelCase. `after`: the key that it follows, if that is not the field before;
     properties come after the fields. `of`: the attribute of the value that is written (the name of a kind). `inline`:
-    the keys of the nested answer are among those of this one.
-    """
+    the keys of the nested answer are among those of this one."""
 
     meaning: str = ""
     unit: str = ""
@@ -75,8 +73,7 @@ class Shown(NamedTuple):
     out first (rank 9 never). With `least`, the column shares the remaining room, and is at least that wide. `blank`: a
     usual value that is not shown, such as 0, or Kafka's -1 for none. `after`: the column that it follows, if that is
     not the one of the key before; empty if it is the first. `only`: the type of objects that it is shown for, or the
-    key by which their table is sorted.
-    """
+    key by which their table is sorted."""
 
     label: str = ""
     rank: int = 9

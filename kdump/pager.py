@@ -3,8 +3,7 @@ this process is in the foreground of.
 
 Nothing waits for the end of the output: the pager starts with the line that does not fit on the screen. Until then the
 lines are held for PATIENCE seconds at most. Output goes to the pager by a pipe of its own, and file descriptor 1 stays
-the terminal, so that no other process keeps the pipe open, and the terminal's width is known.
-"""
+the terminal, so that no other process keeps the pipe open, and the terminal's width is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Standard output and standard error of a run: a closed or full stream does not change the exit status.
 
 The exit status is a result about the disk. A failure to write to standard output is reported once, on standard error;
-text that cannot be written to standard error is lost.
-"""
+text that cannot be written to standard error is lost."""
 
 from __future__ import annotations
 

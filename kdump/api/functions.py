@@ -40,8 +40,7 @@ def transactions(
     `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
     answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
     unless you pass a `run` whose `unreadable` is then called with the error, and ValueError for an unknown state or
-    release.
-    """
+    release."""
     selected = _set(topics)
     question = of_transactions.TransactionsQuery(
         topic=lambda name: not selected or name in selected,

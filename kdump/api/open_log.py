@@ -30,8 +30,7 @@ class Log:
 
     `topic` and `partition` are taken from the name of the directory, None if it does not contain them. Each iterator
     opens the files again, reads them through a window of 1 MiB, and closes them when it ends. Nothing is memory-mapped
-    or written.
-    """
+    or written."""
 
     def __init__(
         self, path: str, files: list[Target], topic: str | None, partition: int | None, options: Options
@@ -50,8 +49,7 @@ class Log:
         bytes of the file.
 
         A batch can be read only until you request the next one. Raises SourceError if a file cannot be opened or read
-        to its end.
-        """
+        to its end."""
         reader = PartitionReader(self.options.open, Run(self.options.limits))
         for file in self.files:
             if file.kind not in BATCHES and file.kind is not None:
@@ -97,8 +95,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     partition directory.
 
     `options`: limits, and how files are opened. Raises SourceError if `path` does not exist or is another kind of
-    directory.
-    """
+    directory."""
     path, options = without_slash(os.fspath(path)), options or Options()
     mount_paths([path])
     if path == "-" or "://" in path or not file_system.isdir(path):

@@ -1,8 +1,7 @@
 """Batches of a segment, and the bytes between them, read in parts from any position.
 
 The rows are the same as in a scan from the beginning: a scan leaves marks from which it can resume (they contain what
-the reader knew of offsets there). Only where no mark is near does the index provide the start of a batch.
-"""
+the reader knew of offsets there). Only where no mark is near does the index provide the start of a batch."""
 
 from __future__ import annotations
 

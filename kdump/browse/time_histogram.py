@@ -2,8 +2,7 @@
 screen that shows it while headers are read.
 
 A batch counts in the bin of its maxTimestamp. Only headers are read, and memory is bounded: if there are more than
-MAX_BINS bins with batches, bins are made wider.
-"""
+MAX_BINS bins with batches, bins are made wider."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A finding, its code and its severity.
 
 A finding is a problem in bytes that could be read: a value, never an exception. What a code means, its impact and what
-to do are in the catalogue (kdump/problems).
-"""
+to do are in the catalogue (kdump/problems)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """JSON form of the state that a partition check carries between segments, so that a later process can resume it. Each
 rule declares its part of the state in `Rule.saved_fields`.
 
-Restoring a state checks little more than its shape: the caller must make sure that it is what was written.
-"""
+Restoring a state checks little more than its shape: the caller must make sure that it is what was written."""
 
 from __future__ import annotations
 

@@ -67,8 +67,7 @@ class Observer(Resumable):
     as brokers write them (is_marker).
 
     An observer must declare state that outlives a segment in `saved_fields`, and reset all other state with each
-    segment.
-    """
+    segment."""
 
     @property
     def accepts_runs(self) -> bool:

@@ -1,8 +1,7 @@
 """A node's server.properties next to its disks: where it is, and what on the disks contradicts it.
 
 Source: the Dockerfiles and start scripts of the images in docs/kubernetes.md; AbstractKafkaConfig.logDirs;
-MetaPropertiesEnsemble.verify.
-"""
+MetaPropertiesEnsemble.verify."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Topics are recognized by their names, and by their records if their names may be those of others. They are read as
 workers with exactly-once support read them, without the records of aborted and open transactions: other workers write
-no transactions there.
-"""
+no transactions there."""
 
 from __future__ import annotations
 

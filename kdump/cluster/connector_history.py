@@ -1,8 +1,7 @@
 """Topics that a connector's config names, and of which it needs every record: Debezium's schema history.
 
 Source: io.debezium.storage.kafka.history.KafkaSchemaHistory, and the documentation of its connectors: the topic has one
-partition, and infinite retention; `database.history.kafka.topic` before Debezium 2.
-"""
+partition, and infinite retention; `database.history.kafka.topic` before Debezium 2."""
 
 from __future__ import annotations
 

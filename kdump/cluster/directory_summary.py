@@ -1,7 +1,6 @@
 """Summary of a log directory: its IDs, how its broker shut down, and the contents and disk usage of each partition.
 
-Names and sizes come first, from the directories alone; headers are read later, partition by partition.
-"""
+Names and sizes come first, from the directories alone; headers are read later, partition by partition."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ command's paths, and how they are written, change nothing.
 Two directories are of one node if they have the same cluster.id and node.id, and are not copies of each other. A copy
 has the same directory.id or, before Kafka 3.7 wrote one, a live partition of the same name: a node has each once.
 
-Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858).
-"""
+Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858)."""
 
 from __future__ import annotations
 

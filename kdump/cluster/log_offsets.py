@@ -1,7 +1,6 @@
 """Log start and end offsets of the partitions on a disk, according to their files.
 
-Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetCheckpointFile.
-"""
+Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetCheckpointFile."""
 
 from __future__ import annotations
 

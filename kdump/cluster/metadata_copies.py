@@ -2,8 +2,7 @@
 
 - what a node replays when it starts: the log in its metadata.log.dir;
 - the newest known state of the cluster: of the copies on all disks, the one with the highest leader epoch, then with
-  the highest end offset. A node catches up with it before it uses it.
-"""
+  the highest end offset. A node catches up with it before it uses it."""
 
 from __future__ import annotations
 

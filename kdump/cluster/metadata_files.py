@@ -1,7 +1,6 @@
 """Files of a copy of KRaft's metadata log: segments, and metadata snapshots in the same directory.
 
-Source: org.apache.kafka.snapshot.Snapshots (names), KIP-630.
-"""
+Source: org.apache.kafka.snapshot.Snapshots (names), KIP-630."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ snapshot contains only committed records, but on a controller that lost its quor
 undone later.
 
 Source: org.apache.kafka.image.loader.MetadataLoader and MetadataBatchLoader (transactions),
-org.apache.kafka.snapshot.RecordsSnapshotReader, KIP-630, KIP-868.
-"""
+org.apache.kafka.snapshot.RecordsSnapshotReader, KIP-630, KIP-868."""
 
 from __future__ import annotations
 
@@ -81,8 +80,7 @@ def replay_metadata(
     starts as early as possible, and `on_change` is called with every change that a record of the log makes. Calls
     `run.at` with the bytes read so far, and the total, which increases if a snapshot turns out to be invalid or the
     log to contain transactions. Invalid bytes are added to `problems`, and the replay continues after them. Raises
-    Unreachable if no snapshot is old enough for the moment and the log does not start at offset 0.
-    """
+    Unreachable if no snapshot is old enough for the moment and the log does not start at offset 0."""
     moment = moment or AsOf()
     reader = _MetadataReader(files, moment, replace(run, limits=bounded(run.limits)), room, on_change, True, choice)
     start = files.log_start

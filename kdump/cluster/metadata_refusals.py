@@ -3,8 +3,7 @@ and versions of records that the release does not know.
 
 Source: FeatureControlManager.replay, ActivationRecordsGenerator, FeaturesDelta.replay,
 FeaturesImage.metadataVersionOrThrow, MetadataRecordSerde, and read of the messages; what each release knows is in
-kdump.format.known_releases.
-"""
+kdump.format.known_releases."""
 
 from __future__ import annotations
 

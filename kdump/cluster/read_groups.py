@@ -1,8 +1,7 @@
 """Reads the logs of group and share coordinators from disk into groups, offsets and share group state.
 
 Source: org.apache.kafka.coordinator.share.ShareCoordinatorShard (handleShareSnapshot, handleShareUpdate, merge),
-KIP-932; KIP-1226 for deliveryCompleteCount, which is subtracted from the lag.
-"""
+KIP-932; KIP-1226 for deliveryCompleteCount, which is subtracted from the lag."""
 
 from __future__ import annotations
 

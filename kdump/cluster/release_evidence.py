@@ -6,8 +6,7 @@ a broker with ZooKeeper has no metadata log. What no known release writes is of 
 
 Source: BrokerRegistrationRequest, MetadataVersion, Feature; MetaPropertiesVersion (KIP-631, KIP-858);
 CleanShutdownFileHandler (since 3.7, KIP-966); PartitionMetadataFile (since 2.8, KIP-516);
-FileQuorumStateStore (KIP-853).
-"""
+FileQuorumStateStore (KIP-853)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Source: org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache and RemoteLogLeaderEpochState
 (highestLogOffset: counts segments whose copy has finished, even if they were deleted since), RemoteLogSegmentState, and
-RemoteLogMetadataTopicPartitioner (all records of a partition are in the same partition of the topic).
-"""
+RemoteLogMetadataTopicPartitioner (all records of a partition are in the same partition of the topic)."""
 
 from __future__ import annotations
 

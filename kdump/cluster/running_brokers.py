@@ -1,7 +1,6 @@
 """Brokers that are running on this machine, as far as /proc shows them: in containers, too.
 
-Source: kafka-run-class.sh and kafka.Kafka.getPropsFromArgs (the file, then --override name=value).
-"""
+Source: kafka-run-class.sh and kafka.Kafka.getPropsFromArgs (the file, then --override name=value)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How much of a topic with state is on the disks: a coordinator's keys are spread over its partitions by their hash.
 
 Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, ShareCoordinatorService.partitionFor
-(of a SharePartitionKey), String.hashCode, Utils.abs.
-"""
+(of a SharePartitionKey), String.hashCode, Utils.abs."""
 
 from __future__ import annotations
 

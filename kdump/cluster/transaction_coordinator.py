@@ -1,8 +1,7 @@
 """Reads __transaction_state: the coordinators' transactions, and which of them are ongoing.
 
 Source: kafka.coordinator.transaction.TransactionStateManager (loadTransactionMetadata, partitionFor) and, for hanging
-transactions, FindHangingTransactionsCommand of org.apache.kafka.tools.TransactionsCommand.
-"""
+transactions, FindHangingTransactionsCommand of org.apache.kafka.tools.TransactionsCommand."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class TransactionCoordinatorState:
         A transaction keeps its `producerId` until it has ended, so the previous and next producer IDs do not count.
         Its epoch may be above that of the data (it is raised before a fenced producer's transaction is aborted and,
         since transaction version 2, at every end), and a marker with a higher epoch ends the older data. A marker with
-        a lower epoch is rejected by the leader.
-        """
+        a lower epoch is rejected by the leader."""
         if self._open is None:
             self._open = {}
             for transaction in self.by_id.values():

@@ -7,8 +7,7 @@
         exact: bool = flag("--exact", help="Also compare keys.")
         reading: ReadingOptions = added(reading_options)
 
-click fills them by name. A field whose type is another such class takes its own fields from the same parameters.
-"""
+click fills them by name. A field whose type is another such class takes its own fields from the same parameters."""
 
 from __future__ import annotations
 

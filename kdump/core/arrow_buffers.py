@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Columns of records and batches -> the buffers of Arrow arrays: numbers, and concatenated bytes.
 
-Creates no object per record or batch. Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+Creates no object per record or batch. Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 

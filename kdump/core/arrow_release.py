@@ -2,8 +2,7 @@
 """What consumers of exported Arrow data release it with: they do so in any thread, while an exception is raised, and
 when Python has ended, all of which a callback of ctypes does not survive.
 
-Only compiled; without a compiler, kdump.tables.c_data uses a callback of ctypes.
-"""
+Only compiled; without a compiler, kdump.tables.c_data uses a callback of ctypes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Decodes and counts many small batches at a time for stats.
 
-Compiled if a compiler is available, and otherwise run as Python.
-"""
+Compiled if a compiler is available, and otherwise run as Python."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Finds batch runs: validates many v2 batches at a time, as far as the batches in a buffer are valid beyond doubt.
 
-Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 
@@ -177,8 +176,7 @@ def scan_valid_batches(
     of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
     checksum matches; otherwise, a header with the next offset, or one up to `reach` above its last, follows, whose
     batch ends by `source_end` (a position in the buffer: the end of the source, or of its known part), or it ends there
-    and its checksum matches. `budget` limits the bytes of batches that no such header follows.
-    """
+    and its checksum matches. `budget` limits the bytes of batches that no such header follows."""
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)
     table: cython.uint[::1] = _TABLES

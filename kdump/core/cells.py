@@ -1,7 +1,6 @@
 """Kinds of cells that row_writer.py can write, by JSON key or name of the table's column.
 
-cells.pxd has the same constants: `python -m tools.core_columns` writes it.
-"""
+cells.pxd has the same constants: `python -m tools.core_columns` writes it."""
 
 from __future__ import annotations
 

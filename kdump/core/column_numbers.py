@@ -1,8 +1,7 @@
 """Numbers of the columns in which the core keeps headers and records, and positions of fields in a header, as the
 layouts in kdump.format give them.
 
-column_numbers.pxd gives the same constants to the compiled core: `python -m tools.core_columns` writes it.
-"""
+column_numbers.pxd gives the same constants to the compiled core: `python -m tools.core_columns` writes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Headers of valid v2 batches as columns of integers, to examine many of them together.
 
-In ranges first..stop, `stop` is exclusive. Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+In ranges first..stop, `stop` is exclusive. Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 
@@ -77,8 +76,7 @@ def within(
 def are_adjacent(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, last: cython.longlong) -> int:
     """Return the first batch of first..stop whose base offset is not the previous last offset plus 1, else `stop`.
 
-    For the batch `first`, the previous last offset is `last`.
-    """
+    For the batch `first`, the previous last offset is `last`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
@@ -171,8 +169,7 @@ def producer_writes(
     consecutive sequence numbers. A transaction marker has that epoch or a higher one, and ends a chain; the next one
     has the marker's epoch and, if that is the epoch of the producer's last data, with `sequences` continues it.
     Grouping stops at the first batch that would violate this, else at `stop`. Batches without a producer ID are
-    ignored. The chains are in the order of their last batches. Control batches must be transaction markers.
-    """
+    ignored. The chains are in the order of their last batches. Control batches must be transaction markers."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Numbers the rows of a table by 64-bit IDs, in a few bytes per ID: a log may have a million producers.
 
-Compiled if a compiler is available, and otherwise run as Python.
-"""
+Compiled if a compiler is available, and otherwise run as Python."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 
 The functions count entries in which there is nothing to report, and stop at the first that needs a closer look.
 `numbers` has two numbers per entry. In ranges first..stop, `stop` is exclusive. Compiled if there is a C compiler;
-otherwise runs as plain Python.
-"""
+otherwise runs as plain Python."""
 
 from __future__ import annotations
 

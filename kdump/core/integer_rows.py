@@ -2,8 +2,7 @@
 """Rows of 64-bit integers, each column in as few bytes as its values need: a log may have a million producers, most of
 whose counts are small, and whose offsets are near each other.
 
-Compiled if a compiler is available, and otherwise run as Python.
-"""
+Compiled if a compiler is available, and otherwise run as Python."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Writes keys, values and headers as JSON into a buffer: identical to kdump.answer.put_bytes and jsonl.
 
-Compiled if a C compiler is available. As plain Python, it is slower than those two, and only tests use it.
-"""
+Compiled if a C compiler is available. As plain Python, it is slower than those two, and only tests use it."""
 
 from __future__ import annotations
 

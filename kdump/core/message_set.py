@@ -2,8 +2,7 @@
 """Reads the messages of format v0 or v1 inside a wrapper, many at a time, if nothing about them is unusual.
 
 kdump.log.legacy_records reads all others one by one; a test checks that both agree. Compiled if there is a C compiler;
-otherwise runs as plain Python.
-"""
+otherwise runs as plain Python."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
 
     The columns for the deltas contain each message's own timestamp (0 in v0) and offset, the column for the start of
     the headers its stored checksum. Every message has the given magic, is neither compressed nor has append time, is
-    exactly filled by its key and value, and has a matching checksum.
-    """
+    exactly filled by its key and value, and has a matching checksum."""
     data: cython.const[cython.uchar][::1] = payload
     table: cython.uint[::1] = _TABLES
     rows: cython.longlong[::1]

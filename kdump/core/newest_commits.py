@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Offset commits of which only the newest of each group and partition is decoded: nearly all are overwritten.
 
-Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 

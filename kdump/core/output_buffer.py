@@ -1,6 +1,5 @@
 """Writes numbers and text into a buffer that has room for them. For the compiled core, output_buffer.pxd declares the
-same functions inline; this module is their Python version.
-"""
+same functions inline; this module is their Python version."""
 
 from __future__ import annotations
 

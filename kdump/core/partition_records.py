@@ -2,8 +2,7 @@
 """Applies the records of partitions in a metadata log straight from their bytes: nearly all records of a large log are
 changes of leader, ISR or replicas.
 
-Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 

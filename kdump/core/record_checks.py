@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Checks records in columns: whether they decode, agree with the header of their batch, and have valid header keys.
 
-Compiled if there is a C compiler; otherwise runs as plain Python.
-"""
+Compiled if there is a C compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ def records_agree(heads: HeaderColumns, row: cython.Py_ssize_t, payload: bytes, 
 
     Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
     have no attributes, and header keys are valid text; with `keyed`, no key is null. False only means that the batch
-    needs a closer look.
-    """
+    needs a closer look."""
     head: cython.longlong[::1] = heads.block
     data: cython.const[cython.uchar][::1] = payload
     rows: cython.longlong[::1] = array("q", bytes(8 * RECORD_WIDTH * RECORDS_AT_ONCE))

@@ -2,8 +2,7 @@
 """The record loop of v2 batches: one pass over the bytes fills integer columns and checks every bound.
 
 This is the one permitted duplicate of the layout in kdump.format.record; a test compares the two, including on corrupt
-bytes. Compiled if there is a compiler, otherwise run as Python.
-"""
+bytes. Compiled if there is a compiler, otherwise run as Python."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ class RecordColumns:
 
     `skimmed`: a single large record, of which `data` has only the key and the beginning of the value (log.skim) and, if
     requested, the keys of its headers from `headers_start` on, with null values; `digest`: of its key, if that is
-    truncated too; `header_problem`: why one of its header keys is not valid text, empty if all are.
-    """
+    truncated too; `header_problem`: why one of its header keys is not valid text, empty if all are."""
 
     __slots__ = ("block", "count", "data", "digest", "header_problem", "skimmed")
 
@@ -197,8 +195,7 @@ def decode(
     """Append up to `count` records of columns.data[position:end] to the columns; return the position after the last.
 
     Stops before a record that extends past `end` if more bytes will come (`final` is false). Raises DecodeError at the
-    first invalid field; the records before it stay in the columns.
-    """
+    first invalid field; the records before it stay in the columns."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     room: cython.Py_ssize_t = len(columns.block)

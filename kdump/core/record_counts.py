@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Counts what stats needs of each record, in one pass over the columns.
 
-Compiled if a compiler is available, and otherwise run as Python.
-"""
+Compiled if a compiler is available, and otherwise run as Python."""
 
 from __future__ import annotations
 
@@ -117,8 +116,7 @@ def count_records(
     """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.
 
     The records are of one batch or several: rows up to ends_of[0] (exclusive) belong to the first, whose timestamp
-    deltas are relative to bases_of[0], and so on. If not `timed`, timestamps are ignored.
-    """
+    deltas are relative to bases_of[0], and so on. If not `timed`, timestamps are ignored."""
     kept: cython.Py_ssize_t = LONGEST
     mask: cython.Py_ssize_t = NEAR - 1
     far: cython.longlong = IMPOSSIBLE

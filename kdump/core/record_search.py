@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Rules records out of a search by their bytes, before they are decoded: most have nothing in them that is looked for.
 
-Compiled if a C compiler is available, otherwise run as Python.
-"""
+Compiled if a C compiler is available, otherwise run as Python."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 per row. A RowPlan says which cells a line has. Special cases are left to the code that writes one row at a time
 (render.table, questions.inspect.views). For all other rows, the output of both is identical.
 
-Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it.
-"""
+Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it."""
 
 from __future__ import annotations
 

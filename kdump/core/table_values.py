@@ -2,8 +2,7 @@
 """Writes times, keys, values and headers as tables show them into a buffer: identical to kdump.render.times.iso and
 kdump.render.escape.bytes_text, which write the special cases.
 
-Compiled if a C compiler is available. As plain Python, it is slower than those two, and only tests use it.
-"""
+Compiled if a C compiler is available. As plain Python, it is slower than those two, and only tests use it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Decoders of the topics of Kafka Connect and MirrorMaker, and of Kafka Streams (kdump.decode.ecosystem_decoders).
 
 Source: KafkaConfigBackingStore, KafkaStatusBackingStore, OffsetUtils (Connect); OffsetSync, Checkpoint, Heartbeat
-(org.apache.kafka.connect.mirror).
-"""
+(org.apache.kafka.connect.mirror)."""
 
 from __future__ import annotations
 

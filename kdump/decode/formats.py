@@ -1,7 +1,6 @@
 """Formats of --key-format and --value-format that need no schema.
 
-Numbers are big-endian, as Kafka's serializers write them (org.apache.kafka.common.serialization).
-"""
+Numbers are big-endian, as Kafka's serializers write them (org.apache.kafka.common.serialization)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Names of the IDs in Kafka's own records: mainly of topics, and of users in records that contain only an ID.
 
 Names come from the records decoded so far. For other topic IDs, they come from the log directory of the file: first
-from the partition.metadata files, then from __cluster_metadata if that is small enough.
-"""
+from the partition.metadata files, then from __cluster_metadata if that is small enough."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Decoders of the topics that Kafka itself writes.
 
 A decoded message is {"name": Kafka's name of the message, "type": its number in the record (keys and metadata records),
-"version": its version in the record (values and metadata records), "data": its fields as in Kafka's own JSON}.
-"""
+"version": its version in the record (values and metadata records), "data": its fields as in Kafka's own JSON}."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 protoc runs as a process of its own, because the texts come from a disk. Its input and output are in a temporary
 directory; it reads nothing else but the files of google.protobuf that it brings along. (Those of grpcio-tools are
-copied there: in the single file, they are in an archive.)
-"""
+copied there: in the single file, they are in an archive.)"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Decodes Protobuf with a descriptor set (protoc --include_imports --descriptor_set_out), using Google's library.
 
 The path before the data contains indexes of messages in the file that was given to protoc, which is the last one in the
-set.
-"""
+set."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 An end (--until) that is an offset is the last one that is kept; a time cuts the log before the first record with that
 timestamp or a later one, in order of offsets, as a lookup by timestamp finds it (ListOffsets). Timestamps of control
-records do not count: they are those of coordinators, not of producers.
-"""
+records do not count: they are those of coordinators, not of producers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Decodes keys and values by the schemas of a registry's topic on a disk: the ID or GUID in each says by which.
 
 Source: Confluent's wire formats (SchemaId: 0 and an ID, 1 and a GUID, or either in a header, which goes first). No
-registry is contacted. What a schema does not fit whole is not decoded.
-"""
+registry is contacted. What a schema does not fit whole is not decoded."""
 
 from __future__ import annotations
 

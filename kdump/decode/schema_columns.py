@@ -1,8 +1,7 @@
 """The fields of a topic's newest schema as columns, and the values of records as rows of these.
 
 An Avro value is resolved from the schema with which it was written to the newest one, as Avro's own readers do it
-(fastavro); a Protobuf message must fit its own schema whole, and is then read by the newest one.
-"""
+(fastavro); a Protobuf message must fit its own schema whole, and is then read by the newest one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The header of a record batch, message format v2: 61 bytes, followed by the records, compressed or not.
 
 Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98, KIP-534 (delete horizon), and
-org.apache.kafka.common.record.DefaultRecordBatch.
-"""
+org.apache.kafka.common.record.DefaultRecordBatch."""
 
 from __future__ import annotations
 
@@ -158,8 +157,7 @@ def max_records(size: int, codec: int) -> int:
 def sequence(base: int, delta: int) -> int:
     """Return the sequence number `delta` after `base`, wrapping to 0; -1 if `base` is negative.
 
-    Source: DefaultRecordBatch.incrementSequence.
-    """
+    Source: DefaultRecordBatch.incrementSequence."""
     if base < 0:
         return NO_SEQUENCE
     if base > MAX_SEQUENCE - delta:

@@ -1,7 +1,6 @@
 """The codecs that Kafka defines: what is known of each, by the ID in the attributes of a batch (CompressionType).
 
-A new one is a line here, and its module in kdump/format/codec, which has its name.
-"""
+A new one is a line here, and its module in kdump/format/codec, which has its name."""
 
 from typing import NamedTuple
 

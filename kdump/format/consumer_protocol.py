@@ -3,8 +3,7 @@ fields. Each is a version (INT16) followed by one of Kafka's own messages.
 
 Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol, KIP-429 (owned partitions), KIP-881 (rack). A
 version newer than the known ones is read as the newest known, as in Kafka. Other protocol types (Connect's) have their
-own formats and are not decoded.
-"""
+own formats and are not decoded."""
 
 from __future__ import annotations
 

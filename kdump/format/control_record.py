@@ -5,8 +5,7 @@ version as an INT16: before the message of a transaction marker, and as the firs
 
 Source: org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker and ControlRecordUtils, KIP-98, KIP-595
 (KRaft), KIP-630 (snapshots) and KIP-853 (voters). Kafka writes version 0 of each, and reads every value as version 0,
-whatever version it states; kdump decodes the stated version.
-"""
+whatever version it states; kdump decodes the stated version."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class ControlRecord(NamedTuple):
     transaction markers. `typeId` and `keyVersion` are None if the key is too short.
 
     `note` states what is unusual but legal. `rest` contains the bytes of the value that belong to no known field: those
-    after its message or from a problem on, or the whole value of an unknown type; otherwise None.
-    """
+    after its message or from a problem on, or the whole value of an unknown type; otherwise None."""
 
     type: str
     typeId: int | None
@@ -98,16 +96,14 @@ class ControlRecord(NamedTuple):
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     """Decode the control record with this key and value. Never raises: a decoding error becomes its `problem`.
 
-    The problem's position is in the key if its struct is ControlRecordKey, otherwise in the value.
-    """
+    The problem's position is in the key if its struct is ControlRecordKey, otherwise in the value."""
     return _decode(key, value, [])
 
 
 def control_spans(key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
     """Return the spans that tile the key and those that tile the value, with positions relative to each.
 
-    The last span of each covers the bytes that belong to no known field, or those from a problem on.
-    """
+    The last span of each covers the bytes that belong to no known field, or those from a problem on."""
     keys: list[Span] = []
     values: list[Span] = []
     with suppress(DecodeError):

@@ -5,8 +5,7 @@ message follows. A null value is a tombstone: the coordinator has removed the ke
 on which Kafka throws, is decoded with a note.
 
 Source: org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde, GroupCoordinatorRecordSerde,
-ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinator.transaction.TransactionLog.
-"""
+ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinator.transaction.TransactionLog."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A CRC is linear over XOR, so the change that one flipped bit makes depends only on the number of bits after it: the
 register takes in the bit and is then stepped once for each of those. A step multiplies by x modulo the polynomial.
 Finding the power of x that equals a difference is a discrete logarithm, which the baby-step giant-step algorithm
-computes with the square root of the work: some ten thousand steps, whatever the size of the data.
-"""
+computes with the square root of the work: some ten thousand steps, whatever the size of the data."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def single_bit_flips(magic: int, difference: int, size: int) -> Iterator[BitFlip
     `difference`; the last one first.
 
     There is at most one, except in v2 batches of 256 MiB and more and in messages of 512 MiB and more. A random
-    difference has one with a probability of size * 8 / 2^32.
-    """
+    difference has one with a probability of size * 8 / 2^32."""
     poly = polynomial(magic)
     if difference == 0 or size <= 0 or (poly.detects_odd and difference.bit_count() % 2 == 0):
         return

@@ -4,8 +4,7 @@ Source: the Kafka enums that represent these fields: TransactionState, coordinat
 coordinator.group.streams.MemberState, server.share.fetch.RecordState, metadata.LeaderRecoveryState,
 metadata.BrokerRegistrationFencingChange, BrokerRegistrationInControlledShutdownChange, ScramMechanism, AclOperation,
 PatternType, AclPermissionType, ResourceType, ConfigResource.Type, SecurityProtocol, RemoteLogSegmentState,
-RemotePartitionDeleteState, ZkMigrationState.
-"""
+RemotePartitionDeleteState, ZkMigrationState."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ class DecodeError(Exception):
     """Raised for bytes that cannot be decoded as `struct`.
 
     `position` counts bytes from the start of the decoded buffer; the caller adds the buffer's position in a file or in
-    a decompressed payload. `code` is the finding code for this error.
-    """
+    a decompressed payload. `code` is the finding code for this error."""
 
     is_ours = False
     """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""

@@ -1,8 +1,7 @@
 """The three indexes of a segment: entries of one fixed layout each, without header or checksum.
 
 Source: org.apache.kafka.storage.internals.log.OffsetIndex, TimeIndex, and TransactionIndex with AbortedTxn. The first
-two are preallocated while their segment is active: zeros after the last entry are not entries.
-"""
+two are preallocated while their segment is active: zeros after the last entry are not entries."""
 
 from typing import Annotated, NamedTuple
 

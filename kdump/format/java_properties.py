@@ -2,8 +2,7 @@
 
 Source: java.util.Properties (LineReader.readLine, load0, loadConvert), which reads the bytes as ISO-8859-1. A logical
 line may span several lines of the file; white space is skipped only before a key and before a value, never after it.
-`tests/format/JavaProperties.java` records what Java itself reads.
-"""
+`tests/format/JavaProperties.java` records what Java itself reads."""
 
 from __future__ import annotations
 

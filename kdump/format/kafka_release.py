@@ -1,8 +1,7 @@
 """Releases of Kafka, as a user names them: 3.6, 3.6.2, 3.9-zookeeper, cp-7.6.
 
 Source: the feature and compatibility tables of Confluent Platform ("Confluent Platform and Apache Kafka
-compatibility"); KIP-833 (ZooKeeper is removed in 4.0), KIP-500 (KRaft since 2.8).
-"""
+compatibility"); KIP-833 (ZooKeeper is removed in 4.0), KIP-500 (KRaft since 2.8)."""
 
 from __future__ import annotations
 

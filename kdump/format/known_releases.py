@@ -17,8 +17,7 @@ the release's jars. Its keys:
   the form of Kafka's ConfigDef ("LONG [-1,...]"). synonyms: the configs of a broker that are the default of a
   topic's, in order of precedence (ServerTopicConfigSynonyms, since 3.6).
 
-A file is read only when something asks for it.
-"""
+A file is read only when something asks for it."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@
     BATCH_HEADER = layout(BatchHeader, source="…")
 
 `Layout.read` is the fast method for layouts of fixed-size fields. `Layout.walk` works for every layout: it yields one
-Span per field, so that the fields before invalid bytes are still decoded.
-"""
+Span per field, so that the fields before invalid bytes are still decoded."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Field(NamedTuple):
     """One field. `unit` is how to present the number: epoch ms, bytes, offset, crc, or empty.
 
     For BYTES, `sized_by` names the field with its length (-1 is null); for ARRAY, the field with its count, and `of` is
-    the layout of an element.
-    """
+    the layout of an element."""
 
     wire: Wire
     meaning: str
@@ -147,8 +145,7 @@ class Layout(Generic[T]):
         """Yield a Span for each field from `position` on; those of array elements are one level deeper. In a
         memoryview, the value of a large field is also a memoryview.
 
-        Raises DecodeError at the first field that does not fit before `end`, after yielding those before it.
-        """
+        Raises DecodeError at the first field that does not fit before `end`, after yielding those before it."""
         values: dict[str, int] = {}
         for field in self.fields:
             start = position

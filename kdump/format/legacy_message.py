@@ -1,8 +1,7 @@
 """Messages of format v0 and v1: alone or, if compressed, inside the value of a wrapper message.
 
 Source: https://kafka.apache.org/documentation/#messageset, KIP-31 (relative offsets) and KIP-32 (timestamps), and
-org.apache.kafka.common.record.LegacyRecord and AbstractLegacyRecordBatch.
-"""
+org.apache.kafka.common.record.LegacyRecord and AbstractLegacyRecordBatch."""
 
 import struct
 from typing import Annotated, NamedTuple
@@ -151,8 +150,7 @@ def key_problem(header: MessageHeader, position: int) -> DecodeError | None:
 def body(header: MessageHeader, data: Bytes, position: int = 0) -> Body:
     """Return the body of the message whose first bytes, up to valueSize, are data[position:].
 
-    Raises DecodeError if key and value do not fill messageSize exactly, or `data` ends before valueSize.
-    """
+    Raises DecodeError if key and value do not fill messageSize exactly, or `data` ends before valueSize."""
     problem = key_problem(header, position)
     if problem:
         raise problem

@@ -1,8 +1,7 @@
 """What the properties of meta.properties state.
 
 Source: org.apache.kafka.metadata.properties.MetaProperties.Builder, MetaPropertiesVersion, PropertiesUtils;
-org.apache.kafka.common.Uuid.fromString.
-"""
+org.apache.kafka.common.Uuid.fromString."""
 
 from __future__ import annotations
 

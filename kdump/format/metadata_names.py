@@ -1,8 +1,7 @@
 """Names of the numbers in KRaft's metadata records.
 
 Source: org.apache.kafka.common.acl.AclOperation and AclPermissionType, ResourceType, PatternType, ConfigResource.Type,
-ScramMechanism, SecurityProtocol; LeaderRecoveryState; ZkMigrationState.
-"""
+ScramMechanism, SecurityProtocol; LeaderRecoveryState; ZkMigrationState."""
 
 from __future__ import annotations
 

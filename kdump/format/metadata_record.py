@@ -6,8 +6,7 @@ known ones, on which Kafka also throws, is decoded with a note.
 
 Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde, its subclasses
 org.apache.kafka.metadata.MetadataRecordSerde and org.apache.kafka.server.log.remote.metadata.storage.serialization
-.RemoteLogMetadataSerde, KIP-631, KIP-405.
-"""
+.RemoteLogMetadataSerde, KIP-631, KIP-405."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ class MetadataRecord(NamedTuple):
     `name` is the name of its message, UNKNOWN(99) for an apiKey that Kafka does not define, UNKNOWN if the frame is
     invalid. `values` are the fields of the message, up to the `problem` if there is one; None if the message is
     unknown. `version` is the one in the frame. `note` states what is unusual but legal. `newer` states what only a
-    newer release than the newest known one writes; the values are then those that are known.
-    """
+    newer release than the newest known one writes; the values are then those that are known."""
 
     name: str
     apiKey: int | None

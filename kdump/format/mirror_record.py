@@ -1,8 +1,7 @@
 """Records of MirrorMaker's topics: offset syncs, checkpoints, heartbeats. Values of the latter two begin with their
 version, of which there is only 0.
 
-Source: org.apache.kafka.connect.mirror: OffsetSync, Checkpoint, Heartbeat (KIP-382).
-"""
+Source: org.apache.kafka.connect.mirror: OffsetSync, Checkpoint, Heartbeat (KIP-382)."""
 
 from __future__ import annotations
 

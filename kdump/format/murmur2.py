@@ -1,8 +1,7 @@
 """The partition that Kafka's default partitioner chooses for a key.
 
 Source: org.apache.kafka.common.utils.Utils.murmur2 and toPositive, and
-org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey. The hash is MurmurHash2.
-"""
+org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey. The hash is MurmurHash2."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Java's int and long: arithmetic that wraps, and parsing from text.
 
 A broker computes with these, while Python's integers are unbounded: a record's offset is baseOffset + offsetDelta as a
-long, whatever the two values are. numbers.pxd has the same arithmetic for the compiled core.
-"""
+long, whatever the two values are. numbers.pxd has the same arithmetic for the compiled core."""
 
 from __future__ import annotations
 

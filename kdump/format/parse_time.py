@@ -14,8 +14,7 @@ def parse_time(typed: str, zone: tzinfo, *, end: bool, now: int) -> int:
     """Parse a time into epoch ms: ISO-8601 (in `zone` if it has no zone), epoch ms, or a time before `now` (-2h).
 
     A time without smaller units means the whole period: as an `end`, 2026-11-20 is the last millisecond of that day.
-    Raises ValueError.
-    """
+    Raises ValueError."""
     relative = RELATIVE.match(typed)
     if relative:
         return now - int(relative[1]) * UNITS[relative[2]]

@@ -3,8 +3,7 @@
 
 A version of a schema is turned once into objects that read its fields, as values or as JSON. Anything that an error or
 a note may be about ends the attempt, so that errors and notes are found in one place. Compiled if there is a C
-compiler; otherwise runs as plain Python.
-"""
+compiler; otherwise runs as plain Python."""
 
 from __future__ import annotations
 

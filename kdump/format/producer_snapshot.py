@@ -2,8 +2,7 @@
 
 Source: org.apache.kafka.storage.internals.log.ProducerStateManager and the schema ProducerSnapshot. The header and the
 entries are declared as layouts for speed, because a snapshot may contain a million producers; a test compares them with
-the schema.
-"""
+the schema."""
 
 from typing import Annotated, NamedTuple
 

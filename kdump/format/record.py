@@ -2,8 +2,7 @@
 
 Source: https://kafka.apache.org/documentation/#record and org.apache.kafka.common.record.DefaultRecord.
 
-The layout below is the declaration; the optimized loop in kdump.core.record_columns reads most records.
-"""
+The layout below is the declaration; the optimized loop in kdump.core.record_columns reads most records."""
 
 from typing import Annotated, NamedTuple
 

@@ -4,8 +4,7 @@ The schemas are package data (kdump/format/schemas, written by tools/condense_sc
 each version that occurs, into a SchemaStruct with the fields of that version; versioned_messages.py decodes with it.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
-org.apache.kafka.message.FieldSpec and MessageDataGenerator.
-"""
+org.apache.kafka.message.FieldSpec and MessageDataGenerator."""
 
 from __future__ import annotations
 
@@ -74,8 +73,7 @@ class SchemaField(NamedTuple):
     `kind` is the name of a fixed-size type, "string", "bytes", "records", "array" (of `element`) or "struct" (with the
     fields of `inner`). If `compact`, the length, or the null marker of a structure, is an unsigned varint; otherwise
     `head` reads it from `head_size` bytes. `head` also reads values of fixed size. `least` is the minimum bytes of a
-    value, which limits a count before it is used.
-    """
+    value, which limits a count before it is used."""
 
     name: str
     path: str
@@ -159,8 +157,7 @@ def load(message: str) -> MessageSchema:
 class _Resolver:
     """Builds the SchemaStruct of one version of one schema.
 
-    No Kafka structure contains itself, so the recursion ends, and no input can make a reader recurse deeper.
-    """
+    No Kafka structure contains itself, so the recursion ends, and no input can make a reader recurse deeper."""
 
     def __init__(self, schema: MessageSchema, version: int) -> None:
         self.schema, self.version = schema, version

@@ -3,8 +3,7 @@
 Source: org.apache.kafka.streams.state.internals: WindowKeySchema, SessionKeySchema,
 TimestampedKeyAndJoinSideSerializer, InMemoryTimeOrderedKeyValueChangeBuffer;
 org.apache.kafka.streams.kstream.internals: ChangedDeserializer (KIP-904). Timestamped, versioned and header stores log
-plain keys and values: timestamps and headers are those of the records.
-"""
+plain keys and values: timestamps and headers are those of the records."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ LeaderEpochCheckpointFile, PartitionMetadataFile; org.apache.kafka.metadata.prop
 org.apache.kafka.raft.FileQuorumStateStore; CleanShutdownFileHandler.
 
 Source: KIP-98, KIP-595, KIP-630, KIP-853 (control records); KIP-429, KIP-848, KIP-932, KIP-1071 (groups); KIP-631
-(KRaft's metadata); KIP-405 (tiered storage); and Kafka's classes that write and replay them.
-"""
+(KRaft's metadata); KIP-405 (tiered storage); and Kafka's classes that write and replay them."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Interprets what coordinator_record.py has decoded, as the transaction coordinato
 
 Source: kafka.coordinator.transaction.TransactionLog (readTxnRecordKey, readTxnRecordValue) and TransactionState,
 KIP-98, KIP-890 (version 1 of the value: the producer IDs before and after an overflow of the epoch). Kafka ignores a
-key of an unknown version; it throws on the other problems, and the coordinator stops loading.
-"""
+key of an unknown version; it throws on the other problems, and the coordinator stops loading."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class TransactionMetadata(NamedTuple):
     `previousProducerId`. Both are -1 for none, as in version 0.
 
     If there is a `problem`, the fields after it have their defaults; its position is in the key if its struct is
-    TransactionLogKey, otherwise in the value. `note` states what is unusual but legal.
-    """
+    TransactionLogKey, otherwise in the value. `note` states what is unusual but legal."""
 
     transactionalId: str | None
     producerId: int = -1

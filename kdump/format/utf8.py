@@ -2,8 +2,7 @@
 
 Java and Python replace malformed bytes with the same number of U+FFFD, except for surrogates, which UTF-8 cannot encode
 (CESU-8, as old JNI code writes it): Java replaces their three bytes, or the two that are present, with one U+FFFD,
-Python each byte with one.
-"""
+Python each byte with one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Protocol Buffers' variable-length integers, as in Kafka's records (zigzag) and flexible messages (unsigned).
 
 Source: org.apache.kafka.common.utils.ByteUtils. A VARINT has at most 5 bytes, a VARLONG at most 10; a longer one is an
-error, as in Kafka.
-"""
+error, as in Kafka."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ def read_unsigned(data: Bytes, position: int, end: int, bits: int, struct: str, 
     """Read the unsigned varint of at most `bits` (32 or 64) bits at `position`; return its value and the next position.
 
     Bits of the last byte that do not fit are discarded, as in Java.
-    Raises DecodeError if the bytes end inside the varint, or if it is longer than allowed.
-    """
+    Raises DecodeError if the bytes end inside the varint, or if it is longer than allowed."""
     value = shift = 0
     start = position
     while True:

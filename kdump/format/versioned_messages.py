@@ -5,8 +5,7 @@ below -1 (null in Kafka), tags that are not in ascending order, and a tagged fie
 neither). Invalid UTF-8 is replaced by replacement characters, as in Kafka.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
-org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator.
-"""
+org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ class Decoded(NamedTuple):
 
     `note` is empty, or states that the message has a newer version than the schema. `rest` contains the buffer from
     `position` on, which in a newer version may be more of the message. `unknown_tags` are the numbers of the tagged
-    fields, at any depth, that the schema does not define.
-    """
+    fields, at any depth, that the schema does not define."""
 
     value: dict[str, Any]
     version: int
@@ -57,8 +55,7 @@ def decode(schema: MessageSchema, version: int, data: Bytes, position: int = 0, 
 
     The value has Kafka's names in Kafka's order, with every field of the version: an absent tagged field has its
     default. Bytes stay bytes; a Uuid is text, as Kafka prints it. A version newer than the schema's newest is decoded
-    as the newest. Raises DecodeError with a position in `data`.
-    """
+    as the newest. Raises DecodeError with a position in `data`."""
     decoded, error = try_decode(schema, version, data, position, end)
     if error is not None:
         raise error
@@ -76,8 +73,7 @@ def try_decode(
     """Like `decode`, but return the fields before an error together with the error.
 
     Appends to `spans` a Span for each primitive field, count and tag: they tile the bytes read, in order. The Span of a
-    string includes its length. An array has a Span for its count; its elements are one level deeper.
-    """
+    string includes its length. An array has a Span for its count; its elements are one level deeper."""
     end = len(data) if end is None else min(end, len(data))
     readable, note = version, ""
     if version > schema.valid.highest:
@@ -115,8 +111,7 @@ def decode_problem(decoded: Decoded) -> str:
 def kafka_json(schema: MessageSchema, decoded: Decoded) -> dict[str, Any]:
     """Return the value of a message in the form of Kafka's JsonConverters: bytes in base64, records as an empty string,
     without unknown tagged fields and tagged fields that have their default. If decoding failed, returns the fields
-    before the error.
-    """
+    before the error."""
     if not decoded.unknown_tags and is_json(schema, decoded.version):
         return decoded.value
     fields = schema.struct(decoded.version)

@@ -34,8 +34,7 @@ class FaultTolerantSource(FileSource):
     samples are tried: a file that is unreadable from end to end costs some 30 failed reads, whatever its size. In
     return, readable blocks between bad ones are lost if they are fewer than the bad ones before them. The more reads
     fail, the larger the blocks that are marked at once (PATIENCE), so that the numbers of failed reads and of ranges
-    are bounded by the logarithm of the size.
-    """
+    are bounded by the logarithm of the size."""
 
     def __init__(self, path: str, fd: int, status: os.stat_result | None = None) -> None:
         super().__init__(path, fd, status)

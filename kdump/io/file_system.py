@@ -1,8 +1,7 @@
 """The files and directories that are read: those of this machine, and below the path of a bundle, those that it
 describes (docs/bundle.md). The functions are those of os and os.path.
 
-What only this machine has is asked of os itself: output directories, /proc, decoders' files.
-"""
+What only this machine has is asked of os itself: output directories, /proc, decoders' files."""
 
 from __future__ import annotations
 

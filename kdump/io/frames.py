@@ -3,8 +3,7 @@ without the rest, and `zstd -d` reads them all. What has been written so is a pa
 begins anywhere and is found by its end (docs/bundle.md).
 
 It comes from another host, so nothing in it is believed: no frame expands to more than FRAME bytes, and each has a
-checksum.
-"""
+checksum."""
 
 from __future__ import annotations
 

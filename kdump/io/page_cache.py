@@ -1,8 +1,7 @@
 """Leaves a live broker's page cache unchanged: drops only the pages that our reads brought in.
 
 POSIX_FADV_DONTNEED drops pages whoever brought them in, so cachestat(2) (Linux 6.5) first determines which are cached.
-If it is not available, nothing is dropped.
-"""
+If it is not available, nothing is dropped."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ class PageCache:
 
     Before each read, `before` notes the pages that are not cached, including those that the kernel may read ahead. They
     are dropped once reading has moved on, and at `close`. Pages that others bring in meanwhile cannot be distinguished
-    from ours, so no more is noted in advance than readahead can reach.
-    """
+    from ours, so no more is noted in advance than readahead can reach."""
 
     def __init__(self, fd: int, readahead: int) -> None:
         self.fd = fd

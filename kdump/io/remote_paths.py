@@ -1,8 +1,7 @@
 """Names of directories with segments in remote storage (KIP-405), which contain the topic ID.
 
 Source: org.apache.kafka.server.log.remote.storage.LocalTieredStorage (topic-partition-topicId); other plugins have
-topic-topicId/partition, or only topicId/partition.
-"""
+topic-topicId/partition, or only topicId/partition."""
 
 from __future__ import annotations
 

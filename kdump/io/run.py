@@ -31,8 +31,7 @@ class Run:
     None; `show` with the name of a step; `begin` with each partition, plan or question before it is examined, `found`
     with each answer as soon as it is known. Anything that these raise ends the run.
 
-    A copy in another process tells nobody.
-    """
+    A copy in another process tells nobody."""
 
     limits: Limits = Limits()
     unreadable: OnUnreadable = raise_error

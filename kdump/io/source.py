@@ -338,8 +338,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
     """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip and zstd files are decompressed.
 
-    `of_file`: the class of the source of a file. Raises SourceError with a one-line reason.
-    """
+    `of_file`: the class of the source of a file. Raises SourceError with a one-line reason."""
     if path == "-":
         if sys.stdin is None:
             raise SourceError("-: standard input is closed")

@@ -28,8 +28,7 @@ class TokenBucket:
 
     With a multiprocessing `context`, the processes that receive it when they start (args of a Process, initargs of a
     pool) share the bucket, so the limit applies to all of them together. `clock` must be the same in all of them, as
-    time.monotonic is.
-    """
+    time.monotonic is."""
 
     def __init__(
         self,

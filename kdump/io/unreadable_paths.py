@@ -2,8 +2,7 @@
 
 Many answers also depend on small files next to the segments, and are given without one that cannot be read. Then not
 all was read, which the first line and the exit status must show. Whatever opens, lists or reads files notes every
-failure here, so that no reader of a small file has to pass it on.
-"""
+failure here, so that no reader of a small file has to pass it on."""
 
 from __future__ import annotations
 

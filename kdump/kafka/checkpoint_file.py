@@ -2,8 +2,7 @@
 two results: what can be read of it, and that exception.
 
 Source: org.apache.kafka.server.common.CheckpointFile.read, OffsetCheckpointFile, LeaderEpochCheckpointFile,
-PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
-"""
+PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler."""
 
 from __future__ import annotations
 

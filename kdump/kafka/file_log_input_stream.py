@@ -3,8 +3,7 @@
 Kafka stops at a length that extends past the end of the file, and throws on an invalid length. kdump's own reader
 (kdump.log.region_reader) also finds batches after damage.
 
-Source: org.apache.kafka.common.record.FileLogInputStream.
-"""
+Source: org.apache.kafka.common.record.FileLogInputStream."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The batches of a segment: their validity, their base offsets, and the search for an offset.
 
 Source: org.apache.kafka.common.record.FileRecords.searchForOffsetFromPosition (4.3; KAFKA-19321), DefaultRecordBatch
-and AbstractLegacyRecordBatch (ensureValid, baseOffset).
-"""
+and AbstractLegacyRecordBatch (ensureValid, baseOffset)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 makes version 4 of 0. A newer release writes more than one such file, and numbers its versions one by one.
 
 Source: CheckpointFile, PartitionMetadataFile, MetaPropertiesVersion, FileQuorumStateStore,
-ProducerStateManager.readSnapshot.
-"""
+ProducerStateManager.readSnapshot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Where a follower truncates its log when it starts to fetch from a leader: the leader epochs of both determine it
 (KIP-101, KIP-279).
 
-Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor, LogLoader.load.
-"""
+Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor, LogLoader.load."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover, with OffsetIndex.append, TimeIndex.maybeAppend,
 ProducerAppendInfo.append (as AppendOrigin.REPLICATION) and TransactionIndex.append. Recovery processes each batch by
 itself in every release. So does LogSegment.append of a running broker since 4.1, which writes the same entries unless
-there is a restart or a truncation within the segment: either restarts the index interval.
-"""
+there is a restart or a truncation within the segment: either restarts the index interval."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class IndexBuilder:
     `base_offset` is the one in the segment's name, `interval` index.interval.bytes, `largest` segment.index.bytes,
     `first` the position of its first batch. `transactions` contains those open at the beginning of the segment; it is
     updated, and can be passed to the builder of the next segment. `last_timestamp` and `last_timestamp_offset` are
-    those of the batch with the largest maxTimestamp so far.
-    """
+    those of the batch with the largest maxTimestamp so far."""
 
     def __init__(
         self,

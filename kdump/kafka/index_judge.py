@@ -2,8 +2,7 @@
 both, so that neither has to be kept in memory.
 
 Two facts of an entry are judged: whether a broker that uses it finds what it should, in every release; and whether any
-release writes such an entry. It is wrong if either is not so.
-"""
+release writes such an entry. It is wrong if either is not so."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Leader epochs during startup: loaded from the checkpoint, added by recovery, truncated at both ends of the log. The
 checkpoint file itself is parsed in format/text_files.py and, as Kafka does it, in kafka/checkpoint_file.py.
 
-Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
-"""
+Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache."""
 
 from __future__ import annotations
 

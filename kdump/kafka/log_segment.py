@@ -1,8 +1,7 @@
 """A segment while its log is loaded: its files, its current end, its offset index; and its recovery, which checks every
 batch, rebuilds the indexes, and truncates the file at the first invalid batch.
 
-Source: org.apache.kafka.storage.internals.log.LogSegment (recover); LogLoader.recoverLog.
-"""
+Source: org.apache.kafka.storage.internals.log.LogSegment (recover); LogLoader.recoverLog."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The .index as a broker uses it: mapped unchecked, with as many entries as its size allows, and binary search.
 
-Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex.
-"""
+Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ A broker finds what it should if the position is a batch boundary, and every ear
 offset: OffsetIndex.lookup, LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition. The offset of the last
 entry must also be in the segment: LogSegment.readNextOffset looks it up. For batches that were appended together,
 releases before 2.0 write the first offset, and 2.0 to 4.0 the last offset; the position is that of the first batch. 4.1
-and later index each batch on its own, by its last offset (LogSegment.append).
-"""
+and later index each batch on its own, by its last offset (LogSegment.append)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Of the producers, only what can stop a startup is kept: which of them have an open transaction.
 
-Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerAppendInfo.append, EndTransactionMarker.
-"""
+Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerAppendInfo.append, EndTransactionMarker."""
 
 from __future__ import annotations
 

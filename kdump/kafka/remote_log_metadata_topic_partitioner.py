@@ -1,7 +1,6 @@
 """The partition of __remote_log_metadata that has the records of a tiered partition.
 
-Source: org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataTopicPartitioner.
-"""
+Source: org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataTopicPartitioner."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A node's server.properties: its roles, directories and defaults, which no log directory states.
 
 Source: java.util.Properties.load; ConfigDef.parseType, which trims values; AbstractKafkaConfig (logDirs,
-metadataLogDir), KafkaConfig.processRoles.
-"""
+metadataLogDir), KafkaConfig.processRoles."""
 
 from __future__ import annotations
 

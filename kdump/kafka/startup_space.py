@@ -5,8 +5,7 @@ that are sparse (a full disk is then a SIGBUS, which the JVM reports as an Inter
 new file next to it, and after an unclean shutdown writes a producer snapshot, two indexes and a leader-epoch-checkpoint
 for each log that it recovers. Each of these failures ends the startup, or takes the log directory offline. Retention
 runs 30 s later (log.initial.task.delay.ms), and its files go 1 min after that (file.delete.delay.ms). The figures are
-twice to ten times what brokers needed in trials (docs/space.md), because clients write, too.
-"""
+twice to ten times what brokers needed in trials (docs/space.md), because clients write, too."""
 
 from __future__ import annotations
 

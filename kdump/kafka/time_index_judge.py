@@ -2,8 +2,7 @@
 
 An entry states the largest timestamp up to an offset, and that its batch is the first with it: a lookup by that
 timestamp starts there, and time-based retention uses the last entry. Source: TimeIndex.lookup, TimeIndex.maybeAppend,
-LogSegment.findOffsetByTimestamp, LogSegment.largestTimestamp.
-"""
+LogSegment.findOffsetByTimestamp, LogSegment.largestTimestamp."""
 
 from __future__ import annotations
 

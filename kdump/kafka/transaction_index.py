@@ -2,8 +2,7 @@
 
 Source: TransactionIndex (sanityCheck, collectAbortedTxns), AbortedTxn.version, which reads one byte of two up to 4.3;
 LogSegment.updateTxnIndex, ProducerStateManager.lastStableOffset; for the entries that the log cleaner keeps, Cleaner's
-CleanedTransactionMetadata.
-"""
+CleanedTransactionMetadata."""
 
 from __future__ import annotations
 

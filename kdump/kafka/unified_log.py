@@ -2,8 +2,7 @@
 the offset at which read_committed consumers stop.
 
 Source: org.apache.kafka.storage.internals.log.UnifiedLog (rebuildProducerState, maybeIncrementFirstUnstableOffset,
-convertToOffsetMetadataOrThrow), LogLoader.load, LocalLog.read.
-"""
+convertToOffsetMetadataOrThrow), LogLoader.load, LocalLog.read."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
     """Yield the records of `batch`, in order. A problem is added to batch.problems when the iteration reaches it, and
     ends it: after the first bad byte of a payload, no further record can be located.
 
-    Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers.
-    """
+    Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers."""
     if isinstance(batch, DefaultRecordBatch):
         batch.records_seen = 0
         for columns, base in decode_columns(batch, values=values):
@@ -46,8 +45,7 @@ def decode_columns(
     decompressed payload. The index of a piece's first record is the number of records before it.
 
     Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
-    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has.
-    """
+    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has."""
     if keep is None and not values:
         keep = KEYS if keys else SIZES
     header_size, size = batch.headerSize, batch.payload_size

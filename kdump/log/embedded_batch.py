@@ -2,8 +2,7 @@
 complete valid batch.
 
 Needed only after damage, where no batch header shows to what the bytes belong. The records themselves show it: each
-begins with its length and contains the sizes of its fields; messages of v0 and v1 have sizes at fixed positions.
-"""
+begins with its length and contains the sizes of its fields; messages of v0 and v1 have sizes at fixed positions."""
 
 from __future__ import annotations
 

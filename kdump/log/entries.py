@@ -39,8 +39,7 @@ class Entry(NamedTuple):
     """An entry: bytes position..position+size-1 of the file, and its values by their JSON names.
 
     `type` is that of the JSON object, empty if there is none (for a header, a comment). `layout` declares the bytes of
-    a binary entry; for text, it is None and `what` describes the line.
-    """
+    a binary entry; for text, it is None and `what` describes the line."""
 
     type: str
     position: int

@@ -3,8 +3,7 @@
 A broker truncates a log, after an election or a restart: it deletes segments, truncates the last one, and appends to
 it, perhaps all before the next look. So the batches that were read are compared with those that are there.
 
-Source: org.apache.kafka.storage.internals.log.UnifiedLog.truncateTo and truncateFullyAndStartAt, LocalLog.roll.
-"""
+Source: org.apache.kafka.storage.internals.log.UnifiedLog.truncateTo and truncateFullyAndStartAt, LocalLog.roll."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ class HeaderTotals:
     `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
     may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
     `damage` describes the first damage and its position, empty if there is none. `end`: the offset after the last batch
-    by its header, whether or not its checksum matches; None if it is that after `last`.
-    """
+    by its header, whether or not its checksum matches; None if it is that after `last`."""
 
     batches: int = 0
     records: int | None = 0

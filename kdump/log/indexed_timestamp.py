@@ -2,8 +2,7 @@
 
 A broker does not check a .timeindex when it loads a segment that it does not recover: the last 12 bytes are the last
 entry, also if they are zeros that were left of the preallocation. Source: LogSegment.readMaxTimestampAndOffsetSoFar and
-sanityCheck, TimeIndex.lastEntryFromIndexFile, AbstractIndex.createMappedBuffer.
-"""
+sanityCheck, TimeIndex.lastEntryFromIndexFile, AbstractIndex.createMappedBuffer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What `kdump inspect` answers: batches, records, bytes that are neither, and entries of the files next to segments.
 
 The compiled core writes most lines of batches and records, with the keys and in the order of these classes
-(kdump.render.line_parts).
-"""
+(kdump.render.line_parts)."""
 
 from __future__ import annotations
 

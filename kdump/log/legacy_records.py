@@ -42,8 +42,7 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
     """Yield the inner messages of a wrapper, or the message itself. Problems are added to batch.problems.
 
     Without `values`, a large message is yielded without its value; without `keys` as well, also without its key. No
-    memory is used for them.
-    """
+    memory is used for them."""
     assert isinstance(batch, LegacyRecordBatch)
     if not batch.is_compressed:
         yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)

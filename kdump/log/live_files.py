@@ -5,8 +5,7 @@ in place, is valid only if none of them has changed since it was first looked at
 went away is a Gone (kdump.io.errors) wherever a file is opened that was found in a directory.
 
 Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
-.deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
-"""
+.deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Recognizes what a directory on a broker's disk is: a log directory or a partition directory.
 
-Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogManager.loadLogs for the names.
-"""
+Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogManager.loadLogs for the names."""
 
 from __future__ import annotations
 

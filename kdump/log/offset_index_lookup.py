@@ -2,8 +2,7 @@
 batch begins at its position.
 
 The invariant in every release (from 0.8 on): an entry's position is a batch boundary, that batch's base offset is at
-most the entry's offset, and all offsets of earlier batches are below it.
-"""
+most the entry's offset, and all offsets of earlier batches are below it."""
 
 from __future__ import annotations
 

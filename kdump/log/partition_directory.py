@@ -1,8 +1,7 @@
 """A partition directory: which of its files belong together. It keeps only their names; the files are grouped when they
 are asked for, because a broker has 200,000 of them.
 
-Source: org.apache.kafka.storage.internals.log.LogFileUtils and LocalLog for the names.
-"""
+Source: org.apache.kafka.storage.internals.log.LogFileUtils and LocalLog for the names."""
 
 from __future__ import annotations
 

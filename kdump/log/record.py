@@ -18,8 +18,7 @@ class Record:
 
     `data[start:end]` are its own bytes; `space_position` is where they start in the file or, in a compressed batch, in
     the decompressed payload. offset is None if damage to the wrapper makes it unknown; timestamp is in epoch ms, None
-    in v0; sequence, offsetDelta and timestampDelta are None in v0 and v1.
-    """
+    in v0; sequence, offsetDelta and timestampDelta are None in v0 and v1."""
 
     __slots__ = (
         *("_crc_valid", "attributes", "batch", "crc", "data", "end", "header_count", "header_start", "index"),

@@ -2,8 +2,7 @@
 
 A batch is accepted if the next one begins where it ends, with exactly the next offset, or if its checksum matches. So
 most of an intact file is read by its headers alone, and checksums are computed only on request. If neither is the case,
-the next valid batch determines where this one ends.
-"""
+the next valid batch determines where this one ends."""
 
 from __future__ import annotations
 
@@ -70,8 +69,7 @@ def regions(
     between a batch and the next one, and only the headers of a run can be read: little more is read of large batches.
     `unordered`: the batch after damage may have any offset; by default, its offset must be above those before it and
     near the file's name. Raises SourceError if the device fails, and instead of any region if the file does not look
-    like Kafka's (see Window.is_nameless).
-    """
+    like Kafka's (see Window.is_nameless)."""
     withheld = withheld_segment(window.source)
     if withheld is not None:
         return withheld.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)

@@ -66,8 +66,7 @@ class RegionScan:
         """Yield the matching regions of the file, or of `stream`.
 
         Damage has no offset: with an offset range it is yielded if the offsets around it leave room for one in the
-        range; under other conditions it is only counted.
-        """
+        range; under other conditions it is only counted."""
         offsets, positions = self.selection.offsets, self.selection.positions
         pending: list[Region] = []
         last = None if start else -1

@@ -2,8 +2,7 @@
 
 Source: LocalTieredStorage (RemoteLogSegmentFileset): topic-partition-topicId/offset-segmentId.suffix, one object for
 each file; Aiven's plugin (ObjectKeyFactory): topic-topicId/partition/offset-segmentId.log, .indexes and .rsm-manifest,
-of which the second has all indexes. Any other plugin by its own pattern.
-"""
+of which the second has all indexes. Any other plugin by its own pattern."""
 
 from __future__ import annotations
 

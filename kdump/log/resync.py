@@ -3,8 +3,7 @@
 A candidate must have a plausible header, a length that fits, an offset above the last trusted one and within 31 bits of
 the file's name, and a matching checksum. It must not be inside a record, which may itself contain a valid batch. No
 batch has to follow it, so that a valid batch between two damaged ones is found. If the batches of a file may be out of
-order (`unordered`), any offset is accepted.
-"""
+order (`unordered`), any offset is accepted."""
 
 from __future__ import annotations
 

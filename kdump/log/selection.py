@@ -46,8 +46,7 @@ class BatchFilter(Protocol):
 class Selection:
     """Conditions on batches and records; all must match.
 
-    `positions` are bytes of the file, `times` epoch ms. `expression`: of bytes of keys, values and headers only.
-    """
+    `positions` are bytes of the file, `times` epoch ms. `expression`: of bytes of keys, values and headers only."""
 
     offsets: Range | None = None
     positions: Range | None = None

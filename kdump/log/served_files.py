@@ -2,8 +2,7 @@
 compaction or split had written everything, and without what it deletes for them. A broker that is running renames them
 at once: for a moment, its directories look like this, too.
 
-Source: LogLoader.removeTempFilesAndCollectSwapFiles and load (4.3.1); Log.removeTempFilesAndCollectSwapFiles (2.8).
-"""
+Source: LogLoader.removeTempFilesAndCollectSwapFiles and load (4.3.1); Log.removeTempFilesAndCollectSwapFiles (2.8)."""
 
 from __future__ import annotations
 

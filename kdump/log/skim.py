@@ -1,8 +1,7 @@
 """Reads a large record without its value: its fields are decoded, and its bytes are discarded as they come.
 
 For callers that need sizes and not the values themselves: memory must not grow with one record, nor with a million
-headers. Errors are those that core.record_columns.decode would report for the whole record.
-"""
+headers. Errors are those that core.record_columns.decode would report for the whole record."""
 
 from __future__ import annotations
 

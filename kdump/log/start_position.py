@@ -3,8 +3,7 @@ and never trusted.
 
 An entry of the time index states that no record up to its offset is newer than its timestamp. Entries must be in
 ascending order, and the one that is used must match its batch; then only a forged index could mislead. Source:
-TimeIndex.
-"""
+TimeIndex."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A source returns the regions of a segment at a depth: `regions` of kdump.log.region_reader, `PartitionReader.segment`, a
 split of Spark's. Who counts, checks, compares, hashes, exports or draws batches observes the walk; who stops early, or
-needs two segments at once, iterates a source.
-"""
+needs two segments at once, iterates a source."""
 
 from __future__ import annotations
 

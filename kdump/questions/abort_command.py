@@ -2,8 +2,7 @@
 
 Source: org.apache.kafka.tools.TransactionsCommand (AbortTransactionCommand), KIP-664. For brokers from 3.0 on, the
 start offset of the transaction is enough; older ones need all fields of the marker. An unknown coordinator epoch is
-passed as 0.
-"""
+passed as 0."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ markers of the log are first read up to its end, starting at this segment or at 
 lists the transactions open there; and so are the .txnindex files, from which alone brokers know what is aborted.
 
 Source: org.apache.kafka.clients.consumer.internals.CompletedFetch, TransactionIndex.collectAbortedTxns,
-UnifiedLog.fetchLastStableOffsetMetadata.
-"""
+UnifiedLog.fetchLastStableOffsetMetadata."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The JSON objects of `inspect`, one by one. kdump.log.inspect_answer declares their keys; key, value and
 headers of a record are written one by one, because the line of a large one is built in pieces, without a second copy of
-its value and without an object for each of its headers.
-"""
+its value and without an object for each of its headers."""
 
 from __future__ import annotations
 

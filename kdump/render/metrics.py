@@ -1,8 +1,7 @@
 """Metrics in Prometheus' text format, derived from a command's answers, for node_exporter's textfile collector.
 
 Each metric is declared once, in METRICS. Series are bounded: by topic and by group there are MAX_SERIES, the largest,
-and the others are one series, OTHERS; by finding, there are those of the catalogue.
-"""
+and the others are one series, OTHERS; by finding, there are those of the catalogue."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A command shows progress from its beginning to its end (`Progress` around all of it, in kdump.command_line.exit_status).
 What it reads is a Progress inside, with a name, and a total where the size is known. The line appears when nothing has
-been written to the terminal for PATIENCE seconds, so rows that come regularly replace it.
-"""
+been written to the terminal for PATIENCE seconds, so rows that come regularly replace it."""
 
 from __future__ import annotations
 

@@ -113,8 +113,7 @@ class SizedColumns(NamedTuple):
 class Table:
     """Writes rows and, between them, lines of text.
 
-    Nothing is truncated in a pipe or with `full`. `chosen` columns are all shown, whatever the width.
-    """
+    Nothing is truncated in a pipe or with `full`. `chosen` columns are all shown, whatever the width."""
 
     def __init__(self, columns: list[Column], output: Output, *, full: bool = False, chosen: bool = False) -> None:
         self.columns, self.output = columns, output

@@ -3,8 +3,7 @@
     spark.read.format("kdump").option("table", "batches").load("/mnt/*/kafka-logs")
 
 Spark finds the data source by itself through the top-level module pyspark_kdump. `register` registers it explicitly,
-and chooses the reader that accepts filters if the session allows it.
-"""
+and chooses the reader that accepts filters if the session allows it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Spark passes the options of a table to a Python data source when the table is created, but not when it is read: then
 there are only the columns (PythonTable, PythonScanBuilder in Spark 4.3). So they are kept in the comment on the first
-column.
-"""
+column."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ of each. A reader keeps to a version, whose files are deleted only after some ti
 writes; Delta's readers need nothing of kdump.
 
 A scan changes several tables. Which versions of them belong together is in the table `scans`, with a row for each scan
-that was finished: that row is written last. What a killed scan has committed is undone by the next commit.
-"""
+that was finished: that row is written last. What a killed scan has committed is undone by the next commit."""
 
 from __future__ import annotations
 

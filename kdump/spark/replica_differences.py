@@ -5,8 +5,7 @@ replica. Only partitions of which something was read again are compared again.
 The checksum of a batch covers what follows it in the header, and the records, but not the base offset, length, leader
 epoch and magic: intact replicas have the same checksum at the same offsets. There are two exceptions: compaction, which
 rewrites batches on each broker independently, and damage. Replicas may start and end at different offsets, because
-retention, DeleteRecords and replication do not progress in step.
-"""
+retention, DeleteRecords and replication do not progress in step."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ unchanged.
 
 The rows of closed segments that have not changed are reused. If anything else that their findings depend on has
 changed, the partition is read from its first segment. A segment that has only grown is read from its own beginning,
-because only reading can show that its earlier bytes are unchanged.
-"""
+because only reading can show that its earlier bytes are unchanged."""
 
 from __future__ import annotations
 

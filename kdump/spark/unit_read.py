@@ -2,8 +2,7 @@
 the entries of its small files, become rows of the tables; its counts become its entry.
 
 At the last segment of a partition, and at every segment after many bytes, the state of the check is kept: the next scan
-resumes there if the earlier segments are unchanged (kdump.spark.resume_point).
-"""
+resumes there if the earlier segments are unchanged (kdump.spark.resume_point)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Writes what one task of a scan reads: a file of each table, with the rows of units one after the other.
 
-After many bytes the files are finished, and others begun, so that a scan that is interrupted loses little.
-"""
+After many bytes the files are finished, and others begun, so that a scan that is interrupted loses little."""
 
 from __future__ import annotations
 

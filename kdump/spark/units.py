@@ -6,8 +6,7 @@ the key and "="; of a row that will be read again if the partition grows, the ke
 a unit has changed, the files with such rows are written again without them (kdump.spark.scan).
 
 A task of a scan writes a file for each table and then, last, the one with the entries, all under the same name. The
-files of a scan that was killed are in no version of a table; the next scan copies from them what is still true.
-"""
+files of a scan that was killed are in no version of a table; the next scan copies from them what is still true."""
 
 from __future__ import annotations
 

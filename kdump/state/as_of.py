@@ -42,8 +42,7 @@ class Change(NamedTuple):
     `record`: Kafka's name of the record's type; `entity` and `name`: what it changed (a topic, a group member …);
     `group` and `partition` (of the coordinator's topic): None for cluster metadata. `action`: created, changed,
     removed, pending (in an open transaction) or aborted. `fields`: (old, new) by field name, for fields that differ;
-    for an entity that was created or removed, all fields that are not empty. Timestamps are epoch ms.
-    """
+    for an entity that was created or removed, all fields that are not empty. Timestamps are epoch ms."""
 
     offset: int
     timestamp: int | None

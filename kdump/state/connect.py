@@ -1,8 +1,7 @@
 """State of Kafka Connect, from its topics: connectors, tasks, statuses, offsets.
 
 Source: org.apache.kafka.connect.storage: KafkaConfigBackingStore, KafkaStatusBackingStore, KafkaOffsetBackingStore.
-Values have their secrets: what shows them hides these (kdump.state.connect_records).
-"""
+Values have their secrets: what shows them hides these (kdump.state.connect_records)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Values in the topics of Kafka Connect, as its JsonConverter writes them, without secrets.
 
 Source: org.apache.kafka.connect.json.JsonConverter (with schemas, as workers before 2.0 may have written: an object of
-schema and payload); KafkaConfigBackingStore for the keys.
-"""
+schema and payload); KafkaConfigBackingStore for the keys."""
 
 from __future__ import annotations
 

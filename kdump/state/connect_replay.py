@@ -1,8 +1,7 @@
 """Replays the records of Connect's topics. A record that Connect skips changes nothing, and is noted as a problem.
 
 Source: org.apache.kafka.connect.storage.KafkaConfigBackingStore (ConsumeCallback), KafkaStatusBackingStore.read,
-KafkaOffsetBackingStore.consumedCallback.
-"""
+KafkaOffsetBackingStore.consumedCallback."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Handlers for group records: the members of classic groups, and changes to consumer, share and streams groups.
 
 Source: org.apache.kafka.coordinator.group.GroupMetadataManager (replay), ConsumerGroupMember, StreamsGroupMember,
-modern.MemberState and streams.MemberState; org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
-"""
+modern.MemberState and streams.MemberState; org.apache.kafka.clients.consumer.internals.ConsumerProtocol."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Replays the records of __consumer_offsets into groups and offsets, with bounded memory.
 
 Source: org.apache.kafka.coordinator.group.GroupCoordinatorShard, and GroupMetadataManager for groups. Where Kafka
-throws an exception, so that the coordinator fails to load the partition, this replay notes a problem and continues.
-"""
+throws an exception, so that the coordinator fails to load the partition, this replay notes a problem and continues."""
 
 from __future__ import annotations
 

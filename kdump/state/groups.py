@@ -1,8 +1,7 @@
 """Consumer groups according to the records of __consumer_offsets: the state that a group coordinator would load.
 
 Source: org.apache.kafka.coordinator.group (GroupMetadataManager, OffsetMetadataManager, ClassicGroup, ConsumerGroup,
-ShareGroup, StreamsGroup); names are those of the records' fields.
-"""
+ShareGroup, StreamsGroup); names are those of the records' fields."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ class Member(NamedTuple):
     """A group member. None if its type of group has no such field, or no record contains it yet.
 
     A classic member's `subscribedTopicNames` and `assigned` are those of the consumer protocol (others, such as Kafka
-    Connect's, are not decoded).
-    """
+    Connect's, are not decoded)."""
 
     memberId: Annotated[str, Doc("member ID"), Shown("member", least=16)]
     instanceId: Annotated[str | None, Doc("group.instance.id of a static member"), Shown("instance", 6, least=10)] = (

@@ -1,8 +1,7 @@
 """The records of a metadata snapshot, from the image that they replay to.
 
 Source: write of org.apache.kafka.image.MetadataImage and of the images in it, toRecord of BrokerRegistration,
-ControllerRegistration and PartitionRegistration; MetadataVersion for the versions.
-"""
+ControllerRegistration and PartitionRegistration; MetadataVersion for the versions."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ class RecordChoice:
 
     `line`: the release whose nodes are to load the state: a record that only earlier ones refuse, and later ones
     ignore, does not count. `asked`: the offsets of records that are left out on request. `uncommitted`: first and last
-    offsets of the metadata transactions that were aborted or never ended.
-    """
+    offsets of the metadata transactions that were aborted or never ended."""
 
     rule: RuleOf
     line: Line | None = None

@@ -1,8 +1,7 @@
 """Handlers for the records of configs, client quotas, ACLs, SCRAM credentials and delegation tokens.
 
 Source: org.apache.kafka.image.ConfigurationDelta, ClientQuotaDelta, AclsDelta, ScramDelta and DelegationTokenDelta;
-ConfigurationControlManager, AclControlManager and ScramControlManager of org.apache.kafka.controller.
-"""
+ConfigurationControlManager, AclControlManager and ScramControlManager of org.apache.kafka.controller."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The cluster according to KRaft's metadata: the result of replaying the log.
 
-Names are those of the records' fields. Source: org.apache.kafka.image.MetadataImage and the images in it.
-"""
+Names are those of the records' fields. Source: org.apache.kafka.image.MetadataImage and the images in it."""
 
 from __future__ import annotations
 
@@ -165,8 +164,7 @@ class MetadataImage:
 
     `levels`: every level of a feature that a record set, since the snapshot and in it, with the offset of the first
     such record in the log, None if it is in the snapshot: a controller refuses a level that it does not know, even if
-    it was lowered later. `newer`: what only a newer release than the newest known one writes, with the same offset.
-    """
+    it was lowered later. `newer`: what only a newer release than the newest known one writes, with the same offset."""
 
     topics: dict[str, TopicImage] = field(default_factory=dict)
     by_id: dict[str, TopicImage] = field(default_factory=dict)

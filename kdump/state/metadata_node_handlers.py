@@ -2,8 +2,7 @@
 
 Source: org.apache.kafka.image.ClusterDelta, FeaturesDelta and ProducerIdsDelta; BrokerRegistrationFencingChange and
 BrokerRegistrationInControlledShutdownChange for the numbers; org.apache.kafka.controller.ClusterControlManager,
-ProducerIdControlManager and OffsetControlManager.
-"""
+ProducerIdControlManager and OffsetControlManager."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ apply.
 Two classes apply every record, each with a picture of its own. QuorumController (of nodes with the controller role)
 checks more; its exception ends the process. MetadataLoader (of every node) feeds MetadataDelta; on nodes with the
 controller role its exception ends the process, too; a broker alone logs it, leaves the record out, and takes no more
-snapshots (SharedServer.metadataLoaderFaultHandler). tools/metadata_trials.py compares the rules with these classes.
-"""
+snapshots (SharedServer.metadataLoaderFaultHandler). tools/metadata_trials.py compares the rules with these classes."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 The record handlers are in metadata_topic_handlers (topics, partitions), metadata_node_handlers (brokers, controllers,
 features) and metadata_config_and_acl_handlers (configs, quotas, ACLs, credentials, tokens). Source: the delta classes
-in org.apache.kafka.image.
-"""
+in org.apache.kafka.image."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Handlers for the records of topics and partitions.
 
 Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.metadata.PartitionRegistration (merge),
-org.apache.kafka.controller.ReplicationControlManager.
-"""
+org.apache.kafka.controller.ReplicationControlManager."""
 
 from __future__ import annotations
 

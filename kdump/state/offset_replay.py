@@ -1,7 +1,6 @@
 """Replays offset commits into committed offsets and those pending in transactions, with bounded memory.
 
-Source: org.apache.kafka.coordinator.group.OffsetMetadataManager (replay).
-"""
+Source: org.apache.kafka.coordinator.group.OffsetMetadataManager (replay)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The contents of a partition directory: its segments according to their headers, and the disk space that they occupy.
 
-Names and sizes come first, from the directory alone; headers are read on request.
-"""
+Names and sizes come first, from the directory alone; headers are read on request."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A broker's producer state, rebuilt from a partition's batches.
 
 Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerStateEntry and ProducerAppendInfo, as used
-in a replay (AppendOrigin.REPLICATION), which rejects nothing.
-"""
+in a replay (AppendOrigin.REPLICATION), which rejects nothing."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ class SequenceBreak(NamedTuple):
 
     `kind` is EPOCH_DECREASED, EPOCH_START (a new epoch that does not start with sequence 0), GAP or DUPLICATE;
     `expected` and `actual` are epochs for EPOCH_DECREASED, else sequences; `epoch` is the batch's. `idle`: ms since
-    the producer's last batch or marker; `damaged`: there is damage between the two batches.
-    """
+    the producer's last batch or marker; `damaged`: there is damage between the two batches."""
 
     kind: str
     epoch: int

@@ -1,8 +1,7 @@
 """What differs between releases of Kafka: one declaration per difference, which the rules consult.
 
 Each names the class in which it is, and its KIP or ticket. Compared with the sources of 2.8.2, 3.0.2 to 3.9.1, 4.0.0 to
-4.4.0. docs/restart-plan.md shows those of a startup as a table, docs/kafka-releases.md the others.
-"""
+4.4.0. docs/restart-plan.md shows those of a startup as a table, docs/kafka-releases.md the others."""
 
 from __future__ import annotations
 

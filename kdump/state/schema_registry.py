@@ -1,8 +1,7 @@
 """The state of a schema registry, as the records of its topic (_schemas) define it.
 
 Source: Confluent's KafkaStoreMessageHandler and InMemoryCache; Karapace's KafkaSchemaReader. Karapace writes an empty
-value where Confluent's registry writes null.
-"""
+value where Confluent's registry writes null."""
 
 from __future__ import annotations
 

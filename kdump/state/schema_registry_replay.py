@@ -1,8 +1,7 @@
 """Replays the records of a schema registry's topic, which cluster/schema_registries.py reads.
 Source: see kdump.state.schema_registry.
 
-A record that a registry skips changes nothing, and is noted as a problem.
-"""
+A record that a registry skips changes nothing, and is noted as a problem."""
 
 from __future__ import annotations
 

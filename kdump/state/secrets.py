@@ -2,8 +2,7 @@
 
 Source: the configs of type PASSWORD in org.apache.kafka.common.config (SslConfigs, SaslConfigs), and
 org.apache.kafka.image.node.printer.MetadataNodeRedactionCriteria, which also redacts configs that it does not know; for
-connectors, what their converters and the services that they use call their credentials.
-"""
+connectors, what their converters and the services that they use call their credentials."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 its transactions were to end.
 
 Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete): the
-PrepareCommit or PrepareAbort record is the decision, and contains the epoch of the markers.
-"""
+PrepareCommit or PrepareAbort record is the decision, and contains the epoch of the markers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Transaction markers.
 
-Source: org.apache.kafka.common.record.EndTransactionMarker, ProducerAppendInfo.append.
-"""
+Source: org.apache.kafka.common.record.EndTransactionMarker, ProducerAppendInfo.append."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Tracks open and ended transactions of a partition, from its batches in order.
 
 Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo (appendDataBatch, appendEndTxnMarker) and
-ProducerStateManager (ongoingTxns, firstUndecidedOffset, lastStableOffset).
-"""
+ProducerStateManager (ongoingTxns, firstUndecidedOffset, lastStableOffset)."""
 
 from __future__ import annotations
 

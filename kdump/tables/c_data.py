@@ -3,8 +3,7 @@ that DuckDB, Polars, pandas and pyarrow read them without a copy.
 
 What a consumer has not released yet is kept alive here, by the number in `private_data`: consumers may move the
 structures. Source: "The Arrow C data interface", "The Arrow C stream interface" and "The Arrow PyCapsule Interface" of
-the Arrow specifications.
-"""
+the Arrow specifications."""
 
 from __future__ import annotations
 

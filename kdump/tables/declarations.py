@@ -2,8 +2,7 @@
 generated from this.
 
 A column that is also a field of a layout has that field's width. Times in epoch ms are followed by a timestamp column
-and not replaced by it, because a damaged value may not fit into a timestamp.
-"""
+and not replaced by it, because a damaged value may not fit into a timestamp."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Finds log directories, partitions and files below paths, with their cluster, broker and log directory.
 
 Segments in remote storage whose paths have only the topic ID get the name of the topic from the metadata of a cluster
-on one of the disks. Without it, the column topic has the ID.
-"""
+on one of the disks. Without it, the column topic has the ID."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 uncompressed batches none per batch.
 
 The messages in a wrapper of magic 0 or 1 are copied in the same way. Uncompressed messages, anything irregular, and
-control records are added one at a time.
-"""
+control records are added one at a time."""
 
 from __future__ import annotations
 

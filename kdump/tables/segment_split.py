@@ -4,8 +4,7 @@ file.
 Reading starts a few entries of the .index before the split. An entry is only a hint: there must be a valid batch at its
 position. As long as every batch is valid, the result is that of a read from the beginning. At the first region that is
 not a valid batch, the file is read again from its beginning, because how the reader interprets damage depends on what
-it has read before.
-"""
+it has read before."""
 
 from __future__ import annotations
 

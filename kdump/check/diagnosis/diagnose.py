@@ -57,8 +57,7 @@ def foreign_batch(batch: Batch) -> tuple[HeaderCandidate, bool] | None:
 
     A record value may legally contain a whole batch. A batch inside a record therefore counts only if it starts on a
     4 KiB boundary and no record before it contains one. If the checksum does not match, only a v2 header counts, and
-    only if all its fields are plausible. Offsets must be less than 2^31 from that of `batch`.
-    """
+    only if all its fields are plausible. Offsets must be less than 2^31 from that of `batch`."""
     offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
     name_offset = max(0, offset - REACH // 2)
     resync = Resync(batch.window, batch.limits, name_offset)

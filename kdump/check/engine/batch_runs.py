@@ -1,7 +1,6 @@
 """Checks consecutive valid batches in bulk and yields only those that a rule must examine.
 
-The findings are the same as if every batch were checked on its own; tests/check/test_batch_runs.py compares the two.
-"""
+The findings are the same as if every batch were checked on its own; tests/check/test_batch_runs.py compares the two."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Confirms findings while a broker changes the files: a finding holds if no file that it follows from has changed since
 it was first looked at. Other files are checked again, a few times; files that keep changing are noted.
 
-On a quiet disk this costs one fstat per file, and one stat per file that a finding is about.
-"""
+On a quiet disk this costs one fstat per file, and one stat per file that a finding is about."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Family files: directories and files that do not belong where they are, by their names.
 
-Source: LogManager.loadLogs, LogLoader.removeTempFilesAndCollectSwapFiles.
-"""
+Source: LogManager.loadLogs, LogLoader.removeTempFilesAndCollectSwapFiles."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ def misnamed(target: Target) -> Iterator[Finding]:
     broker creates the log again under the name that the offset should have.
 
     Source: LogFileUtils.offsetFromFile, LogLoader.removeTempFilesAndCollectSwapFiles and loadSegmentFiles,
-    ProducerStateManager.listSnapshotFiles.
-    """
+    ProducerStateManager.listSnapshotFiles."""
     name = os.path.basename(target.path)
     if not name.endswith(PARSED):
         return

@@ -1,7 +1,6 @@
 """Family files, checkpoints: the files that identify a directory, and the quorum state of a KRaft node.
 
-Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetadataReadBuffer, FileQuorumStateStore.
-"""
+Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetadataReadBuffer, FileQuorumStateStore."""
 
 from __future__ import annotations
 

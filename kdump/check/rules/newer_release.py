@@ -1,7 +1,6 @@
 """Family files, checkpoints: what only a release newer than the newest known one writes.
 
-Source: kdump.cluster.release_evidence; for records of the coordinators, kdump.format.coordinator_record.
-"""
+Source: kdump.cluster.release_evidence; for records of the coordinators, kdump.format.coordinator_record."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ class OffsetRule(Observer):
 
     No checksum covers a base offset. A batch that is out of place is held until the next one decides: if that continues
     where the held one would end in its place, nothing is missing, and the base offset is damaged. Of the last batch of
-    the log, one flipped bit has to explain offsets that other batches have, or the only gap, as in salvage.
-    """
+    the log, one flipped bit has to explain offsets that other batches have, or the only gap, as in salvage."""
 
     saved_fields = {
         "last": NUMBER,

@@ -1,7 +1,6 @@
 """Family files, snapshots: producer snapshots on their own, and compared with the log.
 
-Source: ProducerStateManager.
-"""
+Source: ProducerStateManager."""
 
 from __future__ import annotations
 

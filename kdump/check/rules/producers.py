@@ -1,7 +1,6 @@
 """Family log, producers: sequences and epochs of idempotent producers.
 
-Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager.
-"""
+Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Family files, size of a segment: a broker opens no .log above 2^31 - 1 bytes.
 
-Source: FileRecords checks the size of every segment when LogLoader.loadSegmentFiles opens it.
-"""
+Source: FileRecords checks the size of every segment when LogLoader.loadSegmentFiles opens it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Family log, transactions: open transactions, and batches that violate the protocol.
 
-Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
-"""
+Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 log end offset, its open transactions, and its last stable offset.
 
 Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromSnapshot), UnifiedLog
-(rebuildProducerState), LogLoader (recoverSegment).
-"""
+(rebuildProducerState), LogLoader (recoverSegment)."""
 
 from __future__ import annotations
 

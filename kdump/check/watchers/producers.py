@@ -1,7 +1,6 @@
 """Keeps the state of a partition's idempotent producers.
 
-Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager.
-"""
+Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A broker that starts loads a producer snapshot and reads the log from there. Where damage may hide batches, the next
 snapshot shows which transactions are still open.
 
-Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; UnifiedLog.rebuildProducerState.
-"""
+Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; UnifiedLog.rebuildProducerState."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The .txnindex entries of a log as it is read: the entry of the current marker, and those whose markers are lost.
 
 If an ABORT marker is lost to damage, its entry still shows where the transaction ended: the transaction is closed
-before the next valid batch could be added to it.
-"""
+before the next valid batch could be added to it."""
 
 from __future__ import annotations
 

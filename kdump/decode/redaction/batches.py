@@ -1,6 +1,5 @@
 """Batches with other names in their records. They are as long as their records then are, and never compressed, whatever
-their headers say, which keep the size on the disk.
-"""
+their headers say, which keep the size on the disk."""
 
 from __future__ import annotations
 

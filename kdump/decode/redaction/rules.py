@@ -3,8 +3,7 @@ message with one is not in the bundle: a field of a later version of Kafka might
 
 Source: the schemas of the messages (kdump/format/schemas); org.apache.kafka.common.quota.ClientQuotaEntity;
 org.apache.kafka.server.common.Feature; the assignors of org.apache.kafka.clients.consumer and of
-org.apache.kafka.coordinator.group.assignor.
-"""
+org.apache.kafka.coordinator.group.assignor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Records of a schema registry's topic, for bundles: without secrets and, if names are replaced, with other names of
 subjects, contexts, types and fields. A schema with other names still reads the same bytes.
 
-Each record is made anew from what is known of it, so that nothing else is left.
-"""
+Each record is made anew from what is known of it, so that nothing else is left."""
 
 from __future__ import annotations
 

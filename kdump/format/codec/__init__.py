@@ -1,8 +1,7 @@
 """The codecs as streams: pieces of a compressed payload in, pieces of bounded size out.
 
 They accept what Kafka's Java client accepts (org.apache.kafka.common.compress and the libraries below it), and ignore
-the same bytes after the end of a stream, so that an error here is one that a consumer would get.
-"""
+the same bytes after the end of a stream, so that an error here is one that a consumer would get."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ def decompress(
     Raises DecodeError, with a position in the compressed payload, after yielding everything before the damage. If
     there are more than `limit` bytes, raises it after yielding the first `limit` (but nothing of a Snappy block that
     would exceed the limit). The limit does not apply to codec none, which cannot expand. An empty payload is an error
-    for every other codec, so do not call this for a batch without records.
-    """
+    for every other codec, so do not call this for a batch without records."""
     chunk_size = max(1, chunk_size)
     source = CompressedInput(chunks, size)
     if codec == "none":

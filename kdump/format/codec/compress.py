@@ -1,8 +1,7 @@
 """Compresses a payload as Kafka's Java client does: in the framing and with the block sizes that every client reads.
 
 Source: org.apache.kafka.common.compress (Lz4BlockOutputStream: independent blocks of 64 KiB; snappy-java's framing with
-blocks of 32 KiB).
-"""
+blocks of 32 KiB)."""
 
 from __future__ import annotations
 

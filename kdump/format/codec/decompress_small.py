@@ -1,8 +1,7 @@
 """Decompresses a small payload in one call, if nothing about it is unusual; otherwise the streaming codecs decide.
 
 The output is the same as theirs. Anything that they might reject, or read differently, is left to them: each codec's
-framing is checked here first, and an error of a library only means that the stream has to try.
-"""
+framing is checked here first, and an error of a library only means that the stream has to try."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Source: RFC 1951, RFC 1952 and java.util.zip.GZIPInputStream. Bytes after a member are ignored unless they are the
 complete header of another. A member with a complete header must be complete, as in JDK 25 (JDK 17 also ignores one
 that is truncated within 18 bytes). This module parses the header itself, because Java's reader ignores the reserved
-flags and zlib's does not.
-"""
+flags and zlib's does not."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ def _inflate_to_error(
     """Yield everything before the error in the next `count` bytes, then raise DecodeError at the byte that causes it.
 
     zlib returns no output from a call that fails. So this feeds it byte by byte, and also takes the last byte's output
-    byte by byte: the result does not depend on how the payload is split.
-    """
+    byte by byte: the result does not depend on how the payload is split."""
     output = bytearray()
     # Feed nothing at first: bits of the previous byte may still be pending.
     byte, position = b"", source.position - 1

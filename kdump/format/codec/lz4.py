@@ -4,8 +4,7 @@ and reject some that it accepts.
 Source: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md and
 org.apache.kafka.common.compress.Lz4BlockInputStream. Blocks must be independent; the reserved bits and the dictionary
 ID flag must be unset. The first end mark ends the payload, whatever follows. A content checksum is read but not
-verified.
-"""
+verified."""
 
 from __future__ import annotations
 
@@ -120,8 +119,7 @@ def header_checksum(descriptor: bytes) -> int:
 def xxh32_short(data: bytes) -> int:
     """Return the xxHash32, seed 0, of fewer than 16 bytes, which needs none of the rounds for longer input.
 
-    Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
-    """
+    Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md"""
     assert len(data) < 16
     prime1, prime2, prime3, prime4, prime5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
     whole = len(data) & ~3
@@ -141,8 +139,7 @@ def _block_checksum_holds(block: bytes | bytearray, stored: bytes | bytearray, d
     """Return True if `stored` is the xxHash32 of `block`.
 
     Python is too slow to compute it, and no library that kdump uses exports it. But liblz4 verifies it in a frame, so
-    this decompresses a frame that contains these bytes as a stored block.
-    """
+    this decompresses a frame that contains these bytes as a stored block."""
     frame_api: Any = library("lz4.frame", "lz4", STRUCT)
     described = bytes((VERSION << 6 | INDEPENDENT | BLOCK_CHECKSUM, descriptor[1]))
     frame = bytearray(MAGIC.to_bytes(4, "little") + described)

@@ -2,8 +2,7 @@
 
 Source: https://github.com/google/snappy/blob/main/format_description.txt and org.xerial.snappy.SnappyInputStream. The
 framing is a magic of 8 bytes, version and compatible version (INT32), then chunks: size (INT32) and a raw block. It has
-no end mark: a payload truncated between two chunks is valid, and 1 to 3 bytes after the last chunk are ignored.
-"""
+no end mark: a payload truncated between two chunks is valid, and 1 to 3 bytes after the last chunk are ignored."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
 
     The library needs the whole output of a block in memory. A block is therefore rejected before it is decompressed if
     the size that it states exceeds the rest of the limit, or what its bytes could expand to. A large one goes through
-    snappy_stream.
-    """
+    snappy_stream."""
     cramjam = library("cramjam", "python-snappy", STRUCT)
     limit = left = options.limit
     for block in _blocks(source, limit):

@@ -2,8 +2,7 @@
 
 Encoders (in C++, Java, Go, Rust) compress each 64 KiB separately, so that no copy reaches further back; the format
 allows 4 GiB. The last HISTORY bytes of the output are kept for copies. The library produces each piece from some of the
-block's elements, after a literal with the bytes that they refer back to.
-"""
+block's elements, after a literal with the bytes that they refer back to."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ def pieces(parts: Iterator[bytes], position: int, length: int, library: Any) -> 
     """Yield the output in pieces of about STEP bytes. Raises DecodeError, after yielding what precedes the damage.
 
     `length`: the length that the block states; `parts`: its bytes after that, starting at `position` of the payload;
-    `library`: cramjam.
-    """
+    `library`: cramjam."""
     output = _Output(length, library)
     copied = 0
     """Bytes of a long literal that are still to come."""

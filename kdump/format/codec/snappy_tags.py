@@ -2,8 +2,7 @@
 """Walks the elements of a raw Snappy block without producing their output, to find where the block can be split.
 
 Source: https://github.com/google/snappy/blob/main/format_description.txt, section 2. Compiled if there is a compiler,
-otherwise run as Python.
-"""
+otherwise run as Python."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ def walk(data: bytes, start: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> tup
     """Walk complete elements from data[start] until their output is `limit` bytes or more; stop before a long literal.
 
     Return where the next element starts, the size of the output, and how many bytes before that output the copies refer
-    to.
-    """
+    to."""
     buffer: cython.const[cython.uchar][::1] = data
     at: cython.Py_ssize_t = start
     stop: cython.Py_ssize_t = len(data)

@@ -24,8 +24,7 @@ class CompressedInput:
     """Reads `chunks` forward. `position` is the number of bytes read, `size` the expected total size of the chunks,
     `ignored` how many of those that were read no reader looks into.
 
-    Returns copies, because a chunk may be a view of a buffer that moves, or is resized, with the next chunk.
-    """
+    Returns copies, because a chunk may be a view of a buffer that moves, or is resized, with the next chunk."""
 
     __slots__ = ("_at", "_chunk", "_chunks", "ignored", "position", "size")
 

@@ -3,8 +3,7 @@
 Source: RFC 8878 and com.github.luben.zstd.ZstdInputStream. This module parses the structure of a frame itself, so that
 each call of the library produces at most one block and the position of a truncation or an error is known; the library
 checks everything else. (zstd-jni does not detect truncation of a second frame in the same buffer as the first; here it
-is an error.)
-"""
+is an error.)"""
 
 from __future__ import annotations
 

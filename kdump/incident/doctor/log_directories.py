@@ -1,7 +1,6 @@
 """Finds a broker's log directories, if none are given: those of a running broker, else those in the usual places.
 
-Source: the defaults of config/*.properties and of the images in docs/kubernetes.md.
-"""
+Source: the defaults of config/*.properties and of the images in docs/kubernetes.md."""
 
 from __future__ import annotations
 

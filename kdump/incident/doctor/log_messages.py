@@ -1,8 +1,7 @@
 """What a broker's log says: its messages, from kdump.incident.explain, next to what the disks show.
 
 The log is read before everything else. A message whose cause another item states is evidence of that item; what is left
-at the end becomes items, with what is on the disk where it points to.
-"""
+at the end becomes items, with what is on the disk where it points to."""
 
 from __future__ import annotations
 

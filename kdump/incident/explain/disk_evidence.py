@@ -2,8 +2,7 @@
 offset or a byte, their damage, and what the next startup does with them.
 
 What a message names is looked up; nothing else is read. The messages come in the order of their urgency, and after
-MOST_PARTITIONS partitions the rest are only located.
-"""
+MOST_PARTITIONS partitions the rest are only located."""
 
 from __future__ import annotations
 

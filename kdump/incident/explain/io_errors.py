@@ -4,8 +4,7 @@ Java writes them in five ways: `FileSystemException: FILE -> OTHER: REASON`; a c
 (`AccessDeniedException: FILE -> OTHER`); `FileNotFoundException: FILE (REASON)`; `IOException: REASON`; and a class
 without anything (`ClosedChannelException`). Programs of a shell write `mkdir: cannot create directory 'FILE': REASON`.
 
-Source: sun.nio.fs.UnixException.translateToIOException, WindowsException, java.io.FileInputStream.open.
-"""
+Source: sun.nio.fs.UnixException.translateToIOException, WindowsException, java.io.FileInputStream.open."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 in JSON, and have what containers and syslog write before them.
 
 Only entries above INFO, and those of a lower level with a text that a message of the catalogue has, are taken apart:
-gigabytes of other lines are searched block by block for what such entries contain.
-"""
+gigabytes of other lines are searched block by block for what such entries contain."""
 
 from __future__ import annotations
 

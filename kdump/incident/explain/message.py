@@ -2,8 +2,7 @@
 
 A text is written as Kafka writes it, with named parts in braces: {partition}, {file}, {offset} … PARTS lists them.
 `{}` is a part that does not matter, and `{cause}` another message, such as that of an exception, at the end of this
-one.
-"""
+one."""
 
 from __future__ import annotations
 

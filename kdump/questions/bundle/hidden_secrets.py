@@ -1,8 +1,7 @@
 """Hides the secrets in batches of the cluster's metadata, and of Kafka Connect's topics: a bundle never contains them.
 
 Source: the records of org.apache.kafka.common.metadata that carry credentials (UserScramCredentialRecord,
-DelegationTokenRecord, RemoveDelegationTokenRecord, ConfigRecord), and KIP-900 for SCRAM in bootstrap.checkpoint.
-"""
+DelegationTokenRecord, RemoveDelegationTokenRecord, ConfigRecord), and KIP-900 for SCRAM in bootstrap.checkpoint."""
 
 from __future__ import annotations
 

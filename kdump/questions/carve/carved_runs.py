@@ -1,8 +1,7 @@
 """Groups adjacent batches, as in a segment, into runs: each was probably one file.
 
 Batches do not state their topic or partition, so runs do not, either. A run continues if the next batch begins exactly
-where the last one ends, and nothing indicates that it belongs to another log.
-"""
+where the last one ends, and nothing indicates that it belongs to another log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Finds the valid batches in arbitrary bytes, in order, wherever they begin.
 
 A batch needs only a plausible header (core.candidates) and a matching checksum; its offset and the bytes after it do
-not matter. Valid batches are searched inside, too, because a record value may contain a batch.
-"""
+not matter. Valid batches are searched inside, too, because a record value may contain a batch."""
 
 from __future__ import annotations
 

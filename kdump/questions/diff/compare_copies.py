@@ -2,8 +2,7 @@
 
 Two correct copies may differ in their log start offset (retention) and log end offset, in segment and batch boundaries,
 compression and format, in the leader epoch of batch headers (not covered by the checksum), and in what compaction has
-removed. They never have different records at the same offset.
-"""
+removed. They never have different records at the same offset."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ class CopyFacts:
 
     `epochs`: the entries of leader-epoch-checkpoint, None if there is no such file or they are not in ascending order
     in both columns; `batchEpochs`: the leader epochs in the batch headers. `damages`: the first damaged byte
-    ranges, `damaged`: their number; `tail`: how the log ends, if in an incomplete batch or zeros.
-    """
+    ranges, `damaged`: their number; `tail`: how the log ends, if in an incomplete batch or zeros."""
 
     path: str
     copy: Copy

@@ -35,8 +35,7 @@ class CopyReader:
     offset range before it.
 
     Complete at the end: `start` and `end` of the log, `epochs` according to the batches, `damages`, `unread`, `notes`,
-    and `sign`.
-    """
+    and `sign`."""
 
     def __init__(self, copy: Copy, options: Options, hash_key: HashKey | None = None) -> None:
         self.copy, self.hash_key, self.options = copy, hash_key, options

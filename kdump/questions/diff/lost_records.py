@@ -4,8 +4,7 @@ The cleaner removes a record if a later one has its key, if it has no key, or if
 tombstone or a transaction marker if it is older than delete.retention.ms and what it ends has been removed. Any other
 record that a copy lacks is lost: consumers that read this copy miss a value, or keep one that was deleted.
 
-Source: org.apache.kafka.storage.internals.log.Cleaner.shouldRetainRecord, CleanedTransactionMetadata.
-"""
+Source: org.apache.kafka.storage.internals.log.Cleaner.shouldRetainRecord, CleanedTransactionMetadata."""
 
 from __future__ import annotations
 

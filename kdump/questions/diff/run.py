@@ -68,8 +68,7 @@ class Diff:
 
     `relation` is same, prefix or divergent; None if unknown (nothing in common, something unread).
     `firstDivergentOffset`: the first offset at which any two of them diverge, None if none do. `votes`: the copies that
-    contain that offset, or begin before it and are damaged, in groups that agree on it, the largest first.
-    """
+    contain that offset, or begin before it and are damaged, in groups that agree on it, the largest first."""
 
     topic: str | None
     partition: int | None

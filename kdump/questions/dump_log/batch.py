@@ -1,8 +1,7 @@
 """Formats batches and records as kafka-dump-log does.
 
 Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords): what its lines contain, and in which
-order. Numbers overflow as in Java, so that a damaged header looks the same.
-"""
+order. Numbers overflow as in Java, so that a damaged header looks the same."""
 
 from __future__ import annotations
 

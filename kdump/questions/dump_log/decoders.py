@@ -4,8 +4,7 @@ Source: org.apache.kafka.tools.DumpLogSegments (its MessageParsers), org.apache.
 implementations, CoordinatorRecordSerde and AbstractApiMessageSerde, whose exceptions are part of the output.
 
 Source: org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate and
-RemotePartitionDeleteMetadata, org.apache.kafka.server.log.remote.metadata.storage.RemoteLogSegmentMetadataSnapshot.
-"""
+RemotePartitionDeleteMetadata, org.apache.kafka.server.log.remote.metadata.storage.RemoteLogSegmentMetadataSnapshot."""
 
 from __future__ import annotations
 

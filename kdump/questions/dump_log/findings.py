@@ -1,7 +1,6 @@
 """Findings of dump-log, printed at the end in the words of kafka-dump-log, with the reason added.
 
-Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
-"""
+Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors)."""
 
 from __future__ import annotations
 

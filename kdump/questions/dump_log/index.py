@@ -1,8 +1,7 @@
 """Prints indexes and snapshots like kafka-dump-log, and finds the wrong entries of indexes.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpIndex, dumpTimeIndex, dumpTxnIndex, dumpProducerIdSnapshot),
-OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot.
-"""
+OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot."""
 
 from __future__ import annotations
 

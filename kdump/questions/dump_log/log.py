@@ -1,7 +1,6 @@
 """Dumps a file of batches like kafka-dump-log.
 
-Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes).
-"""
+Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes)."""
 
 from __future__ import annotations
 

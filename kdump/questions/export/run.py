@@ -2,8 +2,7 @@
 that were read for them.
 
 Without a selection, the rows are taken in the same walk in which kdump verify checks the files, so that the findings
-are those of verify. With one, only what may match is read, as kdump inspect does, and the findings are about that.
-"""
+are those of verify. With one, only what may match is read, as kdump inspect does, and the findings are about that."""
 
 from __future__ import annotations
 

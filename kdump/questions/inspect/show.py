@@ -1,7 +1,6 @@
 """The work of `kdump inspect`: passes the selected regions of each file to a view.
 
-The output of `kdump inspect --json --redact`: JSON Lines without what is in records and, on request, names.
-"""
+The output of `kdump inspect --json --redact`: JSON Lines without what is in records and, on request, names."""
 
 from __future__ import annotations
 

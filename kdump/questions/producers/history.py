@@ -1,7 +1,6 @@
 """A producer with its history in the log, and its state in a broker that replays the log.
 
-Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry.
-"""
+Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry."""
 
 from __future__ import annotations
 

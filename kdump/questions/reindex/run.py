@@ -5,8 +5,7 @@ check; and, after an unclean shutdown, for the segment that contains the recover
 LogLoader.loadSegmentFiles, LogLoader.recoverLog, LogSegment.recover.
 
 A broker loads the newest producer snapshot up to that offset, and replays the batches after it; without a snapshot, it
-replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
-"""
+replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reads one segment as recovery does, rebuilds its indexes, and compares the existing ones with them.
 
-Source: LogSegment.recover, FileRecords.batches, RecordBatch.ensureValid.
-"""
+Source: LogSegment.recover, FileRecords.batches, RecordBatch.ensureValid."""
 
 from __future__ import annotations
 

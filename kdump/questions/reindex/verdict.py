@@ -2,8 +2,7 @@
 the rest differs legally.
 
 An index that differs is not necessarily wrong: other releases, restarts and the log cleaner lead to entries that are
-equally valid. REASONS lists these cases; entries that none of them explains are wrong, and reported one by one.
-"""
+equally valid. REASONS lists these cases; entries that none of them explains are wrong, and reported one by one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reads the file of --configs: the output of kafka-configs.sh --describe and kafka-topics.sh --describe, or JSON.
 
-Source: ConfigCommand.describeResourceConfig, TopicCommand.TopicDescription and PartitionDescription.
-"""
+Source: ConfigCommand.describeResourceConfig, TopicCommand.TopicDescription and PartitionDescription."""
 
 from __future__ import annotations
 

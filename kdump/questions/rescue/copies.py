@@ -2,8 +2,7 @@
 is known to be committed.
 
 Source: KafkaRaftClient (a voter with a higher last epoch, then end offset, has the longer log; LeaderState: the high
-watermark is what a majority of the voters has).
-"""
+watermark is what a majority of the voters has)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 states, and what their disks have. The same rules as those of kdump restart-plan, for logs as they are on the disks.
 
 A state from before a moment may name replicas in sync that were deleted since. They would be created empty, and be
-elected: a replica that has records leads instead.
-"""
+elected: a replica that has records leads instead."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ of the rescued cluster.
 
 A node that has the same epoch and offset, with another record, would go on with it; one whose epoch is lower fetches
 the new snapshot, whatever its end offset (ReplicatedLog.validateOffsetAndEpoch). A copy that was not found may be newer
-than those that were, so that the margins are wide.
-"""
+than those that were, so that the margins are wide."""
 
 from __future__ import annotations
 

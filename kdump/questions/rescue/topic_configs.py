@@ -3,8 +3,7 @@ the others show.
 
 Source: GroupCoordinatorService.groupMetadataTopicConfigs, TransactionStateManager.transactionStateTopicConfigs,
 ShareCoordinatorService.shareGroupStateTopicConfigs, TopicBasedRemoteLogMetadataManager.newRemoteLogMetadataTopic
-(4.3.1).
-"""
+(4.3.1)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 segment after it.
 
 Source: RecordsSnapshotWriter (control records, base offsets from 0), Snapshots (names), KafkaRaftLog
-.truncateFullyAndStartAt (the files after that), FileQuorumStateStore, PropertiesUtils, PartitionMetadataFile.
-"""
+.truncateFullyAndStartAt (the files after that), FileQuorumStateStore, PropertiesUtils, PartitionMetadataFile."""
 
 from __future__ import annotations
 

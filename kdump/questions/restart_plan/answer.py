@@ -170,8 +170,7 @@ class RemovedBytes:
 
     `damagedBatches` are complete according to their headers, but their checksum does not match; their records are not
     counted in `records`, but in `damagedRecords`, as far as the batch has room for as many. `offset` and `lastOffset`:
-    the offsets in the headers of valid and damaged batches, None if there are none.
-    """
+    the offsets in the headers of valid and damaged batches, None if there are none."""
 
     kind: str
     file: PathText

@@ -1,7 +1,6 @@
 """What a node knows of its cluster when it decides which of its directories are stray, and which partitions it lacks.
 
-Source: BrokerMetadataPublisher.initializeManagers.
-"""
+Source: BrokerMetadataPublisher.initializeManagers."""
 
 from __future__ import annotations
 

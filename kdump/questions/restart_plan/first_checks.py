@@ -2,8 +2,7 @@
 
 Source: LogManager.startupWithConfigOverrides (kafka-log-retention after log.initial.task.delay.ms, then every
 log.retention.check.interval.ms) and cleanupLogs; LogCleaner.CleanerThread.cleanFilthiestLog, which deletes the segments
-of a log that is compacted, too; UnifiedLog.deleteOldSegments (4.3.1).
-"""
+of a log that is compacted, too; UnifiedLog.deleteOldSegments (4.3.1)."""
 
 from __future__ import annotations
 

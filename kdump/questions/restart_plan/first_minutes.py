@@ -3,8 +3,7 @@ coordinators do with open transactions, and which committed offsets expire.
 
 Source: TransactionCoordinator.abortTimedOutTransactions; GroupCoordinatorService and OffsetMetadataManager
 (cleanupExpiredOffsets after offsets.retention.check.interval.ms), ClassicGroup.offsetExpirationCondition,
-ConsumerGroup.offsetExpirationCondition, OffsetExpirationConditionImpl (4.3.1).
-"""
+ConsumerGroup.offsetExpirationCondition, OffsetExpirationConditionImpl (4.3.1)."""
 
 from __future__ import annotations
 

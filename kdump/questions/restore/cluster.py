@@ -2,8 +2,7 @@
 
 Positions are in a topic of their own, `kdump-restore`, and not in headers of the records: the records stay as they
 were, and where a run continues is read at once, without the restored topics. Each position is committed in the
-transaction of the records that it follows.
-"""
+transaction of the records that it follows."""
 
 from __future__ import annotations
 

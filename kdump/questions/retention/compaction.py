@@ -4,8 +4,7 @@ whether it would clean this log now.
 Source: org.apache.kafka.storage.internals.log.LogCleanerManager (cleanableOffsets, maxCompactionDelay,
 calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; for a log that it
 cannot read, LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
-What earlier releases do: LogCleaner.clean of 2.8.2.
-"""
+What earlier releases do: LogCleaner.clean of 2.8.2."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ class Compaction:
     `clean_bytes` and `cleanable_bytes` determine the ratio as in LogToClean: by segments, so that one with the first
     dirty offset in its middle counts in both. `is_overdue`: max.compaction.lag.ms has elapsed, as of `overdue_at`
     (epoch ms), and the ratio does not matter. `is_taken`: the cleaner would clean this log, if none is dirtier.
-    `missing_bytes`: how many more bytes have to become cleanable to exceed min.cleanable.dirty.ratio.
-    """
+    `missing_bytes`: how many more bytes have to become cleanable to exceed min.cleanable.dirty.ratio."""
 
     segments: list[CleaningState]
     checkpoint: int | None

@@ -1,8 +1,7 @@
 """The configs that determine what a log deletes, and the source of each value of a topic.
 
 Source: org.apache.kafka.storage.internals.log.LogConfig and CleanerConfig, ServerLogConfigs, and the static synonyms of
-ServerTopicConfigSynonyms.
-"""
+ServerTopicConfigSynonyms."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ deleteLogStartOffsetBreachedSegments, deleteRetentionSizeBreachedSegments, delet
 
 Each rule starts at the oldest segment and stops at the first one that it does not delete: a segment that is eligible by
 itself waits for those before it. The active segment is deleted like the others (a new one is rolled before), unless it
-is empty; a segment that extends above the high watermark is not deleted.
-"""
+is empty; a segment that extends above the high watermark is not deleted."""
 
 from __future__ import annotations
 

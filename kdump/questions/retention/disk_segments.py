@@ -3,8 +3,7 @@
 A broker takes the largest timestamp of a rolled segment from the last entry of its .timeindex, and from the file's
 modification time without one (LogSegment.largestTimestamp). Of a segment that it recovers, it is that of the batches:
 these are read only if the .timeindex is not as it was when the segment was rolled. What a startup has read already is
-not read again.
-"""
+not read again."""
 
 from __future__ import annotations
 

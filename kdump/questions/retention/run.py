@@ -54,8 +54,7 @@ def retention(
     states.
 
     What cannot be read is passed to `run.unreadable`, which raises it by default. Raises ValueError for a config or a
-    release that does not exist, or a value that a broker would reject.
-    """
+    release that does not exist, or a value that a broker would reject."""
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
         raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")

@@ -3,8 +3,7 @@ key, tombstones whose delete horizon has passed, and data of aborted transaction
 
 Source: org.apache.kafka.storage.internals.log.Cleaner (buildOffsetMap, shouldRetainRecord, checkBatchRetention),
 CleanedTransactionMetadata and SkimpyOffsetMap of 4.3.1. A cleaning stops where its map is full; another one continues
-there.
-"""
+there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The ledger: a line for every byte range that was read, and for every offset gap in the output; and totals.
 
 Lines of one file come in order of position and cover it without gaps. Each is written as soon as it is known, so that
-memory does not grow with the log; consecutive batches with the same outcome become one line.
-"""
+memory does not grow with the log; consecutive batches with the same outcome become one line."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Precedence of batches that share offsets: valid batches before recovered ones; l
 those of other replicas, then batches that are out of order in either, in the same sequence, then .deleted, .swap and
 .cleaned files; then the higher leader epoch; then the earlier copy; then the lower base offset; then more records. So
 the other copies only fill gaps in the reference copy. The choice of that copy, and the offset up to which the others
-share its history, are decided before (reference_copy.py).
-"""
+share its history, are decided before (reference_copy.py)."""
 
 from __future__ import annotations
 

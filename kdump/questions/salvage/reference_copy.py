@@ -2,8 +2,7 @@
 
 Leader epochs decide, as between brokers (KIP-101). If a batch's epoch differs from that of the reference copy at the
 same offset, it was written by a leader whose records the others never received, and so was everything after it. If two
-copies have different records at one offset in the same epoch, nothing in them shows which is correct.
-"""
+copies have different records at one offset in the same epoch, nothing in them shows which is correct."""
 
 from __future__ import annotations
 

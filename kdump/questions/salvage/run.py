@@ -59,8 +59,7 @@ def salvage(
     partition directory. `cut`: which records are left out; an offset in it is of the only partition in `sources`.
     `abort_open`: end the transactions that are open in the output with ABORT markers.
 
-    Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
-    """
+    Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError."""
 
     options = Options.given(options, only=LITTLE, open_source=careful_source)
     paths, others = list(sources), list(replicas)

@@ -5,8 +5,7 @@ a segment of that name begins there. The file in which a batch was found does no
 There are no .snapshot files: a broker rebuilds them from the batches at startup. leader-epoch-checkpoint is that of the
 source if it matches the batches; otherwise it has their own epochs.
 
-Source: LeaderEpochCheckpointFile (version, count, a line for each epoch and its first offset), LeaderEpochFileCache.
-"""
+Source: LeaderEpochCheckpointFile (version, count, a line for each epoch and its first offset), LeaderEpochFileCache."""
 
 from __future__ import annotations
 

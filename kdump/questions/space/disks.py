@@ -1,7 +1,6 @@
 """A file system with log directories of the broker: what is free there, what it takes to start, and the table of steps.
 
-What is freed on one file system is no help to another, so that each has a table of its own.
-"""
+What is freed on one file system is no help to another, so that each has a table of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The file systems of log directories: their size, what is free, and what is reserved for root.
 
-Only the broker's own host has these: there are none for a bundle, or for a copy of partitions.
-"""
+Only the broker's own host has these: there are none for a bundle, or for a copy of partitions."""
 
 from __future__ import annotations
 

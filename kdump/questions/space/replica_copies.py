@@ -5,8 +5,7 @@ A replica may go only if the cluster does not need it, by the newest metadata am
 partition and is in the ISR, and this one is in neither Isr nor Elr, and cannot become the leader in an unclean
 election. And the other copy, which has to be here to be examined, must have everything: the same leader epochs with the
 same start offsets (which is how a follower compares its log with its leader's: KIP-101,
-LeaderEpochFileCache.endOffsetFor), and a log end offset at or after this one's.
-"""
+LeaderEpochFileCache.endOffsetFor), and a log end offset at or after this one's."""
 
 from __future__ import annotations
 

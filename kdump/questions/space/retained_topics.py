@@ -5,8 +5,7 @@ log cleaner writes after a startup, before any space is freed.
 The cleaner begins as soon as the broker has started. It writes the cleaned segments next to the old ones, which are
 deleted file.delete.delay.ms (1 min) later: until then, cleaning a log can take up to the size of the segments that it
 reads (LogCleanerManager.grabFilthiestCompactedLog, Cleaner.cleanSegments). If the disk is full before, the log
-directory goes offline.
-"""
+directory goes offline."""
 
 from __future__ import annotations
 

@@ -70,8 +70,7 @@ def space(
     bundles of other brokers, where replicas may be complete. `topics`: names, or what returns True for a topic to
     include. `config` and `properties` as in `retention`. `limit`: number of topics, and of replicas, to examine in
     detail. Only names, sizes and time indexes are read. Calls `run.begin` for each partition directory. Raises
-    SourceError for what cannot be read, unless `run.unreadable` is given.
-    """
+    SourceError for what cannot be read, unless `run.unreadable` is given."""
     names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
     is_selected = topics if callable(topics) else lambda name: not names or name in names
     mount_paths(others := tuple(others))

@@ -1,8 +1,7 @@
 """The rows of the table: what frees space on a file system, in the order in which an operator would take it.
 
 What costs nothing comes first, then what retention deletes anyway, what only the operator can judge, replicas that are
-complete elsewhere, and last the records that consumers may still read.
-"""
+complete elsewhere, and last the records that consumers may still read."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A table of counters. When it is full, the median of the counters is subtracted from all, and those that reach zero are
 removed. The sum of these medians is the most by which a count may be too low; it is 0 as long as all items fit. (Misra
 and Gries, 1982; with the median, as Apache DataSketches does it: Anderson et al., A High-Performance Algorithm for
-Identifying Frequent Items in Data Streams, 2017. That library would require numpy, and one object per record.)
-"""
+Identifying Frequent Items in Data Streams, 2017. That library would require numpy, and one object per record.)"""
 
 from __future__ import annotations
 

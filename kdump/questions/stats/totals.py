@@ -82,8 +82,7 @@ class Stats(LogCounts):
     """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number). `sums`,
     `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
     separately. A damaged byte range counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if
-    it is a batch, in `batches`.
-    """
+    it is a batch, in `batches`."""
 
     source: str
     topic: str | None = None

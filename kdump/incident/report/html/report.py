@@ -261,8 +261,7 @@ def report(
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
     packages for drawing are missing, or if nothing could be read; a path that cannot be read is passed to
-    `options.unreadable`. Raises ValueError for an unknown `chart_format`.
-    """
+    `options.unreadable`. Raises ValueError for an unknown `chart_format`."""
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
     named = list(paths)

@@ -1,8 +1,7 @@
 """The files in a log's directory during loading: what an interrupted compaction, split or deletion has left is
 completed or deleted.
 
-Source: LogLoader.removeTempFilesAndCollectSwapFiles and load, LogFileUtils.offsetFromFile.
-"""
+Source: LogLoader.removeTempFilesAndCollectSwapFiles and load, LogFileUtils.offsetFromFile."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ then: bytes after its end, segments below its start.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader, UnifiedLog.rebuildProducerState (4.3.1),
 UnifiedLog.deleteLogStartOffsetBreachedSegments, LogSegment.readNextOffset and appendFromFile,
-LocalLog.splitOverflowedSegment.
-"""
+LocalLog.splitOverflowedSegment."""
 
 from __future__ import annotations
 

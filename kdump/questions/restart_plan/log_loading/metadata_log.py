@@ -2,8 +2,7 @@
 shutdown; and checks the files in its directory without which a node does not start.
 
 Source: KafkaRaftLog (4.3; KafkaMetadataLog before): createLog, recoverSnapshots, truncateToLatestSnapshot;
-FileQuorumStateStore; RecordsSnapshotReader.
-"""
+FileQuorumStateStore; RecordsSnapshotReader."""
 
 from __future__ import annotations
 

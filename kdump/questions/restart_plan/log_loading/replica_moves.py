@@ -3,8 +3,7 @@
 A broker continues such a move after startup: it fills the -future directory, which replaces the live one as soon as it
 has all its records.
 
-Source: UnifiedLog.parseTopicPartitionName, LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread.
-"""
+Source: UnifiedLog.parseTopicPartitionName, LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread."""
 
 from __future__ import annotations
 

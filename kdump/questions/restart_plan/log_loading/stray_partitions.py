@@ -1,8 +1,7 @@
 """Stray partitions: those that the cluster's metadata, as far as the disk has it, does not assign to a broker. The
 broker renames their directories, but does not delete them.
 
-Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers.
-"""
+Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 The user that the broker runs as is not stored on disk. It is assumed to be the user of this process, unless that is
 root, or owns nothing here while everything belongs to one other user. In these cases it is assumed to be the owner of
 the log directories, and the modes of the files decide what that user may do. So it is for a bundle, which is of another
-host.
-"""
+host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reads bootstrap.checkpoint, as every node does at startup, although only a controller of a new cluster uses it.
 
-Source: BootstrapDirectory.read, BatchFileReader, BootstrapMetadata.fromRecords (4.3.1); MetadataVersion.
-"""
+Source: BootstrapDirectory.read, BatchFileReader, BootstrapMetadata.fromRecords (4.3.1); MetadataVersion."""
 
 from __future__ import annotations
 

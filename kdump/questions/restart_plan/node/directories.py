@@ -5,8 +5,7 @@ does. But a broker creates checkpoints in each of its log directories at startup
 directory.
 
 Source: MetaPropertiesEnsemble.Loader, KafkaRaftServer.initializeLogDirs; AbstractKafkaConfig.metadataLogDir, which is
-the first of log.dirs unless it is set.
-"""
+the first of log.dirs unless it is set."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Up to 3.6, with ZooKeeper it may be missing and has version 0; with KRaft every 
 
 Source: MetaPropertiesEnsemble (load, verify), MetaProperties.Builder, KafkaRaftServer.initializeLogDirs. Up to 3.6
 (2.8.2 to 3.6.2): BrokerMetadataCheckpoint (getBrokerMetadataAndOfflineDirs, read), RawMetaProperties,
-MetaProperties.parse, KafkaServer.startup, KafkaRaftServer.initializeLogDirs; LogManager.createAndValidateLogDirs.
-"""
+MetaProperties.parse, KafkaServer.startup, KafkaRaftServer.initializeLogDirs; LogManager.createAndValidateLogDirs."""
 
 from __future__ import annotations
 

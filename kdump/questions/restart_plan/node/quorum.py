@@ -3,8 +3,7 @@
 With kraft.version 1 a voter is a node ID and a directory ID, from the last VotersRecord in the newest metadata snapshot
 or in the log, committed or not (KIP-853). With kraft.version 0 it is a node ID, from controller.quorum.voters.
 
-Source: KRaftControlRecordStateMachine, QuorumState.initialize, KafkaRaftClient.initialize (4.3.1).
-"""
+Source: KRaftControlRecordStateMachine, QuorumState.initialize, KafkaRaftClient.initialize (4.3.1)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 broker alone logs a fault, leaves the record out, and takes no more metadata snapshots. No node starts with a log that
 it cannot read.
 
-Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHandler, KafkaRaftClient.initialize.
-"""
+Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHandler, KafkaRaftClient.initialize."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 offline, or the node exits.
 
 Source: LogManager (lockLogDirs, recoveryPointCheckpoints, loadLogs), CheckpointFile, CleanShutdownFileHandler.delete,
-ReplicaManager.highWatermarkCheckpoints, KafkaRaftManager (createDataDir, lockDataDir).
-"""
+ReplicaManager.highWatermarkCheckpoints, KafkaRaftManager (createDataDir, lockDataDir)."""
 
 from __future__ import annotations
 

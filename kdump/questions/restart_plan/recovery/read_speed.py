@@ -1,8 +1,7 @@
 """How fast a disk is read, measured with a few reads of the segments that a recovery will read.
 
 They are read as a broker reads them if they are not in the page cache. Otherwise, or if that cannot be determined
-(Linux before 6.5), they are read past the page cache (O_DIRECT), which some file systems refuse.
-"""
+(Linux before 6.5), they are read past the page cache (O_DIRECT), which some file systems refuse."""
 
 from __future__ import annotations
 

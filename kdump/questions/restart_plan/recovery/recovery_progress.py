@@ -8,8 +8,7 @@ to 15 characters.
 
 Source: LogSegment.recover, LogLoader.recoverSegment; proc(5); LogManager.LogRecoveryThreadFactory (since 3.3, KIP-831;
 before, threads have the default names of a pool); LogManager.startupWithConfigOverrides, which starts the log cleaner
-once logs are loaded.
-"""
+once logs are loaded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How long a broker takes to recover its logs, and when each of them is done: what is on the disk, what the disk
 delivers, and what follows from them (kdump.questions.restart_plan.recovery.recovery_time).
 
-Source: num.recovery.threads.per.data.dir is 2 by default since 4.0 (KIP-1030), before 1.
-"""
+Source: num.recovery.threads.per.data.dir is 2 by default since 4.0 (KIP-1030), before 1."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ segment that contains the recovery point, every later one, and those without an 
 when its index is missed, and after all segments have been opened.
 
 Source: kafka.log.LogManager.loadLogs, LogLoader.loadSegmentFiles and recoverLog, LogSegments.values(recoveryPoint) (2.8
-to 4.3).
-"""
+to 4.3)."""
 
 from __future__ import annotations
 

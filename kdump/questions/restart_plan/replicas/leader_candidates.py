@@ -1,8 +1,7 @@
 """Which replicas of a partition the controllers may elect as its leader, once brokers have started.
 
 Source: PartitionChangeBuilder.electLeader, ReplicationControlManager.handleBrokerShutdown,
-ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic (4.3.1); KIP-966 for eligible leader replicas.
-"""
+ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic (4.3.1); KIP-966 for eligible leader replicas."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ A replica that the metadata assigns to a broker and that its log directories do 
 creates it, and truncates the others to it if it is elected.
 
 Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate), ReplicaManager.initialFetchOffset,
-Partition.createLogInAssignedDirectoryId.
-"""
+Partition.createLogInAssignedDirectoryId."""
 
 from __future__ import annotations
 

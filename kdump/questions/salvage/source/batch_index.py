@@ -1,8 +1,7 @@
 """Index of the valid batches of a file in which they are out of order, in compact arrays: about 60 bytes per batch.
 
 The longest subsequence of batches with ascending offsets is the chain; the other batches are misplaced. Both are read
-in order of offsets (OrderedReader).
-"""
+in order of offsets (OrderedReader)."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ If the checksum of a batch does not match, nothing confirms its contents. If one
 correcting that bit restores the whole batch. Otherwise the records before the first invalid byte are written under the
 same header, uncompressed, at the same offsets, with a new checksum; their values may be wrong. From a wrapper of magic
 0 or 1, the messages whose own checksums match are recovered. Transaction markers are recovered only by correcting one
-flipped bit. Of an uncompressed batch that the end of its file truncates, the complete records are written likewise.
-"""
+flipped bit. Of an uncompressed batch that the end of its file truncates, the complete records are written likewise."""
 
 from __future__ import annotations
 

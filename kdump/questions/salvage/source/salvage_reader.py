@@ -2,8 +2,7 @@
 
 A SalvageReader reads a file once, from its beginning, and assumes that offsets ascend with positions, as a broker
 writes them. It raises Disordered for a valid batch that is out of order: the file is then surveyed, and read by two
-OrderedReaders (survey.py).
-"""
+OrderedReaders (survey.py)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Of a file whose batches are in order, only the offset ranges are kept; it is then read as usual. The valid batches of
 any other file are indexed (batch_index.py), and read in order of offsets (OrderedReader). No checksum covers a base
-offset: the survey also decides whether a batch is misplaced because it was moved, or because that field is damaged.
-"""
+offset: the survey also decides whether a batch is misplaced because it was moved, or because that field is damaged."""
 
 from __future__ import annotations
 
