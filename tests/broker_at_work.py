@@ -3,8 +3,7 @@
 Each change is one that a broker of Kafka 4.3 makes to its log directory, in its order: LocalLog.roll,
 deleteSegmentFiles and replaceSegments (renames to .deleted, .cleaned and .swap, file by file), LogManager.asyncDelete
 (-delete directories), FileRecords.append, and CheckpointFile.write (a new file replaces the old one). Small files are
-also rewritten in place, like producer snapshots and indexes: for a moment they are empty or half written.
-"""
+also rewritten in place, like producer snapshots and indexes: for a moment they are empty or half written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Random logs of compacted topics, and a model of what Kafka's log cleaner makes of them.
 
-Source: org.apache.kafka.storage.internals.log.Cleaner, MemoryRecords.filterTo.
-"""
+Source: org.apache.kafka.storage.internals.log.Cleaner, MemoryRecords.filterTo."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ reported.
 
 A recipe declares the finding that it provokes and where that finding must point. Recipes change as little as possible:
 fields are changed in place and keep their size, new batches go to the end of a log (which no index, snapshot or
-checkpoint covers), and checksums are corrected unless they are what is tested.
-"""
+checkpoint covers), and checksums are corrected unless they are what is tested."""
 
 from __future__ import annotations
 

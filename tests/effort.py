@@ -3,8 +3,7 @@
 After a run with several processes, the last lines show the slowest files, the CPU seconds of each directory, and the
 counts. A run of all tests also writes the figures of each test to build/test-effort.json, and fails if it has more
 tests, or starts more processes or JVMs, than tests/effort.json allows. Those are counts, which do not depend on how
-busy a machine is. If a change needs more, raise them there, on purpose.
-"""
+busy a machine is. If a change needs more, raise them there, on purpose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Hostile inputs: small files that claim or contain too much, each in its own log directory, and commands over them.
 
-A broker stores what a client sends without changes, so any client can put most of these on a disk.
-"""
+A broker stores what a client sends without changes, so any client can put most of these on a disk."""
 
 from __future__ import annotations
 

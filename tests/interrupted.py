@@ -1,7 +1,6 @@
 """Runs `kdump` many times in one call, each in its own process, in which a signal arrives at one of its imports.
 
-This imports nothing of kdump, nor what kdump imports: each forked process imports everything itself.
-"""
+This imports nothing of kdump, nor what kdump imports: each forked process imports everything itself."""
 
 from __future__ import annotations
 

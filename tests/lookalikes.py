@@ -2,8 +2,7 @@
 not report it.
 
 As in tests/damages.py, each recipe works on a copy of a real broker's log directory. Some counterparts are on the disk
-already; their recipes only assert that.
-"""
+already; their recipes only assert that."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Writes contents of meta.properties, in hexadecimal and one per line: a valid file and what may happen to it, and random
 texts of the characters that java.util.Properties treats specially. tests/format/JavaProperties.java adds to each what
-Java reads.
-"""
+Java reads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Actions of an operator after a finding, tried with a real broker (tools/remedy_trials.py): a damaged disk, the files
 that are removed or renamed while the broker is down, and the partition that is read afterwards.
 
-The damage comes from tests/damages.py; "" stands for an undamaged partition.
-"""
+The damage comes from tests/damages.py; "" stands for an undamaged partition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Runs a command line of a document as a shell does: output in a pipe, 80 columns, UTC, on the evening of 2026-11-21.
 
 The kdump that bash finds is tests/served/kdump. It has the command run by a fork of a process that has already imported
-the program, because starting Python takes longer than most commands do.
-"""
+the program, because starting Python takes longer than most commands do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Runs `kdump` many times in one call, each in its own process with chosen standard streams and signals.
 
-A Python process takes longer to start than most runs take, so only one is started, which forks for each run.
-"""
+A Python process takes longer to start than most runs take, so only one is started, which forks for each run."""
 
 from __future__ import annotations
 

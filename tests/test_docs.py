@@ -1,8 +1,7 @@
 """Runs every command in README.md and docs/, and compares its output, character by character.
 
 A fenced block of the kind `console` contains commands after `$ `, each with its exact output (both streams). They run
-in fixtures/, with output to a pipe, 80 columns wide where it matters. KDUMP_REWRITE=1 writes the outputs again.
-"""
+in fixtures/, with output to a pipe, 80 columns wide where it matters. KDUMP_REWRITE=1 writes the outputs again."""
 
 from __future__ import annotations
 

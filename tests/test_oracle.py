@@ -7,8 +7,7 @@ These differences are expected:
 - It decodes the keys and values of Kafka's own topics (it ran with the decoder's option), but inspect does not: only
   their sizes are compared.
 - It prints -1 for the timestamp of magic 0, which is null in the JSON.
-- A line of its output ends at a line feed in a value; values are compared up to there.
-"""
+- A line of its output ends at a line feed in a value; values are compared up to there."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 log.
 
 The inputs are damaged segments of real brokers, and disks with numbers near the limits of 64 bits. No command ends with
-a traceback.
-"""
+a traceback."""
 
 from __future__ import annotations
 

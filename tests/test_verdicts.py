@@ -6,8 +6,7 @@ For every recipe of damage, and for pairs of them on one disk:
   because of a file in a partition directory, the first line of `verify` is neither OK nor NO DAMAGE. (Only
   `restart-plan` reports what a startup does for other reasons: stray directories, IDs of directories, permissions.)
 - If `verify` reports an error, the exit status of `restart-plan` is not 0, or its first line says that it did not look
-  at everything, and names `kdump verify`.
-"""
+  at everything, and names `kdump verify`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ topics that are created and deleted), shuts it down or kills it every few second
 command of kdump over its log directories in turn. A healthy disk has no errors, whatever the broker does to it during a
 run. A round is a run of every command, several at a time; scan, which starts a JVM, is run in one round of 25. Exits
 with 1 after an error finding, an exit status of 2 or a traceback, or if `kdump verify` finds an error after the broker
-has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17.
-"""
+has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17."""
 
 from __future__ import annotations
 

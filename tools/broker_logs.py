@@ -6,8 +6,7 @@ are those that `kdump explain` is tested with (tests/corpus/logs.tar.zst).
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml, LOG4J one with log4j-slf4j-impl of the release of
 log4j-core among them, and DISKS contains kafka-4.3. The directory in which a broker ran is written as /srv/kafka.
-Needs Java 17 and ten minutes.
-"""
+Needs Java 17 and ten minutes."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ partition with Kafka's own console consumer, and records what both did.
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3 and kafka-2.8-legacy. --only
 takes codes or names of recipes and replaces only their results in OUT. --compare writes nothing: it prints where the
 broker or consumer behaves differently than in OUT, and then exits with 1. Needs Java 17 and, for all recipes, about an
-hour.
-"""
+hour."""
 
 from __future__ import annotations
 

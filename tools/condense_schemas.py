@@ -10,8 +10,7 @@ package file. Kafka's descriptions are left out, as is everything that only Java
 key that it does not know: a new release of Kafka might use it for something that the decoder has to support.
 
 Defaults are typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is not a default
-(FieldSpec reads it into a null String), so such a field has none here.
-"""
+(FieldSpec reads it into a null String), so such a field has none here."""
 
 from __future__ import annotations
 

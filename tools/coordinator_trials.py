@@ -4,8 +4,7 @@ Starts three real brokers with a replica of each of the three coordinator topics
 coordinator, and records whether the next one loads its own replica and what clients get from it: with
 log.preallocate=true, where the active segment ends in zeros, and without. Then tries what an operator can do about it.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 3 GB of memory and 20 minutes.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 3 GB of memory and 20 minutes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The .pxd files of kdump.core.column_numbers and kdump.core.cells: their constants, for the compiled core.
 
-Run: python -m tools.core_columns
-"""
+Run: python -m tools.core_columns"""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
     python -m tools.corpus pack PART DIRECTORY  packs a new part, made as described in tests/corpus/README.md
 
 An archive is a tar compressed with zstd, with sorted names and fixed times and modes, so that the same files always
-give the same archive.
-"""
+give the same archive."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def digest() -> str:
 def unpack(target: Path = UNPACKED) -> Path:
     """Return the directory with the parts; unpacks them unless that has been done with the same archives.
 
-    Safe for concurrent processes: each unpacks into a directory of its own and then renames it.
-    """
+    Safe for concurrent processes: each unpacks into a directory of its own and then renames it."""
     wanted = digest()
     stamp = target / DIGEST
     if stamp.is_file() and stamp.read_text() == wanted:

@@ -6,8 +6,7 @@ kdump.restart_cluster who can be elected and what that loses, starts them in sev
 which configs the leader lacks that a disk had, and who exited. docs/restart-plan.md contains the result as a table (its
 test writes it if KDUMP_REWRITE=1 is set).
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 40 minutes.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 40 minutes."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ the broker, truncates segments and adds an LZ4 frame to a batch. Then every plan
 an independent reader find it, as what they find it, and nowhere else; what is gone, or was never planted, must be
 reported as not there.
 
-JARS is a directory with Kafka's jars. Needs Java 17, confluent-kafka and kafka-python. Takes ten minutes.
-"""
+JARS is a directory with Kafka's jars. Needs Java 17, confluent-kafka and kafka-python. Takes ten minutes."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ their output, as docs/spark.md has them.
 The network between brokers 1 and 2 is cut when broker 1 comes back after broker 2 was elected without its last entries:
 so it cannot truncate them, and both brokers run with logs that differ.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 4 GB of memory and 3 minutes.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 4 GB of memory and 3 minutes."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ a table (its test writes it if KDUMP_REWRITE=1 is set).
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml; DISKS contains kafka-4.3. Needs Java 17 and root, to
 mount file systems in memory; each case takes half a minute. --again starts no broker: it predicts again, and compares
-with what OUT records of the broker.
-"""
+with what OUT records of the broker."""
 
 from __future__ import annotations
 

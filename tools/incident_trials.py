@@ -5,8 +5,7 @@ does it as printed, starts the broker, reads the partition, stops the broker and
 gone, no error left, and nothing else lost.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17 and a minute
-an incident.
-"""
+an incident."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ site-packages with aiokafka and confluent-kafka, whose librdkafka is searched fo
 
 A wording is in a file if all of its literal texts are, in any order: sources split messages into several literals. So
 do the classes that are compiled from them: `added` looks there for the wordings of a release whose sources are not at
-hand (of 4.4.0, it finds each that is in the sources; of 3.9.1, all but 26 of 302).
-"""
+hand (of 4.4.0, it finds each that is in the sources; of 3.9.1, all but 26 of 302)."""
 
 from __future__ import annotations
 

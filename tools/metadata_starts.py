@@ -7,8 +7,7 @@ controller of an older release, which has committed a record that they refuse: t
 what comes later, and take no more snapshots.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17, 1 GB of memory and half
-an hour.
-"""
+an hour."""
 
 from __future__ import annotations
 

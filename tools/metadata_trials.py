@@ -9,8 +9,7 @@ Of the newest release also logs and snapshots in which the bytes around the reco
 these, in a minute. --compare writes nothing, and exits with 1 if a result differs from the recorded one.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and four minutes for
-each release.
-"""
+each release."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Runs pytest in a copy of the checkout for `python -m tools.mutants`: records the lines that each test runs, or runs
-tests until one fails.
-"""
+tests until one fails."""
 
 from __future__ import annotations
 

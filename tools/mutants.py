@@ -8,8 +8,7 @@
 Works in a copy of a commit, in build/mutants, and appends results to a file: an interrupted run continues where it
 ended. To compare two commits, try the sample of one with both (--directory, --rev). A mutant is found again by its
 lines and function; with the lines recorded for the other commit (--lines), tests are found again by their names. What
-only child processes run, such as Spark's executors, is not seen, and not drawn.
-"""
+only child processes run, such as Spark's executors, is not seen, and not drawn."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ first state. Of voters whose logs differ, because some have a record that none c
 all together: who may be elected, who halts, and who truncates its log. docs/restart-plan.md contains the result as a
 table (its test writes it if KDUMP_REWRITE=1 is set).
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 15 minutes.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 15 minutes."""
 
 from __future__ import annotations
 

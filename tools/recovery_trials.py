@@ -6,8 +6,7 @@ cache, and compares that with `kdump restart-plan --estimate` and with what `--f
 KAFKA contains VERSION/jars for each release of the cases, with the jars listed in tools/kafka-jars.xml. PLACE is a
 directory with 20 GiB of space: the segments (1 to 5 GiB per case) are generated there once, and stay. Needs Java 17 and
 root: a control group (blkio, version 1) limits how fast the disk is read. Takes about 25 minutes. On a machine that
-does other things as well, run it with `nice -n -20`.
-"""
+does other things as well, run it with `nice -n -20`."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ tests/questions/reindex/recovered.tsv. --compare writes nothing, and exits with 
 bytes differ from Kafka's.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17 and three
-minutes.
-"""
+minutes."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ Builds small disks with real brokers of each release of tools/trials/release.py,
 node that keeps the cluster's metadata, after a clean shutdown).
 
 JARS has a directory for each version with the jars of tools/kafka-jars.xml (-Dkafka.version=3.9.1). Needs Java 17; a
-release takes about a minute.
-"""
+release takes about a minute."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ JARS has a directory for each version with the jars of tools/kafka-jars.xml; DIS
 (`releases`). The recipes are those of tests/questions/restart_plan/release_damages.py. --releases may name one of which
 only DISKS has a directory. Startups whose result is recorded are left out without --replace. --logs DIR keeps the
 brokers' logs, and --jobs N starts N brokers at a time. --again starts no broker: it compares what is recorded with the
-current predictions. Needs Java 17; a startup takes about 8 s. Results are written as they come.
-"""
+current predictions. Needs Java 17; a startup takes about 8 s. Results are written as they come."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ removes or renames the files listed in a recipe of tests/remedies.py, starts a r
 the broker cleanly and runs `kdump verify` on the result.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17, a C compiler
-and about ten minutes.
-"""
+and about ten minutes."""
 
 from __future__ import annotations
 

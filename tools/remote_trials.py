@@ -5,8 +5,7 @@ topic with the Java consumer from the log start on: the first offset that it doe
 --remote` names. Then does what the first action says for what can be put back, without a restart, and reads again.
 
 JARS has the jars of tools/kafka-test-jars.xml (LocalTieredStorage is in the tests of kafka-storage), DISKS the disk
-kafka-4.3-tiered. Needs Java 17, 1 GB of memory and ten minutes.
-"""
+kafka-4.3-tiered. Needs Java 17, 1 GB of memory and ten minutes."""
 
 from __future__ import annotations
 

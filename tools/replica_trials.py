@@ -6,8 +6,7 @@ joined, starts the brokers in several orders, and records the leader, where each
 no replica has any more. docs/restart-plan.md contains the result as a table (its test writes it if KDUMP_REWRITE=1 is
 set).
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 2 GB of memory and 15 minutes.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 2 GB of memory and 15 minutes."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ becomes stray, and clients see every topic, record, offset, user, ACL and quota 
 producer ID and the old transactional producers work. The disks that were read must be unchanged.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml, and that of kafka-streams, for each release. Needs Java
-17, 3 GB of memory, and three minutes for each case.
-"""
+17, 3 GB of memory, and three minutes for each case."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Runs what a change must pass: linters, type checks and tests, each with one line that says how long it took.
 
 python -m tools.run_tests           all of it; the types are checked while the tests run
-python -m tools.run_tests ARGUMENT… only tests, in this process: paths, or other arguments of pytest
-"""
+python -m tools.run_tests ARGUMENT… only tests, in this process: paths, or other arguments of pytest"""
 
 from __future__ import annotations
 

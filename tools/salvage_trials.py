@@ -5,8 +5,7 @@ kdump salvage, starts a real broker on the disk, and reads every partition with 
 kafka-dump-log: they have to read what kdump kept, record for record.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3 and kafka-2.8-legacy.
---compare writes nothing: it prints what differs from OUT, and then exits with 1. Needs Java 17.
-"""
+--compare writes nothing: it prints what differs from OUT, and then exits with 1. Needs Java 17."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 
 Builds kdump in DIR, apart from the core in use, and runs pytest on it. The sanitizer's library has to be loaded before
 the interpreter, which is not built with it. Memory comes from malloc, so that the sanitizer knows the bounds of each
-block. Memory that the interpreter does not free at exit is not reported.
-"""
+block. Memory that the interpreter does not free at exit is not reported."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ with the controller's disk.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. Each disk is a file system of its own, of 2.5 GiB;
 where none can be mounted (which takes root), nothing is tried, and the status is 0. --compare writes nothing, and exits
-with 1 if a trial does not end as in OUT. Needs Java 17, 10 GiB and an hour.
-"""
+with 1 if a trial does not end as in OUT. Needs Java 17, 10 GiB and an hour."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ damages, starts it, and compares the last stable offset of each partition with t
 high watermark, which is the log end without other replicas, with the log ends of `transactions` and `restart-plan`. A
 partition whose damage would stop the broker, by `kdump restart-plan`, is filled again.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and a minute.
-"""
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and a minute."""
 
 from __future__ import annotations
 

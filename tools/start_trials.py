@@ -4,8 +4,7 @@ Starts a real node on copies of a broker's disk, as its own only controller, wai
 what it does to each partition with the course that restart-plan predicts: which offsets retention deletes, which
 directories become stray, and where logs end. log.initial.task.delay.ms is 3 s, except in one case.
 
-JARS has the jars of tools/kafka-test-jars.xml, for the tiered topic. Needs Java 17, 1 GB of memory and five minutes.
-"""
+JARS has the jars of tools/kafka-test-jars.xml, for the tiered topic. Needs Java 17, 1 GB of memory and five minutes."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ Writes docs/unit-test-trials.json, with each difference and its reason. --compar
 reason of a difference is not known. JARS has a directory for each release with the jars of tools/kafka-jars.xml, and
 next to it is test-jars, with those of tools/kafka-test-jars.xml; what is missing is downloaded. If the registry has no
 tests of a release, it loads and prints what the tests of another one make. --keep: where to leave the log directories.
-Needs Java 17, Maven, and five minutes for a release.
-"""
+Needs Java 17, Maven, and five minutes for a release."""
 
 from __future__ import annotations
 

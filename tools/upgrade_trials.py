@@ -5,8 +5,7 @@ started by the old release; started by the new one, and by the old one again; it
 started by the old one; its features lowered to the old release; started by it. Records of each start what the broker
 and the controller did, and what kdump.restart_plan says of a copy of their directories made before it.
 
-JARS has a directory for each version with the jars of tools/kafka-jars.xml. Needs Java 17; a pair takes two minutes.
-"""
+JARS has a directory for each version with the jars of tools/kafka-jars.xml. Needs Java 17; a pair takes two minutes."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 docs/facts.md is generated from these declarations (tools/facts_reference.py), and compare.py holds the commands against
 each other. A command that states something else under a similar name has a fact of its own, or an `only_if` that says
-when both are the same.
-"""
+when both are the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The codecs: what Java's readers accept is decompressed, anything else raises DecodeError, and nothing takes too much
 memory.
 
-What Java accepts was tried with Kafka 4.3.1's own classes on JDK 17 and 25, with about 86,000 damaged payloads.
-"""
+What Java accepts was tried with Kafka 4.3.1's own classes on JDK 17 and 25, with about 86,000 damaged payloads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A second scan into a result gives the same as a scan from scratch, whatever has happened to the disks meanwhile.
 
-The tasks run in this process, because only files are compared, for which no Spark is needed.
-"""
+The tasks run in this process, because only files are compared, for which no Spark is needed."""
 
 from __future__ import annotations
 

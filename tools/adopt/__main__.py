@@ -18,8 +18,7 @@ The steps, in this order:
 
 Each step is a process of its own, which knows what those before it have imported. It leaves its part of the report in
 OUT, and is left out if that is there already; remove the file to repeat it. Needs Java 17, Maven, and 2 GB of memory;
-brokers run one at a time, and listen on 127.0.0.1.
-"""
+brokers run one at a time, and listen on 127.0.0.1."""
 
 from __future__ import annotations
 

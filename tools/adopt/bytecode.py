@@ -2,8 +2,7 @@
 
 javap disassembles them. Numbers of the constant pool, of local variables and of lambdas, offsets of instructions,
 packages and exceptions that are declared are left out, so that a method is the same that was only compiled again, or
-uses a class that moved. Classes that are generated from schemas are left out: those are compared as schemas.
-"""
+uses a class that moved. Classes that are generated from schemas are left out: those are compared as schemas."""
 
 from __future__ import annotations
 

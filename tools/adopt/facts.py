@@ -2,8 +2,7 @@
 
 Writes kdump/format/releases/MINOR.json, what a release knows of what is on disks, from its jars in JARS/VERSION, and
 lists the releases in kdump/format/releases/__init__.py. kdump/format/known_releases.py reads them, and describes the
-keys. Needs Java 17; a release takes five seconds.
-"""
+keys. Needs Java 17; a release takes five seconds."""
 
 from __future__ import annotations
 

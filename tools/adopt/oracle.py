@@ -2,8 +2,7 @@
 
 Writes the oracle of a disk: what kafka-dump-log prints of each file, to OUT/PATH.txt, and if it throws, the exception
 to OUT/PATH.err. Then prints the files of which `kdump dump-log` or `kdump inspect` says something else. JARS is a
-directory with the jars of the disk's release. Needs Java 17.
-"""
+directory with the jars of the disk's release. Needs Java 17."""
 
 from __future__ import annotations
 

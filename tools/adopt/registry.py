@@ -1,8 +1,7 @@
 """python -m tools.adopt.registry
 
 Tells which releases of Kafka the Maven registry has that are newer than the newest one that kdump knows: exit status 1
-if there is one. Needs Maven.
-"""
+if there is one. Needs Maven."""
 
 from __future__ import annotations
 

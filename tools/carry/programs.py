@@ -1,7 +1,6 @@
 """Runs the programs that build the single file, and checks first that they are installed.
 
-python -m tools.carry.programs ARCH
-"""
+python -m tools.carry.programs ARCH"""
 
 from __future__ import annotations
 

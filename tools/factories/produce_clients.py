@@ -1,8 +1,7 @@
 """Produces the same kinds of records with clients that share no code with Kafka's own.
 
 Run: python produce_clients.py BOOTSTRAP   (needs kafka-python, aiokafka, confluent-kafka)
-Each client fills its own topics, one per codec that it supports.
-"""
+Each client fills its own topics, one per codec that it supports."""
 
 import asyncio
 import json

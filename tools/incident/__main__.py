@@ -1,8 +1,7 @@
 """python -m tools.incident NAME [DIR]
 
 Creates the disk of the incident in docs/incidents/NAME.md, in DIR (a new directory; by default build/incidents/NAME):
-real bytes of a broker of Kafka 4.3.1, from fixtures/, damaged as the page describes.
-"""
+real bytes of a broker of Kafka 4.3.1, from fixtures/, damaged as the page describes."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ network.
 
 The Markdown files stay as they are shown on a code host. What the website needs in addition is generated in
 build/site-pages, from which it is built: pages of the root (CONTRIBUTING, CHANGELOG) next to the others, adapted links,
-and tables of contents.
-"""
+and tables of contents."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Disks of a broker after an unclean shutdown, with gigabytes of batches, for tools/recovery_trials.py.
 
 Segments are generated once. The disk of a case has hard links to them, which is safe because recovery of a valid
-segment does not write to it, and its own copies of what a broker rewrites.
-"""
+segment does not write to it, and its own copies of what a broker rewrites."""
 
 from __future__ import annotations
 

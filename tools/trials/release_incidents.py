@@ -1,7 +1,6 @@
 """Incidents that need brokers of several releases, several starts, or another configuration.
 
-Each changes the disks of a trial: disk-0 is the controller's (or ZooKeeper's), disk-1 that of broker 1.
-"""
+Each changes the disks of a trial: disk-0 is the controller's (or ZooKeeper's), disk-1 that of broker 1."""
 
 from __future__ import annotations
 

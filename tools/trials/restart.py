@@ -1,8 +1,7 @@
 """Facts that `kdump restart-plan` predicts for a damaged disk, and the same facts about what a real broker did with it.
 
 The facts of a partition are those that LogLoader logs when it has loaded the partition, and the state of its files some
-seconds later.
-"""
+seconds later."""
 
 from __future__ import annotations
 

@@ -63,8 +63,7 @@ def decisive(lines: Iterable[str], usual: set[str], names: tuple[str, ...]) -> l
     """Return the relevant lines, except those of a normal startup. If `names` is not empty, only lines about these
     partitions.
 
-    The lines of an exception follow the line that logged it.
-    """
+    The lines of an exception follow the line that logged it."""
     found: dict[str, str] = {}
     told = False
     for line in lines:

@@ -2,8 +2,7 @@
 
 quoted_exceptions.tsv has the wordings: exception, message with {} for its values, the releases whose classes have all
 literal texts of it, and the file of the newest one. tools.message_sources adds a release. What the JDK throws has no
-wording in Kafka's classes.
-"""
+wording in Kafka's classes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Files and options for the real kafka-dump-log 4.3.1; tests/golden/dump-log contains what it printed.
 
 `build` creates the files from real ones, each changed in one place, and from crafted records. dump_log_golden.py runs
-Kafka's tool on them and writes the golden files; test_dump_log.py runs kdump.
-"""
+Kafka's tool on them and writes the golden files; test_dump_log.py runs kdump."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 
 JARS: the directory with the jars of Kafka 4.3.1 (its libs/). tests/golden/dump-log then contains the standard output of
 each case (<name>.out), and runs.json with the arguments, exit status and standard error of all, without stack traces.
-Every run gets a new copy of the files, because the tool creates files next to those that it reads.
-"""
+Every run gets a new copy of the files, because the tool creates files next to those that it reads."""
 
 from __future__ import annotations
 

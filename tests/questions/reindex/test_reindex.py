@@ -2,8 +2,7 @@
 on indexes that differ.
 
 tools/reindex_trials.py wrote recovered.tsv with Kafka 4.3.1's classes: seed of the damage, segment, number of truncated
-bytes or the exception, and sizes and hash of the three files.
-"""
+bytes or the exception, and sizes and hash of the three files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Recipes for damage to the small disks of every release: see tests/corpus/README.md and tools/release_trials.py.
 
 They find segments, offsets and IDs on the disk, because those differ between the releases. Each changes a copy of a
-log directory, `clean` or `crash`.
-"""
+log directory, `clean` or `crash`."""
 
 from __future__ import annotations
 

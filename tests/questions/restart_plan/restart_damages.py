@@ -1,8 +1,7 @@
 """More recipes for damage, of the kinds that decide what a broker does at its next startup: see tests/damages.py.
 
 Each changes a copy of a log directory, without declaring findings. `CHOSEN` lists the recipes of tests/damages.py on
-which tools/restart_trials.py also starts a broker.
-"""
+which tools/restart_trials.py also starts a broker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Random partitions of every magic and codec, and random cuts of them, with what a naive reading says is left.
 
-A record's value is a word of its own, so that a search of the decompressed output shows whether it was left out.
-"""
+A record's value is a word of its own, so that a search of the decompressed output shows whether it was left out."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A log is written batch by batch, copied to replicas, and then batches are swapped, moved, doubled, removed, contradicted
 and damaged, in the files of any copy. The model knows of every batch in every file whether its bytes are unchanged; it
-is independent of how salvage finds that out.
-"""
+is independent of how salvage finds that out."""
 
 from __future__ import annotations
 
