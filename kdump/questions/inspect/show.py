@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import timezone, tzinfo
+from datetime import timezone
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,16 +17,22 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.answer import Object
+from kdump.command_line.decoding_options import DecodingOptions
+from kdump.command_line.filter_options import FilterOptions
 from kdump.command_line.input_files import Files, print_error, unreadable_line
-from kdump.command_line.output_options import CSV, JSON, TABLE
+from kdump.command_line.name_options import partition_option, topic_option
+from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.number_range import Range
 from kdump.io.errors import SourceError, is_gone
-from kdump.io.run import QUIET_RUN, Limits, Run
+from kdump.io.run import QUIET_RUN, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.batch_records import records
@@ -40,15 +46,15 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
 from kdump.log.torn_batch import torn_batch
+from kdump.parallel_jobs import usual_jobs
 from kdump.questions.inspect.fast_rows import FastRows
-from kdump.questions.inspect.record_counts import CountView, RecordCount
+from kdump.questions.inspect.record_counts import CountTable, CountView, RecordCount
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError, compile_template, shows_decoded
 from kdump.render.redaction import Redaction, redacted_record
-from kdump.render.sink import Sink
-from kdump.render.stdout import AUTO, Output
+from kdump.render.stdout import Output
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.times import iso
 
@@ -81,38 +87,70 @@ class RedactedView(JsonView):
         super()._write(answer)
 
 
-AS_USUAL = DecodeOptions()
 HEX, TEMPLATE = "hex", "template"
 """Formats besides those of kdump.command_line.output_options."""
 
 
-@dataclass(frozen=True)
-class ShowOptions:
-    """How to show files; `limit` and `last` count rows."""
+AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
+COMMITTED_HELP = (
+    "Show only what a read_committed consumer receives: no control or aborted records, and nothing at or above the "
+    "last stable offset. Brokers find aborted transactions in the .txnindex files alone: what these lack is shown."
+)
+BY_MARKERS_HELP = (
+    "With --read-committed, find aborted transactions by their markers instead: what a consumer should receive."
+)
 
-    form: str
-    records: bool
-    template: str | None
-    columns: list[str] | None
-    full: bool
-    zone: tzinfo
-    limit: int | None
-    last: int | None
-    follow: bool
-    window: int
-    use_index: bool
-    color: str = AUTO
-    pager: bool = False
-    jobs: int = 1
-    all_files: bool = False
-    kind: str | None = None
-    """Name of the file kind to assume for all files; None to detect it."""
-    decode: DecodeOptions = AS_USUAL
-    read_committed: bool = False
-    by_markers: bool = False
-    redaction: Redaction | None = None
-    count: Callable[[Output], Sink[RecordCount]] | None = None
-    """Returns where the counts go, if records are counted instead of shown."""
+
+@dataclass(frozen=True)
+class InspectOptions(CommandOptions):
+    """The options of the command. `limit` and `last` are numbers of rows."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    records: bool = flag("--records", help="Show records instead of batches.", section="Show")
+    as_hex: bool = flag("--hex", help="Show an annotated hexdump; same as --format hex.")
+    template: str | None = option(
+        "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
+    )
+    extract: str | None = option(
+        "--extract",
+        type=click.Choice(["key", "value"]),
+        help="Write the raw key or value of the single matching record.",
+    )
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    last: int | None = option(
+        "--last",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Show the last N rows; reads backward from the end of the file.",
+    )
+    follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
+    output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
+    redaction: RedactOptions = added(redact_options("With --json: "))
+    count: bool = flag("--count", help="Count the selected records instead of showing them, of each partition.")
+    topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics", section="Select")
+    partitions: tuple[int, ...] = partition_option("In directories, show only partitions")
+    all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
+    filters: FilterOptions = group(FilterOptions)
+    read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
+    by_markers: bool = flag("--by-markers", help=BY_MARKERS_HELP)
+    decoding: DecodingOptions = group(DecodingOptions)
+    kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP, section="Read")
+    jobs: int | None = option(
+        "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
+    )
+    no_index: bool = flag("--no-index", help="Do not use .index and .timeindex to find where to start reading.")
+    reading: ReadingOptions = added(reading_options)
+
+    @property
+    def form(self) -> str:
+        """The format of the output: one of FORMATS, HEX or TEMPLATE."""
+        if self.template is not None:
+            return TEMPLATE
+        return HEX if self.as_hex else self.output.format
+
+    def given(self, *names: str) -> list[str]:
+        """Return those of the options that were given, as they are typed."""
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
 
 def notes_of(target: Target, note: str) -> None:
@@ -128,16 +166,18 @@ class InspectRun:
 
     def __init__(
         self,
-        options: ShowOptions,
+        options: InspectOptions,
         selection: Selection,
-        limits: Limits,
-        paths: tuple[str, ...],
-        of_topic: Callable[[str], bool] = lambda topic: True,
-        of_partition: Callable[[int | None], bool] = lambda number: True,
+        of_topic: Callable[[str], bool],
+        of_partition: Callable[[int | None], bool],
     ) -> None:
-        self.options, self.selection = options, selection
-        self.output = Output(options.color)
-        if options.pager and options.form in (TABLE, HEX):
+        self.options, self.selection, limits = options, selection, options.reading.limits
+        self.records = options.records or options.count or options.template is not None
+        """Whether records are shown or counted, and not batches."""
+        self.columns, self.full, self.zone = options.output.names, options.output.full, options.output.zone
+        self.decode, self.redaction = options.decoding.decode(options.paths), options.redaction.redaction()
+        self.output = Output(options.output.color)
+        if options.output.pager and not options.follow and options.form in (TABLE, HEX):
             self.output.page()
         self.left = options.limit
         self.committed: ReadCommitted | None = None
@@ -146,13 +186,13 @@ class InspectRun:
 
             self.committed = ReadCommitted(limits, print_error, by_markers=options.by_markers)
             self.selection = replace(selection, gate=self.committed)
-        self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
+        self.scan = RegionScan(self.selection, limits, self.records, options.reading.run().window, not options.no_index)
         self.coverage = SearchCoverage(self.selection) if self.selection.looks_at_content else None
         """What a search for keys, values or headers has read; None for everything else."""
         self._searched: dict[str, None] = {}
         """The directories in which it has read segments."""
         self.files = Files(
-            paths,
+            options.paths,
             KINDS.get(options.kind or ""),
             self.scan,
             of_topic,
@@ -260,7 +300,7 @@ class InspectRun:
     def run(self) -> None:
         """Show everything that is selected."""
         if self.selection.times is not None:
-            first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
+            first, last = (iso(end, self.zone) if end is not None else "" for end in self.selection.times)
             print_error(f"time range {first}..{last}")
         files = self._inputs = list(self.files)
         self._say_unread(files)
@@ -387,38 +427,40 @@ class InspectRun:
     def _view(self, several: bool) -> View:
         options = self.options
         try:
-            self.decoding = decoding = RecordDecoder(options.decode)
-            if options.count is not None:
-                self._counts = CountView(self.output, options.count(self.output), self.selection)
+            self.decoding = decoding = RecordDecoder(self.decode)
+            if options.count:
+                table = partial(CountTable, self.output)
+                sink = options.output.sink(self.output, table, (RecordCount,), report=True)
+                self._counts = CountView(self.output, sink, self.selection)
                 return self._counts
             if options.form == TEMPLATE:
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None
                 return TemplateView(self.output, parts, print_error, shown)
-            if options.redaction is not None:
-                return RedactedView(self.output, options.redaction, records=options.records)
+            if self.redaction is not None:
+                return RedactedView(self.output, self.redaction, records=self.records)
             if options.form == JSON:
-                return JsonView(self.output, records=options.records, decoding=decoding)
+                return JsonView(self.output, records=self.records, decoding=decoding)
             if options.form == CSV:
                 self._csv = CsvView(
-                    self.output, records=options.records, names=options.columns, complain=print_error, decoding=decoding
+                    self.output, records=self.records, names=self.columns, complain=print_error, decoding=decoding
                 )
                 return self._csv
             if options.form == HEX:
                 return HexView(
                     self.output,
-                    records=options.records,
-                    full=options.full,
-                    zone=options.zone,
+                    records=self.records,
+                    full=self.full,
+                    zone=self.zone,
                     titles=several,
                     decoding=decoding,
                 )
             return TableView(
                 self.output,
-                records=options.records,
-                names=options.columns,
-                full=options.full,
-                zone=options.zone,
+                records=self.records,
+                names=self.columns,
+                full=self.full,
+                zone=self.zone,
                 titles=several,
                 decoding=decoding,
             )
@@ -429,20 +471,25 @@ class InspectRun:
         """Choose the fast path: JSON, and tables in a pipe, are written directly from columns if the core is compiled.
         Not possible if rows are needed one by one: with a limit or, per file, with a decoder of keys and values."""
         options = self.options
-        if options.limit or options.last or options.follow or options.redaction is not None:
+        if options.limit or options.last or options.follow or self.redaction is not None:
             return
         is_plain = not self.output.terminal and not self.output.colour
-        in_table = is_plain and options.columns is None and options.zone is timezone.utc
-        if not COMPILED or not (options.records or self.selection.is_all):
+        in_table = is_plain and self.columns is None and self.zone is timezone.utc
+        if not COMPILED or not (self.records or self.selection.is_all):
             return
         if isinstance(view, JsonView) or (isinstance(view, TableView) and in_table):
             self._quick = FastRows(
-                self.output, view, self.selection, self.coverage, records=options.records, jobs=options.jobs
+                self.output,
+                view,
+                self.selection,
+                self.coverage,
+                records=self.records,
+                jobs=options.jobs or usual_jobs(),
             )
 
     def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
-        decoder = self.decoding.decoder(target) if self.options.records else None
+        decoder = self.decoding.decoder(target) if self.records else None
         self.quick = self._quick if self._quick is not None and self._quick.decode_by(decoder) else None
         self.scan.whole_runs = self.quick is not None
         if self.quick is None or decoder is not None:
@@ -536,7 +583,7 @@ class InspectRun:
                 self.coverage.batch(target.path, item, rows)
         elif isinstance(item, Batch):
             records = self.selection.records(item)
-            if self.options.records:
+            if self.records:
                 records = islice(records, skip, None if self.left is None else skip + self.left)
             rows = view.batch(target, item, records)
             if self.coverage is not None:
@@ -552,7 +599,7 @@ class InspectRun:
         """Show bytes that are not a valid batch. If the end of the file truncates a batch, also show its complete
         records, unless the file may be growing, or only the last rows were requested. Returns the number of rows."""
         torn = None
-        if self.options.records and not (self.options.follow or self.options.last):
+        if self.records and not (self.options.follow or self.options.last):
             torn = torn_batch(region, window, self.scan.limits)
         complete = 0 if torn is None else torn.complete_records
         if torn is None or not complete:
