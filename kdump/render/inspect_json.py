@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump import jsonl
-from kdump.answer import Object, answer_object, put_bytes
+from kdump.answer import Object, answer_object, of_fact, put_bytes
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.format.control_record import decode_control
@@ -121,19 +121,9 @@ def entry_object(target: Target, entry: Entry) -> Object:
 
 def region_object(target: Target, region: Region) -> Object:
     claimed = region.claimed if region.kind == "torn" else None
-    return answer_object(
-        InspectedRegion(
-            kind=region.kind,
-            file=target.path,
-            topic=target.topic,
-            partition=target.partition,
-            position=region.position,
-            size=region.size,
-            reason=region.reason,
-            baseOffset=claimed[0] if claimed else None,
-            batchLength=claimed[1] if claimed else None,
-        )
-    )
+    offset, length = claimed[:2] if claimed else (None, None)
+    place = {"file": target.path, "topic": target.topic, "partition": target.partition}
+    return answer_object(of_fact(InspectedRegion, region, **place, baseOffset=offset, batchLength=length))
 
 
 def record_line(target: Target, record: Record, reading: DecodedRecord | None = None) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
 from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster
 from kdump.cluster.connector_history import schema_history
 from kdump.cluster.log_offsets import LogOffsetsByPartition
@@ -300,18 +300,13 @@ def sink_offsets(
 def checkpoint_answer(log: CoordinatorLog, checkpoint: Checkpoint, groups: GroupCoordinatorState) -> MirrorCheckpoint:
     commit = groups.offsets.find(checkpoint.group, (checkpoint.topic, checkpoint.partition))
     alias = CHECKPOINTS_TOPIC.fullmatch(log.topic)
-    return MirrorCheckpoint(
+    return of_fact(
+        MirrorCheckpoint,
+        checkpoint,
         sourceClusterAlias=alias[1] if alias else log.topic,
-        group=checkpoint.group,
-        topic=checkpoint.topic,
-        partition=checkpoint.partition,
-        upstreamOffset=checkpoint.upstreamOffset,
-        offset=checkpoint.offset,
         committedOffset=None if commit is None else commit.offset,
-        metadata=checkpoint.metadata,
         source=log.path,
         recordOffset=checkpoint.record_offset,
-        timestamp=checkpoint.timestamp,
     )
 
 

@@ -28,6 +28,11 @@ SORTED = 20_000
 """Maximum number of producers that are sorted by ID; if there are more, they come in the order of the snapshot, then of
 the log."""
 LOG, NOTHING = "log", "nothing"
+IN_BROKER = (
+    *("epoch", "lastSequence", "lastOffset", "offsetDelta", "timestamp", "coordinatorEpoch"),
+    "currentTxnFirstOffset",
+)
+"""Fields of Producer that are those of the broker's state."""
 
 NOT_IN_SNAPSHOT = "not in {name}, which the broker loads: it had expired, or its state was lost"
 ONLY_SNAPSHOT = "it has no batches on this disk: it is only in {name}"
@@ -223,13 +228,7 @@ class ProducerLedger(Observer):
             fenced=life.fenced if life else 0,
             epochStarts=life.starts if life else 0,
             state=state,
-            epoch=broker_state.get("epoch"),
-            lastSequence=broker_state.get("lastSequence"),
-            lastOffset=broker_state.get("lastOffset"),
-            offsetDelta=broker_state.get("offsetDelta"),
-            timestamp=broker_state.get("timestamp"),
-            coordinatorEpoch=broker_state.get("coordinatorEpoch"),
-            currentTxnFirstOffset=broker_state.get("currentTxnFirstOffset"),
+            **{name: broker_state.get(name) for name in IN_BROKER},
             stateFrom=self._from,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,
