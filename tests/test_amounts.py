@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdump.render.amounts import average, duration_text, per
-from kdump.render.charts import bar, heights, share, spread_over
+from kdump.render.amounts import average, bar, duration_text, heights, per, share, spread_over
 
 
 @pytest.mark.parametrize(

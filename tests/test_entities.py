@@ -15,11 +15,11 @@ import pytest
 from kdump import transactions
 from kdump.kafka.transaction_index import AbortMarker, AbortMarkers
 from kdump.log.packed_entries import PackedEntries
-from kdump.questions.producers.history import ProducerHistory
+from kdump.questions.producers.ledger import ProducerHistory
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import PartitionRegistration
 from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
 from tests.disks import marker

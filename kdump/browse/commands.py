@@ -40,9 +40,8 @@ from kdump.browse.save import PARTS, Exists, parse_saved, row_commands, row_json
 from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
 from kdump.browse.time_histogram import Bin, HistogramView
 from kdump.check.finding import INFO, Finding
-from kdump.format.count_text import plain_count
+from kdump.format.count_text import plain_count, size_text
 from kdump.format.numbers import parse_long
-from kdump.format.size_text import size_text
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.selection import Selection

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from kdump.browse.browser import Mark
 from kdump.browse.scopes import Scope, ScopePart
-from kdump.format.count_text import count_text, plain_count
+from kdump.format.count_text import count_text, plain_count, size_text
 from kdump.format.murmur2 import partition_of
-from kdump.format.size_text import size_text
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records

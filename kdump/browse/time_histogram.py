@@ -25,8 +25,7 @@ from kdump.log.histograms import Histogram, of_time
 from kdump.log.region import PADDING, Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader, RegionObserver, observe
-from kdump.render.amounts import duration_text, size_text
-from kdump.render.charts import bar
+from kdump.render.amounts import bar, duration_text, size_text
 from kdump.render.escape import printable
 from kdump.render.style import cut
 from kdump.render.times import iso

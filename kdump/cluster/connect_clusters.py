@@ -7,30 +7,36 @@ no transactions there."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs, topic_logs
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
 from kdump.cluster.topic_coverage import coverage
 from kdump.format.control_record import decode_control
 from kdump.format.count_text import count_text
+from kdump.format.known_releases import config_default
 from kdump.format.mirror_record import MIRROR_MESSAGES
+from kdump.format.numbers import parse_int
 from kdump.format.versioned_messages import try_decode
 from kdump.io.errors import within
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import system_topic
 from kdump.log.record import Record
 from kdump.state.as_of import AsOf, Change
-from kdump.state.connect import ConnectState
 from kdump.state.connect_records import BadRecord, offset_key, text_key
-from kdump.state.connect_replay import ConnectReplay
+from kdump.state.connect_replay import ConnectReplay, ConnectState
+from kdump.state.effective_config import effective
 from kdump.state.internal_records import ENTRY, ROOM
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.read_committed_view import ReadCommittedView
 from kdump.state.transaction_marker import ABORT
+
+HISTORY_KEYS = ("schema.history.internal.kafka.topic", "database.history.kafka.topic")
+
 
 CONFIGS, OFFSETS, STATUS, CHECKPOINTS = "connect-configs", "connect-offsets", "connect-status", "mm2-checkpoints"
 KINDS = (CONFIGS, OFFSETS, STATUS)
@@ -269,3 +275,46 @@ def read_checkpoints(
             timestamp=record.timestamp,
         )
     return list(checkpoints.values())
+
+
+class SchemaHistory(NamedTuple):
+    """The topic that `key` of a connector's config names. `lost`: log start offset, below which records are gone; 0:
+    none is. `deletes`: how a config of the topic removes records; empty if it removes none, or is not known."""
+
+    key: str
+    topic: str
+    lost: int
+    deletes: str
+
+    @property
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with it."""
+        if self.lost:
+            yield (
+                f"schema history incomplete: offsets 0..{self.lost - 1} of {self.topic} ({self.key}) are gone, and "
+                "the connector needs all of them"
+            )
+        if self.deletes:
+            yield f"schema history at risk: {self.topic} ({self.key}) has {self.deletes}, and must keep every record"
+
+
+def schema_history(config: Mapping[str, Any], ends: LogOffsetsByPartition) -> SchemaHistory | None:
+    """Return the schema history of a connector; None if it has none, or neither the topic's log nor the metadata of it
+    are on the disks."""
+    key = next((key for key in HISTORY_KEYS if isinstance(config.get(key), str)), None)
+    if key is None:
+        return None
+    topic, metadata = config[key], ends.metadata
+    end = ends.end(topic, 0)
+    if end is None and (metadata is None or topic not in metadata.topics):
+        return None
+    deletes = ""
+    if metadata is not None and topic in metadata.topics:
+        values = {}
+        for name in ("cleanup.policy", "retention.ms", "retention.bytes"):
+            values[name] = effective(metadata, topic, name, None) or str(config_default(name))
+        limits = [name for name in ("retention.ms", "retention.bytes") if parse_int(values[name]) != -1]
+        causes = [] if values["cleanup.policy"] == "delete" else ["cleanup.policy"]
+        causes += limits if "delete" in values["cleanup.policy"] else []
+        deletes = ", ".join(f"{name}={values[name]}" for name in causes)
+    return SchemaHistory(key, topic, 0 if end is None else end.logStartOffset, deletes)

@@ -9,10 +9,9 @@ from kdump.answer import EPOCH_MS, OFFSET, Doc, Shown, answer
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
-from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
+from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName, Removal
 from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.removed_offsets import Removal
 
 OTHER_TOPIC = "committed for a deleted topic of the same name"
 NO_PARTITION = "no such partition"

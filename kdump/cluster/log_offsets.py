@@ -27,8 +27,7 @@ from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.state.effective_config import is_tiered
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from kdump.state.partition_summary import log_end
 from kdump.state.unknown_offsets import UNREADABLE
 

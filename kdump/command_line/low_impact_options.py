@@ -11,7 +11,7 @@ import click
 from kdump.command_line.common_option import common
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import add_options
-from kdump.format.size_text import parse_size
+from kdump.format.count_text import parse_size
 from kdump.idle import be_idle
 from kdump.io.low_impact_reads import limit_rate
 from kdump.io.token_bucket import TokenBucket

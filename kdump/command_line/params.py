@@ -14,10 +14,10 @@ import click
 
 from kdump.command_line.common_option import CommonOption
 from kdump.command_line.typed_options import CommandOptions, option
+from kdump.format.count_text import parse_size
 from kdump.format.number_range import Range
 from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import ISO, RELATIVE, UNITS, parse_time
-from kdump.format.size_text import parse_size
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 
 if TYPE_CHECKING:

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, decode, decode_all, each_row, past_end
-from kdump.format.batch_header import NO_SEQUENCE, sequence
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, NO_SEQUENCE, sequence
 from kdump.format.codec import decompress
+from kdump.format.codec.decompress_small import SMALL, decompress_small
+from kdump.format.codec_table import codec_name
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
@@ -254,3 +258,12 @@ def rows_of(batch: DefaultRecordBatch, columns: RecordColumns, base: int, index:
             record.key_start, record.value_start = 0, min(max(0, record.keySize), HEAD)
         index += 1
         yield record
+
+
+def payload_of(heads: HeaderColumns, row: int, limit: int) -> bytes | None:
+    """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
+    start, end = heads.of(row, BATCH_START) + BATCH_HEADER.size, heads.of(row, BATCH_END)
+    number = COMPRESSION.of(heads.of(row, ATTRIBUTES))
+    if not number:
+        return bytes(memoryview(heads.data)[start:end]) if end - start <= SMALL else None
+    return decompress_small(codec_name(number), memoryview(heads.data)[start:end], limit)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kdump.format.count_text import count_text, first_of
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, first_of, size_text
 from kdump.io.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.region import PADDING, Batch, Region
 from kdump.log.region_scan import RegionScan

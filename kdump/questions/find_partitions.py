@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from kdump.answer import Note
 from kdump.check.engine.second_look import Looking
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
@@ -22,6 +23,7 @@ from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
+from kdump.state.releases import Difference
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
 """Kafka writes to these without producer IDs."""
@@ -165,3 +167,16 @@ def _of_files(here: list[CheckUnit], options: Options) -> Iterable[PartitionInpu
         is_part,
         True,
     )
+
+
+def release_doubts(places: Iterable[PartitionInput], rules: tuple[Difference, ...]) -> Iterator[Note]:
+    """Yield a note for each log directory on which several releases are possible that differ in one of `rules`."""
+    reported: set[tuple[str, str]] = set()
+    for place in places:
+        applied, source = place.known.release, place.partition.source
+        if not applied.doubt or not any(rule.is_open(applied) for rule in rules):
+            continue
+        doubt = f"the rules of Kafka {applied.release} are applied, but {applied.doubt} (--kafka-version)"
+        if (source, doubt) not in reported:
+            reported.add((source, doubt))
+            yield Note(source, doubt)

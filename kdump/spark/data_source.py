@@ -20,8 +20,7 @@ from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import pushed_filters
-from kdump.tables.read_options import SPLIT, OptionError, ReadOptions
-from kdump.tables.read_task import TaskItem
+from kdump.tables.read_options import SPLIT, OptionError, ReadOptions, TaskItem
 from kdump.tables.table_read import TableRead
 
 if TYPE_CHECKING:

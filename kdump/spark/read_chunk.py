@@ -21,8 +21,7 @@ from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
 from kdump.tables.arrow import arrow_schema
 from kdump.tables.declarations import TABLES
 from kdump.tables.mounted_paths import mount_for_task
-from kdump.tables.read_options import ReadOptions
-from kdump.tables.read_task import TaskItem
+from kdump.tables.read_options import ReadOptions, TaskItem
 from kdump.tables.table_read import TableRead, path_of
 
 

@@ -15,8 +15,7 @@ import click
 
 from kdump import jsonl
 from kdump.check.finding import INFO, SEVERITIES, Finding
-from kdump.check.missing_totals import MissingTotals
-from kdump.check.totals import CheckTotals
+from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error

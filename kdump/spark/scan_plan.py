@@ -35,7 +35,7 @@ from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, FoundDirectory
 from kdump.tables.mounted_paths import mount_for_task
-from kdump.tables.read_task import OPENING
+from kdump.tables.read_options import OPENING
 from kdump.tables.segment_split import SegmentSplit
 from kdump.tables.table_plan import parts_of, slimmed
 from kdump.version import __version__

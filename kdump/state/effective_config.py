@@ -11,8 +11,7 @@ from functools import cache
 
 from kdump.format.known_releases import synonyms
 from kdump.format.numbers import parse_int
-from kdump.state.metadata_image import BROKER, TOPIC, MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import BROKER, TOPIC, MetadataImage, PartitionRegistration
 from kdump.state.secrets import is_secret
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"

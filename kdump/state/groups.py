@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import MS, Doc, Shown
-from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata, PartitionName
-from kdump.state.offset_rewinds import OffsetRewinds
-from kdump.state.removed_offsets import RemovedOffsets
+from kdump.state.committed_offsets import (
+    CommittedOffsets,
+    OffsetAndMetadata,
+    OffsetRewinds,
+    PartitionName,
+    RemovedOffsets,
+)
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 

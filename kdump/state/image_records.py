@@ -21,8 +21,7 @@ from kdump.format.metadata_names import (
     enum_number,
 )
 from kdump.format.metadata_record import metadata_record_value
-from kdump.state.metadata_image import BrokerRegistration, Endpoint, MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import BrokerRegistration, Endpoint, MetadataImage, PartitionRegistration
 
 METADATA_VERSION = "metadata.version"
 FEATURE_LEVELS, SHUTTING_DOWN, MIGRATION, SCRAM, TOKENS = 4, 7, 8, 11, 14

@@ -11,9 +11,8 @@ from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.left_out_records import RecordChoice
-from kdump.state.metadata_image import MetadataImage, TopicImage
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kdump.state.metadata_refusal import Refusal, Rule
-from kdump.state.partition_registrations import PartitionRegistration
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

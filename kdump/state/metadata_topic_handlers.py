@@ -14,10 +14,9 @@ from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
 from kdump.state.internal_records import ENTRY
-from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
+from kdump.state.metadata_image import NO_CONFIGS, TOPIC, PartitionRegistration, TopicImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
-from kdump.state.partition_registrations import PartitionRegistration
 
 NO_RECOVERY_CHANGE = -1
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())

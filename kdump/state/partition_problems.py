@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kdump.format.numbers import parse_int
 from kdump.state.effective_config import effective
-from kdump.state.metadata_image import MetadataImage, TopicImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 
 
 def least_isr(metadata: MetadataImage, topic: TopicImage) -> int:

@@ -22,8 +22,7 @@ from kdump.state.partition_summary import SegmentSummary, segments_of
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, FoundDirectory
-from kdump.tables.read_options import ReadOptions
-from kdump.tables.read_task import TaskItem, largest_first, packed
+from kdump.tables.read_options import ReadOptions, TaskItem, largest_first, packed
 from kdump.tables.segment_split import SegmentSplit
 
 COMPRESSED = (".gz", ".zst")

@@ -33,8 +33,7 @@ from kdump.tables.declarations import FINDINGS
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, find
 from kdump.tables.mounted_paths import mount_for_task, same_place
-from kdump.tables.read_options import OptionError, ReadOptions
-from kdump.tables.read_task import TaskItem
+from kdump.tables.read_options import OptionError, ReadOptions, TaskItem
 from kdump.tables.record_rows import RecordRows, decoded_fields
 from kdump.tables.segment_split import SegmentSplit, opened, own_regions
 from kdump.tables.small_tables import entry_rows, finding_rows, segment_rows, unread_rows

@@ -16,7 +16,7 @@ from kdump.problems.catalogue import Declaration, families
 from tests.each_case import each_case
 
 KDUMP = Path(kdump.__file__).parent
-COUNTS_BY_CODE = KDUMP / "check" / "missing_totals.py"
+COUNTS_BY_CODE = KDUMP / "check" / "totals.py"
 """The one file of check/ that names codes of several families: it counts what is missing."""
 
 

@@ -23,7 +23,7 @@ OF_THIS_MACHINE = {
     *("io/bundle/members.py", "io/bundle/names.py", "io/bundle/tree.py", "questions/bundle/directory_writer.py"),
     *("questions/bundle/places.py", "questions/bundle/run.py", "incident/doctor/log_directories.py"),
     *("io/file_access.py", "io/link_boundary.py", "log/output_directory.py"),
-    *("questions/restart_plan/node/access_rights.py", "log/lock_holder.py", "questions/space/file_systems.py"),
+    *("questions/restart_plan/node/access_rights.py", "log/lock_holder.py", "questions/space/disks.py"),
 }
 """Modules that ask about files that are never in a bundle."""
 

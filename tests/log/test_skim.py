@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdump.check.rules.records import _bad_header, record_findings
 from kdump.core.record_checks import check_records
 from kdump.core.record_columns import headers
-from kdump.log import batch_records, legacy_records, legacy_skim, skim
+from kdump.log import batch_records, legacy_records, skim
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.legacy_records import messages
 from kdump.log.paths import target
@@ -162,7 +162,7 @@ def test_the_same_is_said_of_messages(
         patch.setattr(legacy_records, "_columns", lambda batch: None)
         whole = inside(data, 61)
         patch.setattr(legacy_records, "KEEP", limit)
-        patch.setattr(legacy_skim, "HEAD", 200)
+        patch.setattr(legacy_records, "HEAD", 200)
         assert inside(data, 61, values=False) == whole
         assert inside(data, 1 << 20, values=False) == whole
         without_keys = inside(data, 1 << 20, keys=False, values=False)

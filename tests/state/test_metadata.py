@@ -24,8 +24,7 @@ from kdump.io.run import Limits
 from kdump.log.record import Record
 from kdump.state.effective_config import effective
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples, numbers_in, seeded
 from tests.craft import batch, flip, one, rebase, record, split, write_file
 from tests.each_case import each_case

@@ -19,10 +19,9 @@ from kdump.format.numbers import int32
 from kdump.io.run import ignore
 from kdump.state.as_of import AsOf
 from kdump.state.left_out_records import RecordChoice
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from kdump.state.metadata_replay_state import ReplayState
 from kdump.state.metadata_topic_handlers import _merge
-from kdump.state.partition_registrations import PartitionRegistration
 from tests.conftest import sample
 from tests.each_case import each_case
 

@@ -14,7 +14,7 @@ from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.region import DefaultRecordBatch
-from kdump.questions.producers.history import as_entry
+from kdump.questions.producers.ledger import as_entry
 from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from kdump.state.transaction_marker import marker_of
 from tools.incident.batches import with_values

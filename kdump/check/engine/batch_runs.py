@@ -16,7 +16,7 @@ from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.io.run import Limits
-from kdump.log.batch_payload import payload_of
+from kdump.log.batch_records import payload_of
 from kdump.log.region import BatchRun, DefaultRecordBatch
 from kdump.state.transaction_marker import EndTxnMarker, plain_marker
 

@@ -18,8 +18,7 @@ from kdump.check.rules.remote_segments import copied, orphan, unfinished, unread
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
 from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment
-from kdump.format.count_text import count_text, first_of
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, first_of, size_text
 from kdump.log import file_kinds
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import SegmentFiles, one_file

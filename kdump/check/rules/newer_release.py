@@ -17,8 +17,7 @@ from kdump.core.record_columns import RecordColumns, decode_all
 from kdump.format.coordinator_record import KEY, VALUE, decode_coordinator_record
 from kdump.format.schema import by_api_key
 from kdump.io.run import Limits
-from kdump.log.batch_payload import payload_of
-from kdump.log.batch_records import records
+from kdump.log.batch_records import payload_of, records
 from kdump.log.internal_topics import SCHEMAS
 from kdump.log.paths import Target
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from kdump.check.finding import WARNING, Code, Finding
 from kdump.cluster.remote_log import COPY_FINISHED, COPY_STARTED, UNDER_WAY, RemoteSegment
-from kdump.format.count_text import count_text, first_of, offsets_text
+from kdump.format.count_text import count_text, first_of, offsets_text, size_text
 from kdump.format.iso_time import iso
-from kdump.format.size_text import size_text
 from kdump.log import file_kinds
 from kdump.log.paths import Target
 from kdump.log.remote_objects import INDEXES, MANIFEST, RemoteObject

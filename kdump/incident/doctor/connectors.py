@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from kdump.cluster.connect_clusters import CONFIGS, ConnectCluster, connect_changes, connect_in, missing_partitions
-from kdump.cluster.connector_history import SchemaHistory, schema_history
+from kdump.cluster.connect_clusters import (
+    CONFIGS,
+    ConnectCluster,
+    SchemaHistory,
+    connect_changes,
+    connect_in,
+    missing_partitions,
+    schema_history,
+)
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.disks import Disks
@@ -12,7 +19,7 @@ from kdump.io.run import Run
 from kdump.problems.problem import Problem
 from kdump.questions.connect.answer import Connector, ConnectorTask, connectors, tasks
 from kdump.state.as_of import AsOf
-from kdump.state.connect import ConnectState
+from kdump.state.connect_replay import ConnectState
 
 FAILED = "FAILED"
 

@@ -7,8 +7,7 @@ import os
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.format.count_text import count_text, first_of
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, first_of, size_text
 from kdump.incident.doctor.answer import LargestTopic
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
@@ -22,7 +21,7 @@ from kdump.questions.find_partitions import PartitionInput, is_away
 from kdump.questions.retention.answer import RetentionBlocker
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionQuery
-from kdump.questions.space.file_systems import file_system_of
+from kdump.questions.space.disks import file_system_of
 from kdump.questions.space.usage import root_usage
 from kdump.state.partition_summary import occupied, partition_summary
 

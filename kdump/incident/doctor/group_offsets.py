@@ -31,10 +31,9 @@ from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.problems.catalogue import CLIENTS, DEGRADED, OLD
 from kdump.problems.problem import Problem
+from kdump.state.committed_offsets import Removal, Rewind
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.offset_rewinds import Rewind
-from kdump.state.removed_offsets import Removal
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""

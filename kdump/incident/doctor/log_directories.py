@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import NamedTuple
 
-from kdump.cluster.running_brokers import RunningBroker, running_brokers
+from kdump.cluster.broker_configuration import RunningBroker, running_brokers
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, reason
 from kdump.log.log_directory import META

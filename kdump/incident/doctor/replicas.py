@@ -18,9 +18,8 @@ from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
 from kdump.state.effective_config import replication_limits
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from kdump.state.partition_problems import least_isr, trouble
-from kdump.state.partition_registrations import PartitionRegistration
 
 CODES = {
     "offline": "partition-offline",

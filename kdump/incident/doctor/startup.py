@@ -16,9 +16,8 @@ from typing import Any
 
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.engine.units import CheckUnit
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, size_text
 from kdump.format.kafka_release import KafkaRelease
-from kdump.format.size_text import size_text
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.incident.doctor.intact_copies import IntactCopies

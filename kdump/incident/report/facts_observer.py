@@ -26,8 +26,7 @@ from kdump.core.column_numbers import (
 from kdump.core.header_columns import HeaderColumns, are_adjacent, total, within
 from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
-from kdump.incident.report.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
-from kdump.incident.report.finding_ranges import FindingRanges
+from kdump.incident.report.facts import FindingRanges, Gap, PartitionFacts, ProducerEpoch, SegmentFacts
 from kdump.incident.report.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
 from kdump.log.producer_sums import ProducerSums
 from kdump.log.region import Batch, Region

@@ -8,8 +8,8 @@ from datetime import timezone, tzinfo
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
+from kdump.format.count_text import parse_size
 from kdump.format.parse_time import ISO, parse_time
-from kdump.format.size_text import parse_size
 from kdump.log.expression.comparison import Comparison, number_of
 from kdump.log.expression.terms import NUMBERS, Content, Expression, Flag, Not, Numeric, Several, Term, Topic
 

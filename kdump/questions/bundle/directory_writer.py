@@ -46,7 +46,7 @@ from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
 from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search
-from kdump.questions.stats.record_sums import newest, newest_before
+from kdump.questions.stats.totals import newest, newest_before
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""

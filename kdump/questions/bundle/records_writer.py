@@ -17,9 +17,8 @@ from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, 
 from kdump.log.stored_verdicts import SUMS, verdict_row
 from kdump.log.walk import RegionObserver
 from kdump.questions.bundle.part_writer import Spool
-from kdump.questions.stats.record_sums import sums_row
 from kdump.questions.stats.run import StatsReader
-from kdump.questions.stats.totals import Stats
+from kdump.questions.stats.totals import Stats, sums_row
 
 
 class RecordsWriter(RegionObserver):

@@ -11,9 +11,8 @@ from kdump.cluster.release_evidence import newer_in
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
 from kdump.format.numbers import parse_int
-from kdump.state.metadata_image import BrokerRegistration, MetadataImage, TopicImage, Voter
+from kdump.state.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage, Voter
 from kdump.state.partition_problems import least_isr, trouble
-from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.secrets import HIDDEN, is_secret
 
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
-from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster
-from kdump.cluster.connector_history import schema_history
+from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster, schema_history
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog
 from kdump.format.count_text import count_text
-from kdump.state.connect import DELETED, ConnectState, Stored
 from kdump.state.connect_records import connect_value, hides, offset_key, without_secrets
+from kdump.state.connect_replay import DELETED, ConnectState, Stored
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.secrets import HIDDEN
 

@@ -17,7 +17,7 @@ from kdump.questions.connect.run import ROWS, ConnectQuery, connect
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
-from kdump.state.connect import ConnectState
+from kdump.state.connect_replay import ConnectState
 from kdump.state.recorded_change import RecordedChange
 
 EXAMPLES = """

@@ -36,7 +36,7 @@ from kdump.questions.connect.answer import (
     tasks,
 )
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
-from kdump.state.connect import CONNECTOR_DELETED, DELETED, ConnectState
+from kdump.state.connect_replay import CONNECTOR_DELETED, DELETED, ConnectState
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.recorded_change import RecordedChange, change_answer

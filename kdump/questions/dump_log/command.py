@@ -32,11 +32,9 @@ from kdump.log.paths import Target, target
 from kdump.questions.dump_log import index as index_text
 from kdump.questions.dump_log.batch import Contents
 from kdump.questions.dump_log.decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder
-from kdump.questions.dump_log.findings import Findings
 from kdump.questions.dump_log.index import wrong_entries
 from kdump.questions.dump_log.java import file_text
-from kdump.questions.dump_log.log import DumpOptions, LogDump
-from kdump.questions.dump_log.out import DumpOutput
+from kdump.questions.dump_log.log import DumpOptions, DumpOutput, Findings, LogDump
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

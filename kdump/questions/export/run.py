@@ -37,8 +37,7 @@ from kdump.tables.declarations import BATCHES, FINDINGS, RECORDS, REJECTED, Spar
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet
-from kdump.tables.read_options import ReadOptions
-from kdump.tables.read_task import TaskItem
+from kdump.tables.read_options import ReadOptions, TaskItem
 from kdump.tables.record_rows import RecordRows
 from kdump.tables.small_tables import row_of
 from kdump.tables.table_plan import parts_of

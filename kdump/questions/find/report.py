@@ -7,8 +7,7 @@ from datetime import tzinfo
 
 from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.count_text import count_text
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, size_text
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
 from kdump.questions.find.coverage import NOT_THERE
 from kdump.questions.find.search_report import Names

@@ -14,9 +14,8 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import Object, answer_object
 from kdump.extras import how_to_install
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, size_text
 from kdump.format.iso_time import iso
-from kdump.format.size_text import size_text
 from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.source import FileSource, open_source

@@ -18,9 +18,8 @@ from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
+from kdump.state.committed_offsets import Removal, Rewind
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.offset_rewinds import Rewind
-from kdump.state.removed_offsets import Removal
 
 Object = dict[str, Any]
 

@@ -23,8 +23,7 @@ from kdump.questions.restart_plan.replicas.leader_candidates import election_rul
 from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replica_losses import Counted, Replica, partition_replicas, replica_of
 from kdump.questions.restart_plan.replicas.restart_cluster import needs_you, start_orders, worst_loss
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from kdump.state.partition_summary import log_end
 
 Key = tuple[str, int]

@@ -48,8 +48,7 @@ from kdump.questions.rescue.steps import aside_step, step_text, steps
 from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, HELD, HOLD, MIN_ISR, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
-from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import TOPIC, MetadataImage, PartitionRegistration, ProducerIds, TopicImage
 
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 """DirectoryId.UNASSIGNED: the broker chooses a log directory."""

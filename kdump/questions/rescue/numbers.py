@@ -19,8 +19,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory
 from kdump.questions.rescue.answer import RescueError
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 MORE_OFFSETS, MORE_EPOCHS, MORE_PRODUCER_IDS = 1_000_000, 1000, 1_000_000
 """How far the new numbers are above those that were found. A broker takes 1,000 producer IDs at a time."""

@@ -7,7 +7,7 @@ ShareCoordinatorService.shareGroupStateTopicConfigs, TopicBasedRemoteLogMetadata
 
 from __future__ import annotations
 
-from kdump.format.size_text import size_text
+from kdump.format.count_text import size_text
 from kdump.log.internal_topics import OFFSETS_TOPIC, REMOTE_METADATA_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC, system_topic
 from kdump.questions.rescue.data_copies import FoundTopic
 

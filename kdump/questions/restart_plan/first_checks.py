@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.check.rules.timestamps import other_unit, utc
+from kdump.format.count_text import size_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_int
-from kdump.format.size_text import size_text
 from kdump.io import file_system
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.server_properties import ServerProperties
@@ -35,9 +35,8 @@ from kdump.questions.restart_plan.course import (
 from kdump.questions.restart_plan.loading_events import kind_of
 from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import LOG_START, NOW, LogFacts, due_now
-from kdump.questions.retention.disk_segments import DiskSegment
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.questions.retention.observed_segments import DiskSegment
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 DELAY, DELAY_NAME = 30_000, "log.initial.task.delay.ms"
 """ms after the start at which retention runs for the first time; constant up to 3.7."""

@@ -22,8 +22,7 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, Outp
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
-from kdump.format.count_text import count_text
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, size_text
 from kdump.kafka.server_properties import client_properties
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.questions.restore.answer import (

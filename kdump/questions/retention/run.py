@@ -14,8 +14,7 @@ from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.paths import is_live, target
-from kdump.questions.find_partitions import find_partitions, is_away
-from kdump.questions.release_doubts import release_doubts
+from kdump.questions.find_partitions import find_partitions, is_away, release_doubts
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.configs import ConfigOverrides, check, known_names
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery

@@ -17,8 +17,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
-from kdump.log.legacy_records import read_wrapper
-from kdump.log.legacy_skim import Skimmed
+from kdump.log.legacy_records import Skimmed, read_wrapper
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
 from kdump.log.walk import PartitionReader

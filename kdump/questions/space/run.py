@@ -27,8 +27,7 @@ from kdump.questions.space.answer import (
     SpaceSummary,
     SpaceTopic,
 )
-from kdump.questions.space.disks import Disk, disks_of
-from kdump.questions.space.file_systems import not_the_disk, state_of
+from kdump.questions.space.disks import Disk, disks_of, not_the_disk, state_of
 from kdump.questions.space.replica_copies import ReplicaCopies
 from kdump.questions.space.retained_topics import (
     DAY,

@@ -18,7 +18,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, is_live
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import NOW, LogFacts, due_now
-from kdump.questions.retention.disk_segments import DiskSegment
+from kdump.questions.retention.observed_segments import DiskSegment
 
 LEFT = (".deleted", ".cleaned", ".swap")
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)

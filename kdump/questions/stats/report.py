@@ -16,8 +16,7 @@ from kdump.questions.stats.answer import split_key
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.row_counts import PeriodCounts
 from kdump.questions.stats.totals import RecordLocation, Stats, codecs_of
-from kdump.render.amounts import average, duration_text, number, per, size_text
-from kdump.render.charts import bar, heights, share, spread_over
+from kdump.render.amounts import average, bar, duration_text, heights, number, per, share, size_text, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

@@ -50,8 +50,7 @@ from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import invalidity, is_valid, undecoded_count_problem
 from kdump.log.histograms import Histogram
-from kdump.log.legacy_records import read_wrapper
-from kdump.log.legacy_skim import Skimmed
+from kdump.log.legacy_records import Skimmed, read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
@@ -60,8 +59,7 @@ from kdump.log.walk import PartitionReader, observe
 from kdump.log.withheld_segment import withheld_segment
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
-from kdump.questions.stats.record_sums import newest_before, sums_of
-from kdump.questions.stats.totals import Codec, RecordLocation, Stats
+from kdump.questions.stats.totals import Codec, RecordLocation, Stats, newest_before, sums_of
 
 
 class ReadableRecords(NamedTuple):

@@ -38,7 +38,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.problems import catalogue
 from kdump.questions.restart_plan.answer import RestartPlan
-from kdump.questions.space.file_systems import FileSystem
+from kdump.questions.space.disks import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, SEED, few, sample, seeded

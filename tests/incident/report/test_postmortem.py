@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
-from kdump.incident.report.facts import by_time
-from kdump.incident.report.finding_ranges import MAX_MARKS, FindingRanges
+from kdump.incident.report.facts import MAX_MARKS, FindingRanges, by_time
 from kdump.incident.report.html.throughput_charts import buckets_of, eras, main_part
 from kdump.incident.report.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.histograms import Histogram, doubling

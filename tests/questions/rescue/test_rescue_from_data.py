@@ -26,7 +26,7 @@ from kdump.questions.rescue.coordinators import partition_count
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
 from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import PartitionRegistration
 from tests import command
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import flip, one, write_file

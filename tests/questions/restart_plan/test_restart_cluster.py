@@ -43,7 +43,7 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
     replica_of,
 )
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded
 from tests.each_case import each_case

@@ -20,7 +20,7 @@ from kdump.io.run import PLAIN_RUN
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log import indexed_timestamp
 from kdump.questions.space import disks
-from kdump.questions.space.file_systems import FileSystem
+from kdump.questions.space.disks import FileSystem
 from kdump.questions.space.replica_copies import ReplicaCopies
 from kdump.questions.space.run import read_brokers
 from kdump.questions.space.usage import PartitionUsage, partition_usage

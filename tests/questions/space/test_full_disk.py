@@ -13,7 +13,7 @@ import kdump
 from kdump.questions.restart_plan.answer import CLEAN, STOPPED
 from kdump.questions.restart_plan.node import access_rights
 from kdump.questions.space import disks
-from kdump.questions.space.file_systems import FileSystem
+from kdump.questions.space.disks import FileSystem
 from tests import command
 from tests.conftest import FIXTURES
 

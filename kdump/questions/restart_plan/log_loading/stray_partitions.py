@@ -6,8 +6,7 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 from __future__ import annotations
 
 from kdump.problems.problem import Problem
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 
 class StrayPartitions:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.format.count_text import size_text
 from kdump.format.kafka_release import KafkaRelease
-from kdump.format.size_text import size_text
 from kdump.io import file_system
 from kdump.kafka.startup_space import SMALLEST_FILE, needed_to_start
 from kdump.log.file_kinds import LOCK

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
 from kdump.state.effective_config import effective
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 CURRENT, ISR, ELR, LAST_KNOWN, UNCLEAN = "current", "isr", "elr", "lastKnownLeader", "unclean"
 """Why a replica is elected: it leads, and runs; it is in sync; it is an eligible leader replica and nothing is in sync;

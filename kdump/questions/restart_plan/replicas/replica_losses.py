@@ -25,7 +25,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import (
     PartitionReplicas,
     ReplicaLoss,
 )
-from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.metadata_image import PartitionRegistration
 
 
 class Replica(NamedTuple):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.format.count_text import count_text
-from kdump.format.size_text import size_text
+from kdump.format.count_text import count_text, size_text
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import STOPPED, UNKNOWN, RestartPlan
 from kdump.questions.restart_plan.course import CERTAIN, MAY
