@@ -21,7 +21,7 @@ import pytest
 
 from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
-from kdump.command_line import low_impact_options
+from kdump.command_line import reading_options
 from kdump.io import low_impact_reads
 from kdump.io.source import FileSource
 from kdump.io.token_bucket import BURST, TokenBucket
@@ -158,8 +158,8 @@ def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: 
     clock = Clock()
     began = clock.now
     idle_from: list[int] = []
-    monkeypatch.setattr(low_impact_options, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
-    monkeypatch.setattr(low_impact_options, "TokenBucket", partial(TokenBucket, clock=clock, sleep=clock.sleep))
+    monkeypatch.setattr(reading_options, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
+    monkeypatch.setattr(reading_options, "TokenBucket", partial(TokenBucket, clock=clock, sleep=clock.sleep))
     before = low_impact_reads.bytes_read()
     command, *others = arguments(name, disk, tmp_path)
     run(command, "--max-rate", "10k/s", "--idle", *others)

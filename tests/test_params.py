@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, time_range
+from kdump.command_line.reading_options import RateParam
 from kdump.format.number_range import Range
 from kdump.format.parse_time import parse_time
 from kdump.render.times import iso

@@ -28,9 +28,9 @@ IN_REPORTS = "In a command that prints a report and not a table, with --format c
 def common_options() -> dict[str, CommonOption]:
     """Return the options that most commands share, by their names."""
     # Not at the top: only help needs all of them.
-    from kdump.command_line.low_impact_options import low_impact_options
     from kdump.command_line.output_options import QUIET_HELP, output_options
     from kdump.command_line.params import LimitOptions
+    from kdump.command_line.reading_options import low_impact_options
 
     command = click.command("all")(
         add_options(lambda: None, output_options(quiet=QUIET_HELP), low_impact_options, *declared(LimitOptions))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,14 +14,13 @@ from kdump.command_line.common_option import WITH_CSV, common
 from kdump.command_line.input_files import OUTPUT, print_error, unreadable_line
 from kdump.command_line.metrics_option import with_metrics
 from kdump.command_line.params import TZ
-from kdump.command_line.typed_options import CommandOptions, add_options
+from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.format.count_text import count_text
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
 from kdump.render.stdout import AUTO, COLORS, Output
 from kdump.render.table import UnknownColumn
 
 TABLE, JSON, CSV = FORMATS = ("table", "json", "csv")
-F = TypeVar("F", bound=Callable[..., Any])
 
 FULL_HELP = "Do not truncate values."
 QUIET_HELP = "Print nothing; only set the exit status."

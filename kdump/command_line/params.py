@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     Param = click.ParamType[Any]
 else:  # not generic in all supported releases of click
     Param = click.ParamType
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _halves(typed: str) -> tuple[str, str]:

@@ -3,18 +3,72 @@ field of Options that states its own (kdump.check.options.asked)."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
+
+import click
 
 from kdump.check.options import ASKED, Options
-from kdump.command_line.low_impact_options import low_impact_options
-from kdump.command_line.params import DurationParam, LimitOptions, SizeParam
-from kdump.command_line.typed_options import add_options, declared, option
+from kdump.command_line.common_option import common
+from kdump.command_line.params import DurationParam, LimitOptions, Param, SizeParam
+from kdump.command_line.typed_options import F, add_options, declared, option
+from kdump.format.count_text import parse_size
+from kdump.idle import be_idle
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.low_impact_reads import limit_rate
+from kdump.io.token_bucket import TokenBucket
 
-F = TypeVar("F", bound=Callable[..., Any])
+PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
+
+
+class RateParam(Param):
+    """A rate in bytes per second: a size, with or without /s."""
+
+    name = "RATE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        rate = parse_size(PER_SECOND.sub("", value.strip()))
+        if not rate:
+            self.fail(f"{value!r} is not a rate; use 52428800, 500k/s, 50MB/s or 1G/s", param, ctx)
+        return rate
+
+
+def _limit_rate(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if not ctx.resilient_parsing:
+        limit_rate(TokenBucket(value) if value else None)
+
+
+def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        be_idle()
+
+
+def low_impact_options(command: F) -> F:
+    """Add --max-rate and --idle. They take effect for the whole process (kdump.io.low_impact_reads, kdump.idle) before
+    the command begins, which does not see them."""
+    return add_options(
+        command,
+        common(
+            "--max-rate",
+            type=RateParam(),
+            expose_value=False,
+            callback=_limit_rate,
+            help="Read no faster than this, all files and jobs together, such as 50MB/s.",
+        ),
+        common(
+            "--idle",
+            is_flag=True,
+            expose_value=False,
+            callback=_be_idle,
+            help="Yield to other processes: 1 % of the processors while others work, nice 19, idle I/O class, one job.",
+        ),
+    )
+
+
 KINDS = {"size": SizeParam, "time": DurationParam}
 """Parameters by the kind of an option's value; others are click's own, by the default."""
 OF_OPTIONS = {each.name: each for each in fields(Options) if ASKED in each.metadata}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
-from kdump.command_line.typed_options import CommandOptions, add_options
+from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.io.hash_key import read_hash_key
 from kdump.render.redaction import Redaction
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)

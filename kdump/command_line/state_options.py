@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import groupby
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 import click
 
 from kdump.answer import Note
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import add_unreadable, print_error, report_unreadable
-from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.params import LimitOptions
-from kdump.command_line.typed_options import CommandOptions, add_options, added, declared, flag, option
+from kdump.command_line.reading_options import low_impact_options
+from kdump.command_line.typed_options import CommandOptions, F, add_options, added, declared, flag, option
 from kdump.format.parse_time import parse_time
 from kdump.io.errors import SourceError, Unread
 from kdump.render.escape import path_text
@@ -32,7 +32,6 @@ MAX_NOTES = 20
 """Maximum number of notes on stderr; the others are only counted."""
 MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """A number with this many digits is a time: no log has that many records."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
 NOW_VARIABLE = "KDUMP_NOW"

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.params import LimitOptions, SizeParam
+from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.release_option import ReleaseParam
-from kdump.command_line.typed_options import CommandOptions, add_options, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, F, add_options, added, argument, flag, many, option, takes
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_long
@@ -198,7 +198,6 @@ Examples:
 Exit status, as in Kafka's tool: 0 also with findings; 1 for a usage error, a file that cannot be read, a failed sanity
 check, or damage at which Kafka's tool stops (kdump continues).
 """
-F = TypeVar("F", bound=Callable[..., Any])
 INT = (1 << 31) - 1
 OLDEST = (4, 3)
 """First release whose tool's output is known."""

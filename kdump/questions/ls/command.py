@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.low_impact_options import low_impact_options
+from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.typed_options import takes
 from kdump.questions.ls.show import LsOptions, run_ls
 

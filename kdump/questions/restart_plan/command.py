@@ -14,11 +14,10 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.input_files import print_error
-from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.properties_option import NodeProperties, properties_option
-from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.reading_options import RateParam, ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
