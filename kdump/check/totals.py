@@ -1,4 +1,5 @@
-"""Counts of what was checked, to back up a result without findings."""
+"""Counts of what was checked, over all runs of a scrub too, to back up a result without findings; and of what is
+missing, which the headline shows whatever the findings' severity."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""A node's server.properties next to its disks: where it is, and what on the disks contradicts it.
+"""A node's server.properties next to its disks: where it is, and what on the disks contradicts it; and the brokers that
+are running on this machine, as far as /proc shows them: in containers, too.
 
 Source: the Dockerfiles and start scripts of the images in docs/kubernetes.md; AbstractKafkaConfig.logDirs;
-MetaPropertiesEnsemble.verify."""
+MetaPropertiesEnsemble.verify; kafka-run-class.sh and kafka.Kafka.getPropsFromArgs (the file, then --override
+name=value)."""
 
 from __future__ import annotations
 

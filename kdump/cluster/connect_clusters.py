@@ -2,7 +2,11 @@
 
 Topics are recognized by their names, and by their records if their names may be those of others. They are read as
 workers with exactly-once support read them, without the records of aborted and open transactions: other workers write
-no transactions there."""
+no transactions there.
+
+Also, the topics that a connector's config names, and of which it needs every record: Debezium's schema history. Source:
+io.debezium.storage.kafka.history.KafkaSchemaHistory, and the documentation of its connectors: the topic has one
+partition, and infinite retention; `database.history.kafka.topic` before Debezium 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Decoders of the topics of Kafka Connect and MirrorMaker, and of Kafka Streams (kdump.decode.ecosystem_decoders).
+"""Decoders of the topics of Kafka Connect and MirrorMaker, and of Kafka Streams: the structure that Streams
+adds in changelogs and repartition topics. What is inside is decoded by the formats that the user names, else it is text
+or base64.
+
+Which structure a key of Streams has is recognized by its timestamps, unless a decoder is named. Buffers of suppress,
+and stores and topics of foreign-key joins and outer joins, are named and not taken apart.
 
 Source: KafkaConfigBackingStore, KafkaStatusBackingStore, OffsetUtils (Connect); OffsetSync, Checkpoint, Heartbeat
 (org.apache.kafka.connect.mirror)."""

@@ -1,4 +1,4 @@
-"""Counts with their nouns: 1 batch, 2 batches, 1,234 records; lists of names, and the beginning of long ones."""
+"""Counts with their nouns: 1 batch, 2 batches, 1,234 records; sizes; lists of names, and the beginning of long ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Decodes a message of format v0 or v1: itself or, for a wrapper, the compressed messages in its value.
+"""Decodes a message of format v0 or v1: itself or, for a wrapper, the compressed messages in its value; a large one
+without its value, as log.skim reads a record of v2.
 
 Source: org.apache.kafka.common.record.AbstractLegacyRecordBatch.DeepRecordsIterator. Inner offsets are absolute in v0
 and relative to the first in v1, where the wrapper's own offset is that of the last one (KIP-31), so the first is known

@@ -1,4 +1,5 @@
-"""Formats durations, rates, averages and sizes for display."""
+"""Formats durations, rates, averages and sizes for display, and draws small text charts: bars, and a line of bars over
+time."""
 
 from __future__ import annotations
 

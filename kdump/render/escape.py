@@ -1,4 +1,5 @@
-"""Escapes text from a log. It is untrusted: none of its control characters may reach a terminal."""
+"""Escapes text from a log. It is untrusted: none of its control characters may reach a terminal. A key
+or value of any size becomes text in pieces, without a second copy of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Where a command's answers go: JSON Lines, CSV, nowhere, or a report or tables for people. A command adds its answers
-to a sink, and does not know which it is."""
+to a sink, and does not know which it is. CSV is as in RFC 4180, but lines end with LF."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """The scan pipeline: finds the sources of a fleet, plans each group of them, and reads what has changed, all in tasks.
 What this process keeps of it does not grow with partitions or segments. kdump.spark.summary then derives from the
-tables what no single file shows."""
+tables what no single file shows.
+
+Files of the result are never changed: one with rows that no longer hold is written again without them, together with
+others like it. --compact puts all small files of a table together, as does a scan after which there are many."""
 
 from __future__ import annotations
 

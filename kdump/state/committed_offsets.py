@@ -1,4 +1,6 @@
-"""The committed offsets of all groups, in arrays: a cluster has hundreds of thousands."""
+"""The committed offsets of all groups, in arrays: a cluster has hundreds of thousands. Those that went back: by a
+reset, or by a commit of a lower offset; and those that were removed: expired, or deleted by a client or with their
+topic, of which their tombstones state no reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Replays the records of Connect's topics. A record that Connect skips changes nothing, and is noted as a problem.
+Values have their secrets: what shows them hides these (kdump.state.connect_records).
 
 Source: org.apache.kafka.connect.storage.KafkaConfigBackingStore (ConsumeCallback), KafkaStatusBackingStore.read,
 KafkaOffsetBackingStore.consumedCallback."""

@@ -1,4 +1,5 @@
-"""Diagnoses the damage if a checksum does not match: one flipped bit, a hole, bytes of another batch."""
+"""Diagnoses the damage if a checksum does not match: one flipped bit, a hole, bytes of another batch: a disk
+block that was written to the wrong position, or that still has its previous contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`kdump dump-log`: same options and output as kafka-dump-log."""
+"""`kdump dump-log`: same options and output as kafka-dump-log, byte for byte, but without its bugs.
+
+Standard output is identical wherever Kafka's tool completes. Where that throws, kdump reports the problem on standard
+error and continues. Like Kafka's tool, it prints its findings at the end. docs/dump-log.md lists the differences.
+
+Source: org.apache.kafka.tools.DumpLogSegments (main, dumpLog)."""
 
 from __future__ import annotations
 

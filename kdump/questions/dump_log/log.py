@@ -1,6 +1,7 @@
-"""Dumps a file of batches like kafka-dump-log.
+"""Dumps a file of batches like kafka-dump-log, and prints the findings at the end in its words, with the reason added.
 
-Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes)."""
+Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes, main,
+TimeIndexDumpErrors)."""
 
 from __future__ import annotations
 

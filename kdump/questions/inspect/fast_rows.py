@@ -2,7 +2,10 @@
 
 Its output is identical to that of TableView and JsonView. Special cases are passed to them: batches whose checksum does
 not match or whose records cannot be decoded, control batches, messages that are not in a wrapper; in a table also text
-that is not ASCII, and the first rows, which determine the widths of its columns."""
+that is not ASCII, and the first rows, which determine the widths of its columns.
+
+Threads are sufficient, because codecs, checksums and the compiled core run without the interpreter lock;
+docs/performance.md compares them with processes."""
 
 from __future__ import annotations
 

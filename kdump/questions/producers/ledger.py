@@ -1,7 +1,7 @@
 """The producers of one partition, collected batch by batch, and the state of each that a broker would rebuild.
 
-Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExpired), UnifiedLog.rebuildProducerState.
-"""
+Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExpired, writeSnapshot),
+ProducerStateEntry, UnifiedLog.rebuildProducerState."""
 
 from __future__ import annotations
 

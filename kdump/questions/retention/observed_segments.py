@@ -270,7 +270,11 @@ def latest(facts: ObservedSegment, options: Options) -> Latest | None:
 
 class DiskSegment(ObservedSegment):
     """A segment, whose largest timestamp is determined when it is first needed. `allocated`: what the .log, its indexes
-    and its producer snapshot occupy."""
+    and its producer snapshot occupy.
+
+    A broker takes that timestamp from the last entry of the .timeindex, and from the file's modification time without
+    one (LogSegment.largestTimestamp). Of a segment that it recovers, it is that of the batches: these are read only if
+    the .timeindex is not as it was when the segment was rolled. What a startup has read already is not read again."""
 
     def __init__(self, target: Target, size: int, modified: int, allocated: int = 0, stamp: int | None = None) -> None:
         """What only batches show is as the class has it: a broker has a hundred thousand segments, and an attribute

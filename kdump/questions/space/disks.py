@@ -1,6 +1,7 @@
 """A file system with log directories of the broker: what is free there, what it takes to start, and the table of steps.
 
-What is freed on one file system is no help to another, so that each has a table of its own."""
+What is freed on one file system is no help to another, so that each has a table of its own. Only the broker's own host
+has file systems: there are none for a bundle, or for a copy of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Names and labels on the page. All text from a disk passes through here, or through escape.printable."""
+"""Names and labels on the page. All text from a disk passes through here, or through escape.printable;
+names are replaced by the rules of a redacted bundle."""
 
 from __future__ import annotations
 

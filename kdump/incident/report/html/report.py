@@ -1,4 +1,5 @@
-"""`kdump.report`: reads the given paths, and writes the page and its charts."""
+"""`kdump.report`: reads the given paths, and writes the page, one self-contained HTML file, and its charts. page.html
+and page.css have the appearance, page.js the behavior."""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
 """How long a broker takes to recover its logs, and when each of them is done: what is on the disk, what the disk
-delivers, and what follows from them (kdump.questions.restart_plan.recovery.recovery_time).
+delivers, and what follows from them.
 
-Source: num.recovery.threads.per.data.dir is 2 by default since 4.0 (KIP-1030), before 1."""
+A log directory has a pool of num.recovery.threads.per.data.dir threads, which take its logs in order; all directories
+are loaded in parallel. A thread reads a batch, verifies its checksum and adds it to the indexes, while the kernel reads
+ahead; after each segment, it writes a producer snapshot, which it flushes to the disk. The costs were fitted to real
+recoveries (tools/recovery_trials.py, docs/restart-plan.md).
+
+Source: num.recovery.threads.per.data.dir is 2 by default since 4.0 (KIP-1030), before 1; kafka.log.LogManager.loadLogs;
+LogSegment.recover; LogLoader.recoverSegment; UnifiedLog.rebuildProducerState."""
 
 from __future__ import annotations
 

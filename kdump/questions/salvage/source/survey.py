@@ -2,7 +2,14 @@
 
 Of a file whose batches are in order, only the offset ranges are kept; it is then read as usual. The valid batches of
 any other file are indexed (batch_index.py), and read in order of offsets (OrderedReader). No checksum covers a base
-offset: the survey also decides whether a batch is misplaced because it was moved, or because that field is damaged."""
+offset: the survey also decides whether a batch is misplaced because it was moved, or because that field is damaged.
+
+Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
+or if others have its own offsets, or if one flipped bit explains it, and it exactly fills the gap between its neighbors
+in the file, its base offset is corrected; at the end of the log, if one flipped bit explains it and others have its own
+offsets. It is left out and reported if only one flipped bit puts it into that gap, or if it is too far away for one
+segment. A batch with damaged bytes on both sides is left out too, unless it also exists elsewhere: it may be part of a
+record's value."""
 
 from __future__ import annotations
 
