@@ -284,3 +284,25 @@ def candidate_rows(
             if parts & IN_HEADERS and _has(data, rows[at + HEADERS_START], rows[at + RECORD_END], needle, size):
                 marks[number] = 1
     return [number for number in range(count) if marks[number]]
+
+
+def note_newest(
+    columns: RecordColumns, base_offset: cython.longlong, newest: dict[int, int], most: cython.Py_ssize_t
+) -> bool:
+    """Note the offset of each record by the hash of its key, for keys that are there or, up to `most`, new. Return
+    whether each key is there."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    number: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    is_noted: cython.bint = True
+    for number in range(columns.count):
+        start = number * RECORD_WIDTH
+        if rows[start + KEY_SIZE] < 0:
+            continue
+        key = hash(bytes(data[rows[start + KEY_START] : rows[start + KEY_START] + rows[start + KEY_SIZE]]))
+        if key in newest or len(newest) < most:
+            newest[key] = base_offset + rows[start + OFFSET_DELTA]
+        else:
+            is_noted = False
+    return is_noted

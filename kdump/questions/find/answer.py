@@ -14,7 +14,6 @@ LIVE, SUPERSEDED, ABORTED, OPEN, BELOW = "live", "superseded", "aborted", "openT
 DELETED, SWAP, CLEANED, HALF_COPIED = "deletedSegment", "swapSegment", "cleanedSegment", "halfCopied"
 IN_DELETION, FUTURE, STRAY = "deletedPartition", "futureReplica", "strayPartition"
 DAMAGED, TORN, OUTSIDE, HIDDEN = "damagedBatch", "incompleteBatch", "outsideLog", "afterRecords"
-UNKNOWN = "notKnown"
 STATES = {
     LIVE: "live",
     SUPERSEDED: "superseded by offset",
@@ -32,7 +31,6 @@ STATES = {
     TORN: "in an incomplete batch",
     OUTSIDE: "outside the log",
     HIDDEN: "after the records that consumers read",
-    UNKNOWN: "superseded or not",
 }
 """What a record is, with the words for it in tables. outsideLog: in bytes between or after the batches of a segment."""
 
@@ -41,9 +39,7 @@ STATES = {
 class Match(NamedTuple):
     """A record that matches, with the keys of a record of `inspect`."""
 
-    states: Annotated[
-        list[str], Doc(f"what it is: one or more of {', '.join(STATES)} (a compacted topic with too many matches)")
-    ]
+    states: Annotated[list[str], Doc(f"what it is: one or more of {', '.join(STATES)}")]
     supersededBy: Annotated[
         int | None, Doc("of superseded: the newest record with its key in the log", OFFSET, optional=True)
     ]

@@ -4,20 +4,20 @@ Found out when the first match needs it."""
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.core.record_columns import keep_keys
+from kdump.core.record_search import note_newest
 from kdump.io.errors import SourceError
 from kdump.io.run import LISTENERS, QUIET_RUN, ignore
-from kdump.log.batch_records import decode_columns, records, rows_of
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.log_directory import directory_above
 from kdump.log.partition_directory import PartitionDirectory
@@ -37,7 +37,6 @@ from kdump.questions.find.answer import (
     STRAY,
     SUPERSEDED,
     SWAP,
-    UNKNOWN,
     Found,
 )
 from kdump.questions.find.listing import states_of
@@ -46,14 +45,10 @@ from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 if TYPE_CHECKING:  # only --when needs it
     from kdump.questions.retention.answer import SegmentRetention
 
-CHUNK = 10_000
-"""Maximum number of matches in a compacted log that are kept until the newest records of their keys are known."""
-FEWER = 8
-"""How many times as many are kept as the time before."""
-MAX_LABELLED = 20 * CHUNK
-"""Matches in a compacted log after which no more are."""
-FEW_KEYS = 64
-"""Keys that the core compares faster than a set does."""
+MOST_KEYS = 300_000
+"""Maximum number of keys whose newest offsets are known at a time, at 100 bytes each."""
+Place = tuple[int, int]
+"""Number of a segment, and position of a batch in it."""
 READABLE = frozenset({LIVE, SUPERSEDED})
 """States of what a consumer may receive."""
 GOES = {
@@ -85,8 +80,10 @@ class SearchedDirectory:
         self.around = around
         self._views: dict[bool, ReadCommitted] = {}
         self._turned: dict[bool, str] = {}
-        self._newest: dict[bytes | None, int] = {}
-        """Offset of the newest record in the log with a key; -1 if there is none that counts."""
+        self._newest: dict[int, int] = {}
+        """Offsets of the newest records in the log, by the hashes of their keys."""
+        self._newest_of: tuple[Place, Place] = ((0, 0), (0, 0))
+        """Where the batches begin and end whose keys these are all."""
 
     @cached_property
     def place(self) -> PartitionDirectory | None:
@@ -141,31 +138,23 @@ class SearchedDirectory:
             self._turned[is_live] = file.path
         return self._views[is_live]
 
-    def labelled(self, matches: Iterator[Found], limit: int | None) -> Iterator[Found]:
-        """Yield the matches with what each is. In a compacted log, newer records are looked for that have the key of
-        the first match, then those of the next FEWER, and so on: the first is shown early, and the log is read only a
-        few times more."""
-        count, size = 0, 1
-        for first in matches:
-            if not self._may_be_superseded(first) or (count > MAX_LABELLED and first.record.key not in self._newest):
-                state = (UNKNOWN,) if self._may_be_superseded(first) else first.states
-                yield self._with_state(first._replace(states=state))
-                continue
-            if first.record.key in self._newest:
-                yield self._superseded(self._with_state(first))
-                continue
-            waiting = [self._with_state(first.alone())]
-            waiting += [self._with_state(found.alone()) for found in islice(matches, min(size, limit or size) - 1)]
-            count, size = count + len(waiting), min(size * FEWER, CHUNK)
-            self._look_ahead(waiting)
-            yield from map(self._superseded, waiting)
+    def labelled(self, matches: Iterator[Found]) -> Iterator[Found]:
+        """Yield the matches with what each is."""
+        for found in matches:
+            labelled = self._with_state(found)
+            yield self._superseded(labelled) if self._may_be_superseded(labelled) else labelled
 
     def _may_be_superseded(self, found: Found) -> bool:
         return found.states == (LIVE,) and found.record.key is not None and self.known.is_cleaned
 
     def _superseded(self, found: Found) -> Found:
-        offset = self._newest.get(found.record.key or b"", -1)
-        if found.states != (LIVE,) or offset <= (found.record.offset or 0):
+        """Return a match in a compacted log with whether a newer record has its key."""
+        number = self._numbers.get(found.target.path)
+        place = (0, 0) if number is None else (number, found.record.batch.position)
+        if not self._newest_of[0] <= place < self._newest_of[1]:
+            self._look_ahead(place)
+        offset = self._newest.get(hash(found.record.key), -1)
+        if offset <= (found.record.offset or 0):
             return found
         return found._replace(states=(SUPERSEDED,), superseded_by=offset)
 
@@ -181,36 +170,48 @@ class SearchedDirectory:
             states.append(BELOW)
         return found._replace(states=tuple(states) or found.states)
 
-    def _look_ahead(self, waiting: list[Found]) -> None:
-        """Note the offset of the newest record with the key of each match, from the last segment backwards."""
-        if len(self._newest) > CHUNK:
-            self._newest.clear()
-        keys = {found.record.key for found in waiting if self._may_be_superseded(found)} - self._newest.keys()
-        reader = PartitionReader(self.options.open, replace(QUIET_RUN, limits=self.options.limits))
-        segments = [file for file in self.files if states_of(file) == (LIVE,) and file.kind is SEGMENT]
-        first = next((n for n, file in enumerate(segments) if file.path == waiting[0].target.path), 0)
-        for file in reversed(segments[first:]):
-            newest: dict[bytes | None, int] = {}
-            for region in reader.segment(file, Depth.CHECKSUMS) if keys else ():
-                for batch in batches_of(region):
-                    for record in self._with_keys(batch, keys) if batch.crcValid and not batch.lacks else ():
-                        if record.offset is not None and not (batch.isTransactional and self.is_aborted(file, batch)):
-                            newest[record.key] = record.offset
-            self._newest |= newest
-            keys -= newest.keys()
-        self._newest |= dict.fromkeys(keys, -1)
+    @cached_property
+    def _segments(self) -> list[Target]:
+        return [file for file in self.files if states_of(file) == (LIVE,) and file.kind is SEGMENT]
 
-    @staticmethod
-    def _with_keys(batch: Batch, keys: set[bytes | None]) -> Iterator[Record]:
-        if batch.isControlBatch:
-            return
-        if not isinstance(batch, DefaultRecordBatch):
-            yield from (record for record in records(batch) if record.key in keys)
-            return
-        for columns, base in decode_columns(batch):
-            if len(keys) <= FEW_KEYS:
-                keep_keys(columns, [key for key in keys if key is not None])
-            yield from (record for record in rows_of(batch, columns, base, 0) if record.key in keys)
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {file.path: number for number, file in enumerate(self._segments)}
+
+    def _look_ahead(self, start: Place) -> None:
+        """Note the newest offsets of the keys in the batches from `start` on, of as many as there is room for: the log
+        is read once for every MOST_KEYS keys in it."""
+        self._newest, end = {}, (len(self._segments), 0)
+        reader = PartitionReader(self.options.open, replace(QUIET_RUN, limits=self.options.limits))
+        for number, file in enumerate(self._segments):
+            for region in reader.segment(file, Depth.CHECKSUMS) if number >= start[0] else ():
+                for batch in batches_of(region):
+                    place = number, batch.position
+                    if place < start or not batch.crcValid or batch.lacks or batch.isControlBatch:
+                        continue
+                    if batch.isTransactional and self.is_aborted(file, batch):
+                        continue
+                    most = MOST_KEYS if place > start else sys.maxsize
+                    if not self._note_keys(batch, most) and place < end:
+                        end = place
+        self._newest_of = start, end
+
+    def _note_keys(self, batch: Batch, most: int) -> bool:
+        """Note the newest offsets of the keys in a batch. Return whether there is room for all of them."""
+        if isinstance(batch, DefaultRecordBatch):
+            is_noted = True
+            for columns, _ in decode_columns(batch):
+                is_noted = note_newest(columns, batch.baseOffset, self._newest, most) and is_noted
+            return is_noted
+        is_noted = True
+        for record in records(batch):
+            key = hash(record.key)
+            if record.key is not None and record.offset is not None:
+                if key in self._newest or len(self._newest) < most:
+                    self._newest[key] = record.offset
+                else:
+                    is_noted = False
+        return is_noted
 
     def with_end(self, found: Found) -> Found:
         """Return the match with what removes it, and when."""

@@ -72,7 +72,7 @@ def _answers(
             search.coverage.stopped(files)
             continue
         there = left
-        for found in search.matches(files, left) if workers is None else workers.matches(number, search, left):
+        for found in search.matches(files) if workers is None else workers.matches(number, search, left):
             yield found
             search.coverage.matches += 1
             if left is not None:
@@ -114,5 +114,5 @@ def _search_again(search: Search, files: Files, limit: int | None) -> None:
     """Count what is searched of a directory up to its last match that is wanted: a worker has searched on."""
     again = Search(replace(search.question, options=replace(search.options, **vars(QUIET_RUN))))
     again.coverage = search.coverage
-    for _ in islice(again.matches(files, limit), limit):
+    for _ in islice(again.matches(files), limit):
         pass

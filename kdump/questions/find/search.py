@@ -69,10 +69,10 @@ class Search:
         self._of_file: Target | None = None
         self._prefilters: dict[object, Prefilter] = {}
 
-    def matches(self, files: list[tuple[Target, int]], limit: int | None) -> Iterator[Found]:
-        """Yield the matches in the files of a directory, with what each is. Who has `limit` asks for no more."""
+    def matches(self, files: list[tuple[Target, int]]) -> Iterator[Found]:
+        """Yield the matches in the files of a directory, with what each is."""
         self.directory = SearchedDirectory([file for file, _ in files], self.around)
-        for found in self.directory.labelled(self._files(files), limit):
+        for found in self.directory.labelled(self._files(files)):
             if not self.question.live or self.directory.is_received(found):
                 yield self.directory.with_end(found) if self.question.when else found
         self.remote.directory(self.directory, self.expression)

@@ -81,7 +81,7 @@ def _search(number: int, question: Question, directories: list[Files], limit: in
         search = Search(replace(question, options=replace(options, more=more, begin=sender.add, unreadable=sender.add)))
         for files in directories:
             search.coverage, search.remote = Coverage(), RemoteOffsets()
-            for found in islice(search.matches(files, limit), limit):
+            for found in islice(search.matches(files), limit):
                 sender.add(found.alone())
             sender.add(Searched(search.coverage, search.remote, unreadable_paths.failures()))
             sender.flush()
@@ -128,7 +128,7 @@ class SearchWorkers:
             self._is_broken = True
             note = f"{files[0][0].path}: the worker process that searched it ended; this process searches the rest"
             search.options.unreadable(SourceError(Gone(note)))
-        yield from islice(search.matches(files, limit), count, None)
+        yield from islice(search.matches(files), count, limit)
 
     def _received(self, number: int, question: Question) -> list[Message]:
         pipe, future = self._owners[number]

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import kdump
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Run
+from kdump.questions.find import directory
 from kdump.questions.find.answer import Found, SearchCoverage
 from tests import command, craft, disks
 from tests.command import objects, refused, run
@@ -228,25 +229,33 @@ def test_the_rest_of_a_worker_that_ends_is_searched_and_it_is_named(tmp_path: Pa
     assert is_gone(error) and "the worker process that searched it ended" in str(error)  # noqa: PT018
 
 
-def test_the_first_match_in_a_compacted_topic_does_not_wait_for_the_others(tmp_path: Path) -> None:
-    """And each is what the newest record of its key, in any later segment, makes of it."""
+@pytest.mark.parametrize("most", [300_000, 10, 1])
+def test_matches_in_a_compacted_topic_are_what_the_newest_record_of_their_key_makes_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """In any later segment, with room for any number of keys; and the first does not wait for the others."""
+    monkeypatch.setattr(directory, "MOST_KEYS", most)
     write_file(tmp_path / "meta.properties", b"version=1\nbroker.id=1\ncluster.id=c\n")
     write_file(tmp_path / "cleaner-offset-checkpoint", b"0\n1\nstate 0 0\n")
-    newest = {}
+    newest, aborted = {}, {"attributes": 0x10, "producerEpoch": 0, "baseSequence": 0, "producerId": 7}
     for base in range(0, 3000, 1000):
         batches = []
         for offset in range(base, base + 1000, 10):
-            keys = [b"k%d" % (offset % 370), b"once-%d" % offset]
-            newest |= dict(zip(keys, (offset, offset + 1)))
-            batches.append(craft.batch([record(n, key, b"x" * 500) for n, key in enumerate(keys)], offset=offset))
+            keys = [b"k%d" % (offset % 370), b"once-%d" % offset, b"a"]
+            newest |= dict(zip(keys, (offset, offset + 1, offset + 2)))
+            rows = [record(n, key, b"x" * 500) for n, key in enumerate(keys)]
+            batches.append(craft.batch(rows, ("none", "zstd")[offset % 20 > 0], offset=offset))
+        if base == 2000:  # what was aborted supersedes nothing
+            batches.append(craft.batch([record(0, b"a"), record(1, b"k0")], offset=3000, **aborted))
+            batches.append(disks.marker(3002, 7, commit=False))
         write_file(tmp_path / "state-0" / LOG.format(base), b"".join(batches))
     read: list[int] = []
-    answers = kdump.find(str(tmp_path), "size > 0", run=Run(more=read.append))
+    answers = kdump.find(str(tmp_path), "size > 300", run=Run(more=read.append))
     first = next(answers)
     assert len(read) == 1, "the first segment"
     *others, _ = answers
     rows = [each for each in (first, *others) if isinstance(each, Found)]
-    assert len(rows) == 600
+    assert len(rows) == 900
     for row in rows:
         key, offset = row.record.key or b"", row.record.offset
         assert row.superseded_by == (None if newest[key] == offset else newest[key])
