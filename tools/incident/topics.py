@@ -53,9 +53,8 @@ def deleted_topic(disk: Disk) -> None:
 
 @incident("key-is-gone")
 def key_is_gone(disk: Disk) -> None:
-    """The user u7 is to be forgotten, and a tombstone for this key was written to users-0, at offset 255 in the active
-    segment. The broker was stopped before it deleted a segment that the log cleaner had replaced. In addition, a bit
-    flipped in orders-zstd-0, and someone left a heap dump in the log directory."""
+    """The user u7 is to be forgotten: users-0 has a tombstone in the active segment, at 255. The broker stopped before
+    it deleted a segment. A bit flipped in orders-zstd-0, and someone left a heap dump in the log directory."""
     end, header = disk.end(USERS), disk.batches(USERS)[-1][1]
     time = header.maxTimestamp + 1_000
     tombstone = disk.batch(USERS, -1)[: BATCH_HEADER.size] + record(b"u7", None)
