@@ -15,7 +15,8 @@ from kdump.io.errors import SourceError, Unlisted, is_gone, listing_error
 from kdump.io.link_boundary import add_root
 from kdump.io.remote_paths import looks_like_topic_id, nameless_topic, remote_partition
 from kdump.io.run import Run
-from kdump.log.file_kinds import AT_ROOT, FileKind, by_name
+from kdump.log.file_kinds import AT_ROOT, KRAFT_SNAPSHOT, FileKind, by_name
+from kdump.log.internal_topics import METADATA_TOPIC
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -41,10 +42,12 @@ class Target(NamedTuple):
     """The log directory it was found in, or the path that was given."""
 
     @property
-    def has_topic_name(self) -> bool:
-        """Whether the topic is known by its name."""
-        is_id = self.topic is not None and looks_like_topic_id(self.topic)
-        return self.topic is not None and not (is_id and nameless_topic(os.path.dirname(self.path)))
+    def topic_name(self) -> str | None:
+        """The topic, also of a metadata snapshot above all topics; None if its name is not known."""
+        if self.topic is None:
+            return METADATA_TOPIC if self.kind is KRAFT_SNAPSHOT else None
+        is_id = looks_like_topic_id(self.topic) and nameless_topic(os.path.dirname(self.path))
+        return None if is_id else self.topic
 
 
 class FilePosition(NamedTuple):

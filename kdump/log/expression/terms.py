@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from kdump.log.expression.comparison import INTEGERS, Comparison, FieldsOfText, at_path, leaves
+from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -78,7 +79,9 @@ class FileFacts:
 
     def number(self, name: str) -> tuple[int | None, int | None] | None:
         """Return the range of a number; an end is None if it is not known, the whole if there is no such number."""
-        return (self.target.partition, self.target.partition) if name == "partition" else (None, None)
+        is_snapshot = self.target.kind is KRAFT_SNAPSHOT and self.target.partition is None
+        number = 0 if is_snapshot else self.target.partition
+        return (number, number) if name == "partition" else (None, None)
 
     def flag(self, name: str) -> int:
         return MAYBE
@@ -320,7 +323,9 @@ class Topic(_Leaf):
     test: Comparison
 
     def truth(self, facts: Facts) -> int:
-        return YES if self.test.of_scalar(facts.target.topic) else NO if facts.target.has_topic_name else MAYBE
+        name = facts.target.topic_name
+        is_met = self.test.of_scalar(facts.target.topic if name is None else name)
+        return YES if is_met else MAYBE if name is None else NO
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Coverage:
         for part, reason in undecoded.items():
             self.add(file.path, f"compared as bytes only: {part} {reason}", None, 0, 1)
         if not undecoded:
-            self.add(file.path, NOT_ABORTED if file.has_topic_name else NO_TOPIC, None, 0, 1)
+            self.add(file.path, NO_TOPIC if file.topic_name is None else NOT_ABORTED, None, 0, 1)
 
     def not_there(self, expression: Expression, listing: Listing, paths: tuple[str, ...]) -> None:
         """Take note of topics that the expression names and that are in none of the paths, and if it rules out all."""

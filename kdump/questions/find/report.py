@@ -9,7 +9,7 @@ from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
-from kdump.questions.find.coverage import NOT_THERE
+from kdump.questions.find.coverage import LIMIT, NOT_THERE
 from kdump.questions.find.search_report import Names
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
@@ -205,10 +205,14 @@ def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
         return
     missed = coverage.notSearchedBytes
     yield f"NOT SEARCHED: {size_text(missed)}, or only in part:" if missed else "NOT SEARCHED IN FULL:"
-    for gap in gaps[:MAX_LISTED]:
+    listed = [gap for gap in gaps if gap.reason != LIMIT]
+    for gap in listed[:MAX_LISTED]:
         yield f"  {_gap_line(gap)}"
-    if len(gaps) > MAX_LISTED:
-        yield f"  … and {len(gaps) - MAX_LISTED:,} more; --json lists all"
+    if len(listed) > MAX_LISTED:
+        yield f"  … and {len(listed) - MAX_LISTED:,} more; --json lists all"
+    limited = [gap.bytes for gap in gaps if gap.reason == LIMIT]
+    if limited:
+        yield f"  {size_text(sum(limited))} in {count_text(len(limited), 'file')}: {LIMIT}"
 
 
 def _gap_line(gap: NotSearched) -> str:

@@ -362,6 +362,11 @@ def test_a_topic_that_is_not_there_is_no_proof(tmp_path: Path) -> None:
         (coverage,) = objects("find", expression, tmp_path / "disk", status=status)
         assert (coverage["isComplete"], bool(coverage["notSearched"])) == (status == 1, status == 2), expression
         assert reason in json.dumps(coverage["notSearched"])
+    # A snapshot above all topics is of the metadata.
+    shutil.copy(DISKS / "kafka-4.3" / "clean-1" / "bootstrap.checkpoint", tmp_path / "disk")
+    for expression in ("topic == 'users' and offset == 5", "partition == 0 and topic == 'users' and key == 'u8'"):
+        assert objects("find", expression, tmp_path / "disk", status=1)[0]["isComplete"]
+    assert objects("find", "topic == '__cluster_metadata' and partition == 0", tmp_path / "disk")[0]["offset"] == 0
     hidden = run("find", "topic == 'usrs'", tmp_path / "disk", "--json", "--redact-names")
     assert "usrs" not in hidden.stdout
     for expression, records in (("topic == 'users' and key == 'u7'", 1), ("not isAborted and partition == 3", 1)):
