@@ -21,6 +21,12 @@ NUMBERS = ("offset", "time", "partition", "producer", "size")
 """Fields that are numbers of the record or of its batch."""
 PARTS = ("key", "value")
 NOT_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+NOT_DECODED = "not text, and nothing here decodes it"
+OVERLONG = "JSON of more than 8 MiB"
+NO_JSON = "begins like JSON, and is none"
+BINARY = "not text"
+UNDECODED = (NOT_DECODED, OVERLONG, NO_JSON, BINARY)
+"""Why bytes alone could be compared, if a decoder does not say why."""
 LARGEST_JSON = 8 * 1024 * 1024
 """Size in bytes of the largest value that is parsed as JSON."""
 
@@ -174,7 +180,7 @@ class RecordFacts(BatchFacts):
             else:
                 found = test.of_bytes(value)
                 if not found and not test.is_raw and not _is_text(value) and len(value) not in INTEGERS:
-                    self.undecoded["headers"] = "not text"
+                    self.undecoded["headers"] = BINARY
                     answer = MAYBE
             if found:
                 return YES
@@ -241,15 +247,15 @@ def _own_value(data: bytes, term: Content) -> tuple[Any, str]:
     """Return the value of bytes that no decoder knows, if they are JSON, and why they could not be read."""
     if not _is_text(data):
         # Bytes of the size of a number are one: text would be longer, and framed data, too.
-        return None, "" if len(data) in INTEGERS else "not text, and nothing here decodes it"
+        return None, "" if len(data) in INTEGERS else NOT_DECODED
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
         return None, ""
     if len(data) > LARGEST_JSON:
-        return None, "JSON of more than 8 MiB" if _may_hold(data, term) else ""
+        return None, OVERLONG if _may_hold(data, term) else ""
     try:
         return json.loads(data), ""
     except (ValueError, RecursionError):
-        return None, "begins like JSON, and is none" if _may_hold(data, term) else ""
+        return None, NO_JSON if _may_hold(data, term) else ""
 
 
 def _may_hold(data: bytes, term: Content) -> bool:

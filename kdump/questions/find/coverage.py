@@ -10,6 +10,7 @@ from kdump.questions.find.answer import NotSearched, SearchCoverage
 from kdump.questions.find.listing import Listing
 
 LIMIT = "the limit was reached"
+AS_BYTES = "compared as bytes only: "
 NO_TOPIC = "the rest of EXPR is met, but no directory names their topic and partition"
 NOT_ABORTED = "the rest of EXPR is met, but whether their transaction was aborted is not known"
 NOT_THERE = "no partition of this topic is in the paths: "
@@ -64,7 +65,7 @@ class Coverage:
         """Count a record of which it is not known whether it matches: its bytes alone could be compared, or its topic,
         its partition or the outcome of its transaction is not known."""
         for part, reason in undecoded.items():
-            self.add(file.path, f"compared as bytes only: {part} {reason}", None, 0, 1)
+            self.add(file.path, f"{AS_BYTES}{part} {reason}", None, 0, 1)
         if not undecoded:
             self.add(file.path, NO_TOPIC if file.topic_name is None else NOT_ABORTED, None, 0, 1)
 

@@ -8,8 +8,9 @@ from datetime import tzinfo
 from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
+from kdump.log.expression.terms import UNDECODED
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
-from kdump.questions.find.coverage import LIMIT, NOT_THERE
+from kdump.questions.find.coverage import AS_BYTES, LIMIT, NOT_THERE
 from kdump.questions.find.search_report import Names
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
@@ -85,6 +86,9 @@ class RedactedNames(Names):
     def reason(self, gap: NotSearched) -> str:
         if gap.reason.startswith(NOT_THERE):
             return NOT_THERE + self.topic(gap.reason[len(NOT_THERE) :])
+        if gap.reason.startswith(AS_BYTES) and not gap.reason.endswith(UNDECODED):
+            part = gap.reason[len(AS_BYTES) :].partition(" ")[0]
+            return f"{AS_BYTES}{part} does not decode"  # why: names of schemas, and what is in it
         return path_text(gap.reason).replace(path_text(gap.file), self.path(gap.file))
 
 

@@ -180,7 +180,7 @@ def verify(path: str) -> tuple[Object, str]:
     was changed."""
     try:
         with open(path, "rb") as file:
-            report = json.loads(file.read(LARGEST))
+            report = json.loads(file.read(LARGEST), object_pairs_hook=_once)
     except OSError as error:
         raise SignatureError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -188,7 +188,7 @@ def verify(path: str) -> tuple[Object, str]:
     if not isinstance(report, dict) or report.get("type") != "searchReport":
         raise SignatureError(f"{path}: not a search report of kdump in JSON")
     signature = report.get("signature")
-    if not isinstance(signature, dict):
+    if not isinstance(signature, dict) or set(signature) != {"algorithm", "publicKey", "value"}:
         raise SignatureError(f"{path}: the report is not signed")
     try:
         from cryptography.exceptions import InvalidSignature
@@ -204,6 +204,14 @@ def verify(path: str) -> tuple[Object, str]:
             f"{path}: the signature does not match: the report was changed, or not by this key"
         ) from None
     return report, public
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Object:
+    """Return a JSON object. Raises ValueError if a key is there twice: another reader may show the other value."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError
+    return made
 
 
 def json_text(report: Object) -> bytes:

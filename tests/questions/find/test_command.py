@@ -306,6 +306,15 @@ def test_a_search_report_is_signed_has_no_payload_and_lists_every_file(tmp_path:
     assert "Search report" in page and "certificate" not in page.lower()  # noqa: PT018
     (tmp_path / "r.json").write_text(text.replace('"matchCount":', '"matchCount":1'))
     assert run("find", "--verify", tmp_path / "r.json").exit_code == 2
+    for found, other in (
+        ('"matchCount":', '"matchCount":0,"matchCount":'),  # another reader takes the first
+        ('"sha256":', '"sha256":"","sha256":'),
+        ('"signature":{', '"signature":{"checkedBy":"an auditor",'),
+        ('"notSearched":[', '"notSearched":[],"notSearched":['),
+    ):
+        assert found in text
+        (tmp_path / "r.json").write_text(text.replace(found, other, 1))
+        assert run("find", "--verify", tmp_path / "r.json").exit_code == 2, other
     assert run("find", "isControl", root, "--report", root / "r").exit_code == 2  # next to the source
     redacted = run("find", "key == 'k-lz4'", root, "--report", tmp_path / "s", "--redact-names")
     assert redacted.exit_code == 0
@@ -374,6 +383,16 @@ def test_a_topic_that_is_not_there_is_no_proof(tmp_path: Path) -> None:
         assert [gap["records"] for gap in coverage["notSearched"]] == [records]
         assert "no directory names their topic" in coverage["notSearched"][0]["reason"]
     (coverage,) = objects("find", "topic == 'users' and key == 'u8'", tmp_path / "mailed.log", status=1)
+
+
+def test_why_a_value_does_not_decode_is_redacted() -> None:
+    """It names schemas and directories, and may quote the value."""
+    words = ("find", "value.id == 99", FIXTURES / "registry-1", "--json")
+    (gap,) = objects(*words[:-1], status=2)[0]["notSearched"]
+    assert "value no schema with ID 77 in " in gap["reason"]
+    hidden = run(*words, "--redact-names").stdout
+    assert "compared as bytes only: value does not decode" in hidden
+    assert not re.search("registry-1|_schemas|orders", hidden)
 
 
 def test_what_was_asked_for_is_shown() -> None:
