@@ -107,8 +107,8 @@ class UnlistedCollector:
 
 
 def directories(path: str, run: Run) -> Iterator[str]:
-    """Yield the directory and all readable ones below it, following each link once; calls `run.unreadable` for the
-    others."""
+    """Yield the directory and all readable ones below it, following each link once, but not to what is below it anyway;
+    calls `run.unreadable` for the others."""
 
     def report(error: OSError) -> None:
         run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
@@ -116,14 +116,15 @@ def directories(path: str, run: Run) -> Iterator[str]:
     if is_url(path):
         yield from _below_url(path, run)
         return
-    seen = set()
+    seen, top = set(), os.path.realpath(path)
     for directory, below, files in file_system.walk(path, onerror=report, followlinks=True):
         try:
             status = file_system.stat(directory)
         except OSError as error:
             report(error)
             continue
-        if (status.st_dev, status.st_ino) in seen:
+        is_link = directory != path and file_system.islink(directory)
+        if (status.st_dev, status.st_ino) in seen or (is_link and is_inside(os.path.realpath(directory), top)):
             below.clear()
             continue
         seen.add((status.st_dev, status.st_ino))

@@ -110,7 +110,8 @@ class NotSearched(NamedTuple):
 @answer("searchCoverage")
 class SearchCoverage(NamedTuple):
     """What a search read, and what it could not. bytes + ruledOutBytes + notSearchedBytes + otherBytes +
-    directoryBytes = totalBytes, which is what `du -b` states of the paths, if no file changed meanwhile."""
+    directoryBytes = totalBytes, which is what `du -b` states of the paths (`du -bL`, if there are links), if no file
+    changed meanwhile."""
 
     expression: Annotated[str, Doc("what was searched")]
     isComplete: Annotated[bool, Doc("whether nothing is in `notSearched`, and no limit ended the search")]

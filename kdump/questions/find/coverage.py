@@ -80,13 +80,12 @@ class Coverage:
         """Return the counts of the search, with those of the files that were listed for it."""
         gaps = [NotSearched(file, reason, *numbers) for (file, reason), numbers in self.gaps.items()]
         missed = sum(gap.bytes for gap in gaps)
-        in_paths = self.read_bytes - listing.linked_bytes
         return SearchCoverage(
             expression=expression,
             isComplete=not gaps,
             matches=self.matches,
             files=self.files,
-            bytes=in_paths - missed,
+            bytes=self.read_bytes - missed,
             batches=self.batches,
             records=self.records,
             ruledOutFiles=self.ruled_out_files,
@@ -96,6 +95,6 @@ class Coverage:
             directories=listing.directories,
             directoryBytes=listing.directory_bytes,
             notSearchedBytes=missed,
-            totalBytes=in_paths + self.ruled_out_bytes + listing.other_bytes + listing.directory_bytes,
+            totalBytes=self.read_bytes + self.ruled_out_bytes + listing.other_bytes + listing.directory_bytes,
             notSearched=gaps,
         )

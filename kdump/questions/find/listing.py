@@ -1,4 +1,4 @@
-"""The files of the paths of a search, and what their names say of the records in them. Sizes are those of `du -b`."""
+"""The files of the paths of a search, and what their names say of the records in them. Sizes are those of `du -bL`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
-from kdump.io.directory_listing import is_url
+from kdump.io.directory_listing import is_inside, is_url
 from kdump.io.run import Run
 from kdump.log.file_kinds import BATCHES, by_name, is_of_broker
 from kdump.log.paths import HALF_COPIED, PARTITION, Target, directories, is_live, target
@@ -32,11 +32,9 @@ class Listing:
     directory_bytes: int = 0
     topics: set[str | None] = field(default_factory=set)
     """Topics of all directories and files, also of those without records."""
-    linked_bytes: int = 0
-    """Size of what is read through links out of the paths, which is no part of them."""
     _has_kafkas: bool = False
     _seen: set[tuple[int, int]] = field(default_factory=set)
-    """Device and inode of files with several names."""
+    """Device and inode of each file: one with several names counts once."""
 
     def files(self, paths: tuple[str, ...]) -> Iterator[list[tuple[Target, int]]]:
         """Yield the files that may hold records, with their sizes, those of one directory together. What cannot be
@@ -58,11 +56,9 @@ class Listing:
     def _directory(self, directory: str, path: str) -> list[tuple[Target, int]]:
         names: list[str] = []
         try:
-            status = file_system.stat(directory, follow=directory == path)
-            if stat.S_ISDIR(status.st_mode):
-                self.directories += 1
-                self.topics.add(target(os.path.join(directory, "0")).topic)
-                self.directory_bytes += status.st_size
+            self.directory_bytes += file_system.stat(directory).st_size
+            self.directories += 1
+            self.topics.add(target(os.path.join(directory, "0")).topic)
             with file_system.scandir(directory) as entries:
                 names = [entry.name for entry in entries if not entry.is_dir() or file_system.islink(entry.path)]
         except OSError:
@@ -70,33 +66,34 @@ class Listing:
         return self._counted([os.path.join(directory, name) for name in sorted(names, key=_order)], directory, path)
 
     def _counted(self, paths: list[str], directory: str, path: str) -> list[tuple[Target, int]]:
-        """Count the files, and return those that may hold records."""
+        """Count the files, and return those that may hold records. Links are followed, but to what is in the path
+        anyway."""
         chosen = []
         for file in paths:
+            is_link = file != path and file_system.islink(file)
             try:
-                status = file_system.stat(file, follow=file == path)
+                status = file_system.stat(file)
+                size, is_file = status.st_size, stat.S_ISREG(status.st_mode)
             except OSError:
-                continue  # deleted meanwhile
-            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
-                if (status.st_dev, status.st_ino) in self._seen:
-                    continue
+                if not is_link:
+                    continue  # deleted meanwhile
+                size, is_file = 0, False
+            if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):
+                self.other_files += 1
+                continue
+            if (status.st_dev, status.st_ino) in self._seen:
+                continue
+            if status.st_ino:  # 0: in a bundle or a bucket
                 self._seen.add((status.st_dev, status.st_ino))
             found = target(file, source=path)
             self.topics.add(found.topic)
             name = os.path.basename(file)
             self._has_kafkas = self._has_kafkas or is_of_broker(name)
             holds_records = found.kind in BATCHES or (found.kind is None and not is_of_broker(name)) or file == path
-            size = status.st_size
-            if stat.S_ISLNK(status.st_mode):
+            if holds_records and is_file and (size or file == path):
+                chosen.append((found, size))
+            else:
                 self.other_files, self.other_bytes = self.other_files + 1, self.other_bytes + size
-                if not (holds_records and file_system.isfile(file)):
-                    continue
-                size = file_system.getsize(file)
-                self.linked_bytes += size
-            elif not holds_records or (not size and file != path) or not stat.S_ISREG(status.st_mode):
-                self.other_files, self.other_bytes = self.other_files + 1, self.other_bytes + size
-                continue
-            chosen.append((found, size))
         return chosen
 
 
