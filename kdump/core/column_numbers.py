@@ -107,22 +107,31 @@ SUMS_WIDTH = LATEST + EXTREME_ROW + 1
 IN_KEYS, IN_VALUES, IN_HEADERS = 1, 2, 4
 """Parts of a record in which record_search looks."""
 (
-    AVRO_NULL,
-    AVRO_BOOLEAN,
-    AVRO_VARINT,
-    AVRO_FIXED,
-    AVRO_BYTES,
-    AVRO_STRING,
-    AVRO_ENUM,
-    AVRO_RECORD,
-    AVRO_UNION,
-    AVRO_ARRAY,
-    AVRO_MAP,
-    AVRO_SAME,
-) = range(12)
-"""Kinds of nodes in the program of an Avro schema. After the kind: of FIXED and ENUM, the size; of RECORD and UNION,
-how many nodes, and which; of ARRAY, MAP and SAME, the node of the items, or the same one."""
-AVRO_DEPTH = 60
+    NODE_NULL,
+    NODE_VARINT,
+    NODE_FIXED,
+    NODE_BYTES,
+    NODE_STRING,
+    NODE_RECORD,
+    NODE_UNION,
+    NODE_ARRAY,
+    NODE_MAP,
+    NODE_SAME,
+    NODE_CHOICE,
+    NODE_MESSAGE,
+    NODE_BLOCK,
+    NODE_ITEMS,
+    NODE_ANY,
+    NODE_TEXT,
+) = range(16)
+"""Kinds of nodes in the program of a schema. After the kind: of VARINT, whether it is unsigned (0), signed (1) or
+zigzag (2), and the lowest and the highest value; of FIXED, the size; of RECORD and UNION, how many nodes, and which; of
+ARRAY, MAP and SAME, the node of the items, or the same one. Of Protobuf: of CHOICE, what message indexes lead to, how
+many nodes, and which; of MESSAGE, how many fields, and the tag and node of each; of BLOCK, the node of what its length
+bounds: a message, ITEMS (up to the end, of a node), ANY bytes or TEXT."""
+EXACT_DIGITS = 15
+"""Digits up to which decimal fractions are different numbers."""
+NODE_DEPTH = 60
 """Depth of nested values that record_search looks into."""
 
 HEADER_SIZE = BATCH_HEADER.size

@@ -47,6 +47,23 @@ cdef inline (long long, Py_ssize_t) varint_at(
         shift += 7
     return (0, -1)
 
+cdef inline (long long, Py_ssize_t) bits_at(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end
+) noexcept nogil:
+    cdef unsigned long long value = 0
+    cdef unsigned int shift = 0
+    cdef unsigned long long byte
+    while position < end and shift < 64:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if shift and (byte == 0 or (shift == 63 and byte > 1)):
+                return (0, -1)
+            return (<long long>value, position)
+        shift += 7
+    return (0, -1)
+
 cdef inline (long long, Py_ssize_t) valid_size_at(unsigned char* data, Py_ssize_t position) noexcept nogil:
     cdef unsigned long long size = 0
     cdef unsigned int shift = 0

@@ -50,6 +50,20 @@ def varint_at(data: Bytes, position: int, end: int, bits: int) -> tuple[int, int
     return (value >> 1) ^ -(value & 1), position
 
 
+def bits_at(data: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the unsigned varint of at most 64 bits at data[position:end], its bits as a signed number, and the
+    position after it; -1 as the position if it is incomplete, too long, or longer than it has to be."""
+    start = position
+    try:
+        value, position = read_unsigned(data, position, end, 64, "", "")
+    except DecodeError:
+        return 0, -1
+    last = data[position - 1]
+    if position - start > 1 and (not last or (position - start > 9 and last > 1)):
+        return 0, -1
+    return value - (value >> 63 << 64), position
+
+
 def valid_size_at(data: Bytes, position: int) -> tuple[int, int]:
     """Return the size of a header's key or value at data[position:], which record_columns.decode has validated, and the
     position after the size."""

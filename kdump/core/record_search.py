@@ -6,6 +6,7 @@ Compiled if a C compiler is available, otherwise run as Python."""
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
 from kdump.core.record_columns import RecordColumns
 
@@ -16,10 +17,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *
-    from cython.cimports.kdump.core.integers import uint32_at, varint_at
+    from cython.cimports.kdump.core.integers import bits_at, uint32_at, varint_at
 else:
     from kdump.core.column_numbers import *
-    from kdump.core.integers import uint32_at, varint_at
+    from kdump.core.integers import bits_at, uint32_at, varint_at
 
 COMPILED: bool = cython.compiled
 MARK = b"_schema_id"
@@ -84,12 +85,15 @@ def _is_plain(
     data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t, of_number: cython.bint
 ) -> cython.bint:
     """Return whether data[start:end] is text as it is: UTF-8 without control characters and, if it begins like JSON,
-    without escapes and, `of_number`, without numbers in scientific notation. 2, 4 or 8 bytes are a number otherwise."""
+    without escapes and, `of_number`, without numbers that may be equal to one with other digits: in scientific
+    notation, or fractions of many digits. 2, 4 or 8 bytes are a number otherwise."""
     size: cython.Py_ssize_t = end - start
     is_number: cython.bint = size == 2 or size == 4 or size == 8
     is_json: cython.bint = False
     in_string: cython.bint = False
     is_ascii: cython.bint = True
+    is_fraction: cython.bint = False
+    digits: cython.Py_ssize_t = 0
     before: cython.uchar = 0
     byte: cython.uchar
     at: cython.Py_ssize_t = start
@@ -110,10 +114,64 @@ def _is_plain(
                 return False
             if byte == 34:
                 in_string = not in_string
-            elif of_number and not in_string and (byte == 101 or byte == 69) and 48 <= before <= 57:
-                return False
+                digits, is_fraction = 0, False
+            elif of_number and (byte == 101 or byte == 69) and 48 <= before <= 57:
+                # Of text, only the notation of decimals (1E+2) is a number: many texts have a digit before an e.
+                if not in_string or (byte == 69 and at < end and (data[at] == 43 or data[at] == 45)):
+                    return False
+            elif of_number and not in_string:
+                if 48 <= byte <= 57:
+                    digits += 1
+                    if is_fraction and digits > EXACT_DIGITS:
+                        return False
+                elif byte == 46:
+                    is_fraction = True
+                else:
+                    digits, is_fraction = 0, False
         before = byte
     return is_ascii or _is_utf8(data, start, end) or is_number
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_digits(value: cython.longlong, power: cython.longlong, digits: cython.longlong) -> cython.bint:
+    """Return whether the text of an integer has the digits of a text in it, given as a power of ten and a number."""
+    if value == 0:
+        return power == 10 and digits == 0
+    while value >= power // 10:
+        if value % power == digits:
+            return True
+        value //= 10
+    return False
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint(
+    program: cython.const[cython.longlong][::1],
+    node: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    state: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Return the position after a varint; -1 if it is longer than it has to be, out of range, or has digits that are
+    looked for."""
+    number: cython.longlong
+    at: cython.Py_ssize_t
+    number, at = bits_at(data, start, end)
+    if program[node + 1] == 2:
+        number, end = varint_at(data, start, end, 64)
+    if at < 0 or number < program[node + 2] or number > program[node + 3]:
+        return -1
+    if state[1] and program[node + 3] > 1:  # a boolean has no digits
+        if number < 0 and (program[node + 1] == 0 or number == program[node + 2]):
+            return -1
+        if _has_digits(-number if number < 0 else number, state[1], state[2]):
+            return -1
+    return at
 
 
 @cython.cfunc
@@ -126,45 +184,81 @@ def _after(
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     depth: cython.Py_ssize_t,
-    steps: cython.longlong[::1],
+    state: cython.longlong[::1],
 ) -> cython.Py_ssize_t:
-    """Return the position after the value of a node at data[at:end]; -1 if it does not fit. Takes from `steps`."""
+    """Return the position after the value of a node at data[at:end]; -1 if it does not fit. `state`: how many steps it
+    may take; the digits that no integer may have, as for _has_digits (0: any)."""
     kind: cython.longlong = program[node]
     count: cython.longlong
     number: cython.longlong
     i: cython.Py_ssize_t
-    steps[0] -= 1
-    if depth > AVRO_DEPTH or steps[0] < 0:
+    fields: cython.Py_ssize_t
+    state[0] -= 1
+    if depth > NODE_DEPTH or state[0] < 0:
         return -1
-    if kind == AVRO_NULL:
+    if kind == NODE_VARINT:
+        return _varint(program, node, data, at, end, state)
+    if kind == NODE_NULL:
         return at
-    if kind == AVRO_BOOLEAN:
-        return at + 1 if at < end and data[at] < 2 else -1
-    if kind == AVRO_FIXED:
+    if kind == NODE_FIXED:
         return at + program[node + 1] if end - at >= program[node + 1] else -1
-    if kind == AVRO_SAME:
-        return _after(program, program[node + 1], data, at, end, depth + 1, steps)
-    if kind == AVRO_RECORD:
+    if kind == NODE_SAME:
+        return _after(program, program[node + 1], data, at, end, depth + 1, state)
+    if kind == NODE_RECORD:
         for i in range(program[node + 1]):
-            at = _after(program, program[node + 2 + i], data, at, end, depth + 1, steps)
+            at = _after(program, program[node + 2 + i], data, at, end, depth + 1, state)
             if at < 0:
                 return -1
         return at
+    if kind == NODE_MESSAGE:
+        fields, i = program[node + 1], 0
+        while 0 <= at < end:
+            number, at = bits_at(data, at, end)
+            count = 0
+            while count < fields and program[node + 2 + 2 * i] != number:  # fields come in order
+                i = i + 1 if i + 1 < fields else 0
+                count += 1
+            if at < 0 or count == fields:
+                return -1
+            at = _after(program, program[node + 3 + 2 * i], data, at, end, depth + 1, state)
+        return at
+    if kind == NODE_ITEMS:
+        while 0 <= at < end:
+            at = _after(program, program[node + 1], data, at, end, depth + 1, state)
+        return at
+    if kind == NODE_ANY:
+        return end
+    if kind == NODE_TEXT:
+        return end if _is_utf8(data, at, end) else -1
+    if kind == NODE_BLOCK:
+        number, at = bits_at(data, at, end)
+        if at < 0 or number < 0 or number > end - at:
+            return -1
+        return at + number if _after(program, program[node + 1], data, at, at + number, depth + 1, state) >= 0 else -1
+    if kind == NODE_CHOICE:
+        # Indexes of a message: none, which is the first, or one of fewer than 64. Others are left to the decoder.
+        if at >= end:
+            return -1
+        number = 0
+        if data[at] == 2 and at + 1 < end and data[at + 1] < 128 and data[at + 1] % 2 == 0:
+            at += 1
+            number = data[at] >> 1
+        elif data[at] != 0:
+            return -1
+        if number >= program[node + 1]:
+            return -1
+        return _after(program, program[node + 2 + number], data, at + 1, end, depth + 1, state)
     number, at = varint_at(data, at, end, 64)
     if at < 0:
         return -1
-    if kind == AVRO_VARINT:
-        return at
-    if kind == AVRO_ENUM:
-        return at if 0 <= number < program[node + 1] else -1
-    if kind in (AVRO_BYTES, AVRO_STRING):
+    if kind in (NODE_BYTES, NODE_STRING):
         if number < 0 or number > end - at:
             return -1
-        return at + number if kind == AVRO_BYTES or _is_utf8(data, at, at + number) else -1
-    if kind == AVRO_UNION:
+        return at + number if kind == NODE_BYTES or _is_utf8(data, at, at + number) else -1
+    if kind == NODE_UNION:
         if number < 0 or number >= program[node + 1]:
             return -1
-        return _after(program, program[node + 2 + number], data, at, end, depth + 1, steps)
+        return _after(program, program[node + 2 + number], data, at, end, depth + 1, state)
     while number != 0:
         count = number
         if count < 0:
@@ -173,12 +267,12 @@ def _after(
             if at < 0 or count < 0:
                 return -1
         while count > 0:
-            if kind == AVRO_MAP:
+            if kind == NODE_MAP:
                 number, at = varint_at(data, at, end, 64)
                 if at < 0 or number < 0 or number > end - at:
                     return -1
                 at += number
-            at = _after(program, program[node + 1], data, at, end, depth + 1, steps)
+            at = _after(program, program[node + 1], data, at, end, depth + 1, state)
             if at < 0:
                 return -1
             count -= 1
@@ -189,9 +283,9 @@ def _after(
 
 
 def fits(program: array[int], data: bytes, start: int) -> bool:
-    """Return whether the bytes from `start` on are exactly one value of an Avro schema."""
-    steps = array("q", (16 + 4 * len(data),))
-    return _after(program, 0, data, start, len(data), 0, steps) == len(data)
+    """Return whether the bytes from `start` on are exactly one value of a schema."""
+    state = array("q", (16 + 4 * len(data), 0, 0))
+    return _after(program, 0, data, start, len(data), 0, state) == len(data)
 
 
 def candidate_rows(
@@ -199,16 +293,17 @@ def candidate_rows(
     parts: cython.longlong,
     needles: list[bytes],
     of_number: bool,
-    programs: dict[int, array[int]],
+    program_of: Callable[[int], array[int]],
+    digits: tuple[int, int] | None,
 ) -> list[int]:
     """Return the numbers of the records that have one of the needles in one of the parts, and of those of which these
-    bytes do not show that they have none: what is neither text as it is nor of one of the Avro schemas `programs`, by
-    their IDs. `of_number`: a number is looked for."""
+    bytes do not show that they have none: what is neither text as it is nor fits the program of the schema with its
+    ID, which `program_of` returns (it may add needles). `of_number`: a number is looked for; `digits`: so is an integer
+    with these digits in its text, as a power of ten and a number."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
-    steps: cython.longlong[::1] = array("q", (0,))
-    empty = array("q", (AVRO_NULL,))
-    program: cython.const[cython.longlong][::1] = empty
+    state: cython.longlong[::1] = array("q", (0, *(digits or (0, 0))))
+    program: cython.const[cython.longlong][::1] = array("q", (NODE_NULL,))
     needle: cython.const[cython.uchar][::1]
     count: cython.Py_ssize_t = columns.count
     number: cython.Py_ssize_t
@@ -243,10 +338,10 @@ def candidate_rows(
                 schema = uint32_at(data, start + 1)
                 if schema != known:
                     known = schema
-                    program = programs.get(schema, empty)
-                if program[0] != AVRO_NULL:
-                    steps[0] = 16 + 4 * size
-                    is_sure = _after(program, 0, data, start + 5, stop, 0, steps) == stop
+                    program = program_of(schema)
+                if program[0] != NODE_NULL:
+                    state[0] = 16 + 4 * size
+                    is_sure = _after(program, 0, data, start + 5, stop, 0, state) == stop
                 else:
                     is_sure = size == 8
             else:

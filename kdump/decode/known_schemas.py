@@ -5,12 +5,10 @@ HeaderSchemaIdSerializer)."""
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.io import file_system
 from kdump.log.internal_topics import system_topic
@@ -125,16 +123,10 @@ class KnownSchemas:
             if not self.registry.find_id(*place) and not self.registry.find(version.subject, version.version):
                 yield version
 
-    def avro_schemas(self) -> Iterator[tuple[int, Any]]:
-        """Yield the Avro schemas without references that are the only ones with their IDs, as JSON values."""
-        for number in sorted({*self.registry.ids(), *self.gone, *self.ignored}):
-            versions = self.find_all(SchemaMark("value", PREFIX, number, None))
-            first = versions[0] if versions else None
-            if first is None or any(each.text != first.text for each in versions):
-                continue
-            if first.schema_type == "AVRO" and not any(True for _ in first.referenced()):
-                with suppress(ValueError, RecursionError):
-                    yield number, json.loads(first.text)
+    def only(self, number: int) -> SchemaVersion | None:
+        """Return a version of the only schema with an ID; None if there is none, or others with the ID."""
+        versions = self.find_all(SchemaMark("value", PREFIX, number, None))
+        return versions[0] if versions and all(each.text == versions[0].text for each in versions) else None
 
     def highest_id(self) -> int:
         """Return the highest ID; -1 if there is none."""

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -53,6 +54,11 @@ KNOWN = {
 def compiled(schema: str, references: Mapping[str, str]) -> FileDescriptorSet:
     """Return the descriptors of a schema, those of its imports before it. `references`: texts by the names by which
     they are imported. Raises DecoderError if there is no protoc, or the schema does not compile."""
+    return _compiled(schema, tuple(sorted(references.items())))
+
+
+@lru_cache(64)  # who decodes and who searches ask for the same
+def _compiled(schema: str, references: tuple[tuple[str, str], ...]) -> FileDescriptorSet:
     try:
         from google.protobuf import descriptor_pb2
     except ImportError:
@@ -62,7 +68,7 @@ def compiled(schema: str, references: Mapping[str, str]) -> FileDescriptorSet:
             command, own = _protoc()
             for name, content in (*KNOWN.items(), *own):
                 _write(folder, name, content)
-            for name, referenced in references.items():
+            for name, referenced in references:
                 _write(folder, _checked(name), referenced)
             _write(folder, MAIN, schema)
             out = os.path.join(folder, "out")

@@ -251,6 +251,7 @@ def test_protobuf_that_does_not_fit_or_compile(tmp_path: Path) -> None:
 
 def test_protobuf_without_protoc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.decode.proto_compiler.find_spec", lambda name: None)
+    monkeypatch.setattr("kdump.decode.proto_compiler._compiled", proto_compiler._compiled.__wrapped__)
     monkeypatch.setenv("PATH", "")
     (found,) = objects(DISK / "refunds-0", "--schemas", DISK)
     assert "need protoc: pip install protobuf grpcio-tools" in found["valueProblem"]

@@ -129,11 +129,12 @@ class Comparison:
             return self.operator == "==" and literal is value
         if isinstance(literal, str) and isinstance(value, str):
             return ordered(self.operator, value, literal)
-        left: Any = number_of(value) if isinstance(value, str) else value
+        # Text is no number in scientific notation, unless it is that of a decimal (1E+2).
+        left: Any = number_of("" if "e" in value else value) if isinstance(value, str) else value
         right: Any = number_of(literal) if isinstance(literal, str) else literal
         if left is None or right is None:
             return False
-        right = float(right) if isinstance(left, float) else right
+        right = float(right) if isinstance(left, float) and isinstance(right, Decimal) else right
         return ordered(self.operator, left, right)
 
 
@@ -151,7 +152,7 @@ def plain_number(literal: Any) -> str | None:
     number = number_of(literal) if isinstance(literal, str) else literal
     if isinstance(number, bool) or not isinstance(number, (int, Decimal)):
         return None
-    text = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    text = "0" if not number else f"{number:f}" if isinstance(number, Decimal) else str(number)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
