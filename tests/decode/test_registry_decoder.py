@@ -12,6 +12,7 @@ import pytest
 
 import kdump
 from kdump.browse.places import RowFactory
+from kdump.decode import proto_compiler
 from kdump.log.paths import target
 from tests import command
 from tests.conftest import FIXTURES
