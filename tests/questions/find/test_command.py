@@ -130,6 +130,28 @@ def test_what_is_planted_anywhere_is_found_and_what_was_searched_adds_up(tmp_pat
             assert coverage["notSearchedBytes"] == sum(gap["bytes"] for gap in coverage["notSearched"])
 
 
+def test_links_are_followed_once_and_add_up(tmp_path: Path) -> None:
+    """To a file and a directory of the paths, to nothing, and out of them, where nothing is read; hard links."""
+    place = tmp_path / "disk"
+    log = craft.batch([record(0, b"k", b"v")])
+    for name in ("a-0", "b-0"):
+        write_file(place / name / LOG.format(0), log)
+    write_file(tmp_path / "elsewhere.log", log)
+    (place / "a-0" / LOG.format(1)).symlink_to(tmp_path / "elsewhere.log")
+    (place / "a-0" / LOG.format(2)).symlink_to(place / "b-0" / LOG.format(0))
+    (place / "a-0" / LOG.format(3)).symlink_to("nowhere")
+    (place / "a-0" / LOG.format(4)).hardlink_to(place / "a-0" / LOG.format(0))
+    (place / "0-link").symlink_to(place / "b-0")
+    size = int(subprocess.run(["du", "-sbL", place], capture_output=True, check=False).stdout.split()[0])
+    for expression, count in (("key == 'k'", 2), ("topic == 'b'", 1), ("topic == 'a'", 1)):
+        *found, coverage = map(json.loads, run("find", expression, place, "--json").stdout.splitlines())
+        assert len(found) == count, expression
+        assert coverage["notSearchedBytes"] == (len(log) if expression != "topic == 'b'" else 0)
+        parts = ("bytes", "ruledOutBytes", "notSearchedBytes", "otherBytes", "directoryBytes")
+        assert coverage["totalBytes"] == size == sum(coverage[part] for part in parts)
+        assert min(coverage[part] for part in parts) >= 0
+
+
 def test_what_is_in_bytes_that_kafka_does_not_read(tmp_path: Path) -> None:
     """More records than a batch states are found; where bytes that are no record have the text is stated."""
 
