@@ -8,6 +8,7 @@ from typing import Any
 
 compiled = False
 Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = p_longlong = int
+double = float
 void = None
 
 

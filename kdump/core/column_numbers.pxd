@@ -89,6 +89,7 @@ cdef enum:
     NODE_ITEMS = 13
     NODE_ANY = 14
     NODE_TEXT = 15
+    NODE_DOUBLE = 16
     EXACT_DIGITS = 15
     NODE_DEPTH = 60
     HEADER_SIZE = 61

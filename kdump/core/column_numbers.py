@@ -123,12 +123,14 @@ IN_KEYS, IN_VALUES, IN_HEADERS = 1, 2, 4
     NODE_ITEMS,
     NODE_ANY,
     NODE_TEXT,
-) = range(16)
+    NODE_DOUBLE,
+) = range(17)
 """Kinds of nodes in the program of a schema. After the kind: of VARINT, whether it is unsigned (0), signed (1) or
 zigzag (2), and the lowest and the highest value; of FIXED, the size; of RECORD and UNION, how many nodes, and which; of
 ARRAY, MAP and SAME, the node of the items, or the same one. Of Protobuf: of CHOICE, what message indexes lead to, how
 many nodes, and which; of MESSAGE, how many fields, and the tag and node of each; of BLOCK, the node of what its length
-bounds: a message, ITEMS (up to the end, of a node), ANY bytes or TEXT."""
+bounds: a message, ITEMS (up to the end, of a node), ANY bytes or TEXT. DOUBLE is 8 bytes whose digits may be asked for,
+as those of VARINT."""
 EXACT_DIGITS = 15
 """Digits up to which decimal fractions are different numbers."""
 NODE_DEPTH = 60

@@ -1,4 +1,6 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
+from libc.string cimport memcpy
+
 # The functions of integers.py for compiled modules; their arithmetic is never undefined in C.
 cdef inline long long plus(long long one, long long other) noexcept nogil:
     return <long long>(<unsigned long long>one + <unsigned long long>other)
@@ -63,6 +65,18 @@ cdef inline (long long, Py_ssize_t) bits_at(
             return (<long long>value, position)
         shift += 7
     return (0, -1)
+
+cdef inline double double_at(const unsigned char[::1] data, Py_ssize_t at) noexcept nogil:
+    cdef unsigned long long bits = 0
+    cdef double value
+    cdef int i
+    for i in range(8):
+        bits |= <unsigned long long>data[at + i] << 8 * i
+    memcpy(&value, &bits, 8)
+    return value
+
+cdef inline long long rounded(double value) noexcept nogil:
+    return <long long>(value + 0.5)
 
 cdef inline (long long, Py_ssize_t) valid_size_at(unsigned char* data, Py_ssize_t position) noexcept nogil:
     cdef unsigned long long size = 0

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 from kdump.format.batch_header import sequence as sequence_at
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import minus, plus
 from kdump.format.varint import Bytes, read_unsigned
 
 __all__ = [
+    "bits_at",
+    "double_at",
     "int16_at",
     "int32_at",
     "int64_at",
     "minus",
     "plus",
+    "rounded",
     "sequence_at",
     "uint32_at",
     "valid_size_at",
     "varint_at",
 ]
+
+
+DOUBLE = Struct("<d")
 
 
 def int16_at(data: Bytes, at: int) -> int:
@@ -62,6 +70,17 @@ def bits_at(data: Bytes, position: int, end: int) -> tuple[int, int]:
     if position - start > 1 and (not last or (position - start > 9 and last > 1)):
         return 0, -1
     return value - (value >> 63 << 64), position
+
+
+def double_at(data: Bytes, position: int) -> float:
+    """Return the little-endian double at data[position:]."""
+    value: float = DOUBLE.unpack_from(data, position)[0]
+    return value
+
+
+def rounded(value: float) -> int:
+    """Return the integer nearest to a number that is not negative."""
+    return int(value + 0.5)
 
 
 def valid_size_at(data: Bytes, position: int) -> tuple[int, int]:

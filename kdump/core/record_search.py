@@ -17,10 +17,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *
-    from cython.cimports.kdump.core.integers import bits_at, uint32_at, varint_at
+    from cython.cimports.kdump.core.integers import bits_at, double_at, rounded, uint32_at, varint_at
 else:
     from kdump.core.column_numbers import *
-    from kdump.core.integers import bits_at, uint32_at, varint_at
+    from kdump.core.integers import bits_at, double_at, rounded, uint32_at, varint_at
 
 COMPILED: bool = cython.compiled
 MARK = b"_schema_id"
@@ -149,6 +149,39 @@ def _has_digits(value: cython.longlong, power: cython.longlong, digits: cython.l
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _may_have_digits(value: cython.double, power: cython.longlong, digits: cython.longlong) -> cython.bint:
+    """Return whether the text of a number may have digits in it, as for _has_digits. One that is a decimal fraction of
+    at most EXACT_DIGITS digits has exactly these; others may have any."""
+    scale: cython.longlong = 1
+    whole: cython.longlong
+    part: cython.longlong
+    if value < 0:
+        value = -value
+    if value == 0:
+        return power == 10 and digits == 0
+    if not 0.0001 <= value < 1000000000:
+        return True
+    while scale <= 1000000:
+        whole = rounded(value * scale)
+        if whole / cython.cast(cython.double, scale) == value:
+            if _has_digits(whole // scale, power, digits):
+                return True
+            if scale == 1:
+                return power == 10 and digits == 0  # 4.0
+            part = whole % scale
+            while scale >= power:
+                if part % power == digits:
+                    return True
+                part //= 10
+                scale //= 10
+            return False
+        scale *= 10
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _varint(
     program: cython.const[cython.longlong][::1],
     node: cython.Py_ssize_t,
@@ -202,6 +235,10 @@ def _after(
         return at
     if kind == NODE_FIXED:
         return at + program[node + 1] if end - at >= program[node + 1] else -1
+    if kind == NODE_DOUBLE:
+        if end - at < 8 or (state[1] and _may_have_digits(double_at(data, at), state[1], state[2])):
+            return -1
+        return at + 8
     if kind == NODE_SAME:
         return _after(program, program[node + 1], data, at, end, depth + 1, state)
     if kind == NODE_RECORD:

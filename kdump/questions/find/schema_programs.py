@@ -18,6 +18,7 @@ from kdump.core.column_numbers import (
     NODE_BLOCK,
     NODE_BYTES,
     NODE_CHOICE,
+    NODE_DOUBLE,
     NODE_FIXED,
     NODE_ITEMS,
     NODE_MAP,
@@ -52,23 +53,36 @@ FRAME = ("magic", "schemaId", "guid", "subject", "version", "messageIndexes")
 """Fields of a decoded value that are not of its schema."""
 INTEGERS = {"int", "signed", "unsigned"}
 """Types that are varints."""
-NUMBERS = INTEGERS | {"float", "double", "fixed32", "fixed64", "time"}
+WITH_DIGITS = INTEGERS | {"double"}
+"""Types of which the core knows the digits."""
+NUMBERS = WITH_DIGITS | {"float", "fixed32", "fixed64", "time"}
 """Types whose text is not in the bytes."""
 OF_NUMBERS = re.compile(r"[-+0-9.:eETZ]*")
 """Text that a number or a time may contain."""
 NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
-MOST_DIGITS = 18
+MOST_DIGITS, DIGITS_OF_TIME = 18, 9
+"""Maximum digits that are looked for in numbers; no text of a time has more in a row than the second."""
 GOOGLE = ".google.protobuf."
 WRAPPERS = {f"{GOOGLE}{name}Value" for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool")}
 WRAPPERS |= {f"{GOOGLE}StringValue", f"{GOOGLE}BytesValue"}
 """Messages that are shown as the one value in them."""
 TIMES = {f"{GOOGLE}Timestamp": 253_402_300_800, f"{GOOGLE}Duration": 315_576_000_000}
 """Messages that are shown as text, and the number of seconds up to which they are."""
+LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+LOGICAL_TIMES = {
+    "int-date": 2_932_896,
+    "int-time-millis": 86_399_999,
+    "long-time-micros": 86_399_999_999,
+    **dict.fromkeys(("long-timestamp-millis", "long-local-timestamp-millis"), LATEST),
+    **dict.fromkeys(("long-timestamp-micros", "long-local-timestamp-micros"), LATEST * 1000),
+}
+"""Avro's logical types of times, with the highest value that has a text."""
 OTHERS = {f"{GOOGLE}{name}" for name in ("Any", "Struct", "Value", "ListValue", "FieldMask")}
 """Messages that are shown as something else."""
 MESSAGE, STRING, BYTES, ENUM = 11, 9, 12, 14
 SCALARS: dict[int, tuple[int, str, tuple[int, ...]]] = {
-    1: (1, "double", (NODE_FIXED, 8)),
+    1: (1, "double", (NODE_DOUBLE,)),
     2: (5, "float", (NODE_FIXED, 4)),
     3: (0, "signed", (NODE_VARINT, SIGNED, *BITS_64)),
     4: (0, "unsigned", (NODE_VARINT, UNSIGNED, *BITS_64)),
@@ -91,7 +105,7 @@ PRIMITIVES: dict[str, tuple[Any, ...]] = {
     "bytes": ("bytes", NODE_BYTES),
     "string": ("string", NODE_STRING),
     "float": ("float", NODE_FIXED, 4),
-    "double": ("double", NODE_FIXED, 8),
+    "double": ("double", NODE_DOUBLE),
     **dict.fromkeys(("int", "long"), ("int", NODE_VARINT, ZIGZAG, *BITS_64)),
 }
 """Types of Avro: type here, and node."""
@@ -148,8 +162,12 @@ class AvroProgram(Program):
         kind = schema.get("type")
         if isinstance(kind, (dict, list)):
             return self._add(kind, path, depth + 1)
-        if "logicalType" in schema and path == ():
-            raise ValueError(schema["logicalType"])
+        logical = f"{kind}-{schema['logicalType']}" if "logicalType" in schema else ""
+        if logical in LOGICAL_TIMES:
+            self.leaf("time", path)
+            return self.node(NODE_VARINT, ZIGZAG, 0, LOGICAL_TIMES[logical])
+        if logical and (path == () or logical == "string-uuid"):  # not any text is a UUID
+            raise ValueError(logical)
         if "name" in schema:
             self._schemas[schema["name"]] = schema
         if kind == "record":
@@ -285,7 +303,10 @@ def program_needles(program: Program, test: Comparison, digits: tuple[int, int] 
     if "bytes" in leaves:
         found += _base64_needles(text, is_whole=test.operator == "==")
     if test.operator == "in":
-        of_numbers = leaves & NUMBERS - (INTEGERS if digits is not None and digits_of(test) == digits else set())
+        is_digits = digits is not None and digits_of(test) == digits
+        of_numbers = leaves & NUMBERS - (WITH_DIGITS if is_digits else set())
+        if is_digits and len(text) > DIGITS_OF_TIME:
+            of_numbers -= {"time"}
         if of_numbers and (OF_NUMBERS.fullmatch(text) or any(text in name for name in NOT_NUMBERS)):
             raise ValueError(text)
         if any(text in symbol for symbol in (*program.symbols, *(("true", "false") if "boolean" in leaves else ()))):
@@ -293,9 +314,9 @@ def program_needles(program: Program, test: Comparison, digits: tuple[int, int] 
         return found
     if text in program.symbols or (leaves & {"float", "double"} and text in NOT_NUMBERS):
         raise ValueError(text)
-    if "time" in leaves and OF_NUMBERS.fullmatch(text.rstrip("s")):
-        raise ValueError(text)
     number = plain_number(test.literal)
+    if "time" in leaves and number is None and OF_NUMBERS.fullmatch(text.rstrip("s")):
+        raise ValueError(text)
     return found if number is None else [*found, *_encodings(number, leaves)]
 
 
