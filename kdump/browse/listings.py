@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.errors import SourceError
-from kdump.io.fault_tolerant import FaultTolerantSource
+from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import FileSource
 from kdump.io.window import LARGE, Window
@@ -372,7 +372,7 @@ class OpenFile:
             return ""
         if source.error:
             return source.error
-        if isinstance(source, FaultTolerantSource) and source.unreadable:
+        if isinstance(source, PartlyReadable) and source.unreadable:
             return f"{len(source.unreadable)} byte ranges cannot be read ({source.fault}) and are shown as zeros"
         if isinstance(source, FileSource):
             grown = source.grown()

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from kdump.cluster.internal_log import bounded, read_records
@@ -113,15 +114,36 @@ class RemoteLog:
         (RemoteLogManager.fetchRemoteLogSegmentMetadata); without it, in any."""
         if topic_id is None or partition is None or not self.is_complete:
             return None
-        ends = {epoch: (first, end) for (epoch, first), (_, end) in zip(lineage, [*lineage[1:], (0, MAX_OFFSET)])}
-        here = []
-        for segment in self.of(topic_id, partition, COPY_FINISHED):
-            epochs = segment.epochs if lineage else ((0, segment.first),)
-            following = [first for _, first in epochs[1:]] + [segment.last + 1]
-            for (epoch, first), end in zip(epochs, following):
-                low, high = ends.get(epoch, (MAX_OFFSET, 0)) if lineage else (0, MAX_OFFSET)
-                here.append((max(first, low), min(end, high) - 1))
-        return uncovered(here, start, stop)
+        finished = self.of(topic_id, partition, COPY_FINISHED)
+        return uncovered(chain.from_iterable(_ranges(segment, lineage) for segment in finished), start, stop)
+
+    def served(
+        self, topic_id: str, partition: int, start: int, stop: int, lineage: Sequence[tuple[int, int]] = ()
+    ) -> list[tuple[RemoteSegment, int]]:
+        """Return the segments from which a broker reads the offsets from `start` to before `stop`, in their order, each
+        with the offset at which the next one, or the local log, begins. `lineage`: see `lacks`."""
+        here: list[RemoteSegment] = []
+        finished = self.of(topic_id, partition, COPY_FINISHED)
+        for segment in sorted(finished, key=lambda each: (each.first, -each.last, -each.record)):
+            is_inside = here and segment.last <= here[-1].last  # RemoteLogLeaderEpochState: it is unreferenced
+            if is_inside or segment.last < start or segment.first >= stop or not _ranges(segment, lineage):
+                continue
+            here.append(segment)
+        return [*zip(here, [*(each.first for each in here[1:]), stop])]
+
+
+def _ranges(segment: RemoteSegment, lineage: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the first and last offsets that a leader finds in a segment, in each epoch of its log; those of the
+    segment without a lineage."""
+    if not lineage:
+        return [(segment.first, segment.last)]
+    ends = {epoch: (first, end) for (epoch, first), (_, end) in zip(lineage, [*lineage[1:], (0, MAX_OFFSET)])}
+    following = [first for _, first in segment.epochs[1:]] + [segment.last + 1]
+    here = []
+    for (epoch, first), end in zip(segment.epochs, following):
+        low, high = ends.get(epoch, (MAX_OFFSET, 0))
+        here.append((max(first, low), min(end, high) - 1))
+    return [offsets for offsets in here if offsets[0] <= offsets[1]]
 
 
 def never_copied(bases: Sequence[int], snapshots: Collection[int], end: int | None) -> int | None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from kdump.command_line.input_files import report_unreadable
 from kdump.command_line.params import Param
-from kdump.command_line.typed_options import CommandOptions, option
+from kdump.command_line.typed_options import CommandOptions, group, many, option
+from kdump.io.aiven import use_keys
+from kdump.io.low_impact_reads import limit_requests
+from kdump.io.run import Run
 from kdump.log.remote_objects import RemoteStorage, layout_pattern
+from kdump.render.progress import Progress
 
-URL_HELP = "Also check remote storage: the bucket (s3://, gs://, az://) or directory in which a plugin writes segments."
+URL_HELP = "Also read remote storage: the bucket (s3://, gs://, az://) or directory in which a plugin writes segments."
 LAYOUT_HELP = (
     "With --remote: how the plugin names the objects of segments below URL, such as "
     "'{topic}-{topicId}/{partition}/{baseOffset:020}-{segmentId}.log'.  [LocalTieredStorage's and Aiven's names]"
@@ -33,6 +39,20 @@ class LayoutParam(Param):
             self.fail(f"{value!r}: {error}", param, ctx)
 
 
+KEY_HELP = "RSA private key (PEM) that unwraps the data keys of segments that Aiven's plugin has encrypted; repeatable."
+
+
+@dataclass(frozen=True)
+class KeyOption(CommandOptions):
+    """The option --remote-key, of commands that read objects."""
+
+    remote_key: tuple[str, ...] = many("--remote-key", metavar="FILE", help=KEY_HELP)
+
+    def use(self) -> None:
+        """Decrypt with these keys."""
+        use_keys(self.remote_key)
+
+
 @dataclass(frozen=True)
 class RemoteOptions(CommandOptions):
     """The options as they are given."""
@@ -41,11 +61,23 @@ class RemoteOptions(CommandOptions):
     remote_layout: re.Pattern[str] | None = option(
         "--remote-layout", metavar="PATTERN", type=LayoutParam(), help=LAYOUT_HELP
     )
+    keys: KeyOption = group(KeyOption)
 
     def storage(self, *, quick: bool = False) -> RemoteStorage | None:
-        """Return what is to be checked; None for nothing. Raises UsageError for an option that needs --remote."""
+        """Return what is to be read; None for nothing. Raises UsageError for an option that needs --remote."""
+        self.keys.use()
+        limit_requests(None)
         if self.remote_url is not None:
             return RemoteStorage(self.remote_url, self.remote_layout, quick)
         if self.remote_layout is not None or quick:
             raise click.UsageError(f"{'--quick' if quick else '--remote-layout'} needs --remote URL")
         return None
+
+    def mount(self, paths: Sequence[str]) -> None:
+        """Read the segments in remote storage as a part of the partitions at these paths. Raises SourceError."""
+        storage = self.storage()
+        if storage is not None:
+            from kdump.cluster.remote_mount import mount_remote  # most runs have no --remote
+
+            with Progress("list remote storage") as progress:
+                mount_remote(paths, storage, Run(unreadable=report_unreadable, show=progress.show))

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
 from kdump.io import file_system
-from kdump.io.errors import SourceError, is_only_noted, listing_error
+from kdump.io.errors import RequestLimit, SourceError, is_only_noted, listing_error
+from kdump.io.low_impact_reads import before_request
 from kdump.io.unreadable_paths import note
 
 
@@ -87,6 +88,45 @@ def sized(directory: str) -> Iterator[tuple[DirectoryEntry, int]]:
             _store(directory)[0].invalidate_cache()
 
 
+def pages(url: str) -> Iterator[list[tuple[str, int]]] | None:
+    """Return the objects below a URL, page by page as the store lists them, each with its size in bytes; None if its
+    package has no such listing (only s3fs has), or the URL is a directory's. Iterating raises OSError."""
+    try:
+        store, inside = _store(url)
+    except SourceError:
+        return None
+    return _pages(store, url, inside) if is_url(url) and hasattr(store, "_iterdir") else None
+
+
+PAGE = 1000
+
+
+def _pages(store: Any, url: str, inside: str) -> Iterator[list[tuple[str, int]]]:
+    from fsspec.asyn import sync
+
+    async def page(rows: Any) -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = []
+        async for row in rows:
+            found.append((scheme + row["name"], int(row["size"] or 0)))
+            if len(found) == PAGE:
+                break
+        return found
+
+    scheme = url[: url.index("://") + 3]
+    bucket, _, prefix = inside.partition("/")
+    rows = store._iterdir(bucket, delimiter="", prefix=f"{prefix}/" if prefix else "")
+    try:
+        found: list[tuple[str, int]] = [("", 0)] * PAGE
+        while len(found) == PAGE:
+            before_request(url)
+            found = sync(store.loop, page, rows)
+            yield found
+    except SourceError as error:
+        raise OSError(errno.EIO, str(error).partition(": ")[2], url) from error
+    except Exception as error:  # every store has its own errors
+        raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
+
+
 def names(directory: str) -> list[str]:
     """Return the names in a directory, sorted. Raises OSError."""
     return [item.name for item in items(directory)]
@@ -143,9 +183,12 @@ def real_path(path: str) -> str:
 def _of_store(url: str) -> list[tuple[DirectoryEntry, int]]:
     try:
         store, inside = _store(url)
+        before_request(url)
         rows = store.ls(inside, detail=True)
     except OSError:
         raise
+    except RequestLimit as error:
+        raise OSError(errno.EIO, str(error).partition(": ")[2], url) from error
     except SourceError as error:
         raise OSError(errno.ENOSYS, str(error), url) from error
     except Exception as error:

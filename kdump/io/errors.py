@@ -28,6 +28,10 @@ class Unlisted(SourceError):
         self.path = path
 
 
+class RequestLimit(SourceError):
+    """An object store may be asked for nothing more."""
+
+
 class ReadingStopped(SourceError):
     """Raised to stop reading a file because the time for it is over."""
 

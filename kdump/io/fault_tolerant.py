@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from bisect import bisect_right
 
-from kdump.format.count_text import plain_count
 from kdump.io.errors import SourceError
+from kdump.io.partly_readable import PartlyReadable
 from kdump.io.source import FileSource, Source, open_source
-from kdump.io.unreadable_paths import note
 
 BLOCK = 4096
 """Bytes marked as unreadable at a time. Sectors may be smaller, but a page with a bad one cannot be read at all."""
@@ -26,21 +24,18 @@ UNREADABLE = {
 }
 
 
-class FaultTolerantSource(FileSource):
-    """A file of which `read_at` returns zeros in place of the bytes that cannot be read.
+class FaultTolerantSource(PartlyReadable, FileSource):
+    """A file on a failing disk.
 
-    `unreadable` lists these: (position, size) of each byte range, in order and never adjacent, in multiples of BLOCK
-    except at the end of the file. They are not read again. The ends of a range are exact, but within long ranges only
-    samples are tried: a file that is unreadable from end to end costs some 30 failed reads, whatever its size. In
-    return, readable blocks between bad ones are lost if they are fewer than the bad ones before them. The more reads
-    fail, the larger the blocks that are marked at once (PATIENCE), so that the numbers of failed reads and of ranges
-    are bounded by the logarithm of the size."""
+    The ranges in `unreadable` are multiples of BLOCK except at the end of the file, and are not read again. Their ends
+    are exact, but within long ranges only samples are tried: a file that is unreadable from end to end costs some 30
+    failed reads, whatever its size. In return, readable blocks between bad ones are lost if they are fewer than the bad
+    ones before them. The more reads fail, the larger the blocks that are marked at once (PATIENCE), so that the numbers
+    of failed reads and of ranges are bounded by the logarithm of the size."""
 
     def __init__(self, path: str, fd: int, status: os.stat_result | None = None) -> None:
-        super().__init__(path, fd, status)
-        self.unreadable: list[tuple[int, int]] = []
-        self.fault: str | None = None
-        """The device's message for the last failed read."""
+        FileSource.__init__(self, path, fd, status)
+        PartlyReadable.__init__(self)
         self._failures = 0
 
     def _read(self, position: int, count: int) -> bytes:
@@ -54,28 +49,6 @@ class FaultTolerantSource(FileSource):
             if not isinstance(cause, OSError) or cause.errno not in UNREADABLE:
                 raise
             return self._salvage(position, count)
-
-    @property
-    def unreadable_text(self) -> str:
-        """How much of the file cannot be read, and why."""
-        count = sum(size for _, size in self.unreadable)
-        return (
-            f"{self.name}: cannot read {plain_count(count, 'byte')}"
-            f", the first at byte {self.unreadable[0][0]}: {self.fault}"
-        )
-
-    def unreadable_in(self, position: int, size: int) -> list[tuple[int, int]]:
-        """Return (position, size) of each byte range in these bytes that is known to be unreadable."""
-        stop = position + size
-        index = max(0, bisect_right(self.unreadable, (position, 0)) - 1)
-        unreadable = []
-        while index < len(self.unreadable) and self.unreadable[index][0] < stop:
-            at, length = self.unreadable[index]
-            start, end = max(at, position), min(at + length, stop)
-            if start < end:
-                unreadable.append((start, end - start))
-            index += 1
-        return unreadable
 
     def _salvage(self, position: int, count: int) -> bytes:
         """Return the bytes that can be read, with zeros in place of the others."""
@@ -145,23 +118,11 @@ class FaultTolerantSource(FileSource):
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:
-        """Mark start..stop as unreadable; return the start and end of the byte range that now contains it."""
         assert self.size is not None
-        stop = min(stop, self.size)
-        first = bisect_right(self.unreadable, (start, 0))
-        if first and sum(self.unreadable[first - 1]) >= start:
-            first -= 1
-            start = self.unreadable[first][0]
-        after = first
-        while after < len(self.unreadable) and self.unreadable[after][0] <= stop:
-            stop = max(stop, sum(self.unreadable[after]))
-            after += 1
-        self.unreadable[first:after] = [(start, stop - start)]
-        return start, stop
+        return self.add_unreadable(start, min(stop, self.size))
 
     def close(self) -> None:
-        if self.unreadable:
-            note(self.name, self.unreadable_text)
+        self.note_unreadable()
         super().close()
 
 
@@ -172,6 +133,6 @@ def careful_source(path: str) -> Source:
 
 def read_problem(source: Source) -> str:
     """Return what of a source could not be read so far, and why; an empty string if there is nothing."""
-    if isinstance(source, FaultTolerantSource) and source.unreadable:
+    if isinstance(source, PartlyReadable) and source.unreadable:
         return source.unreadable_text
     return source.error or ""

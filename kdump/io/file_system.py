@@ -1,5 +1,5 @@
-"""The files and directories that are read: those of this machine, and below the path of a bundle, those that it
-describes (docs/bundle.md). The functions are those of os and os.path.
+"""The files and directories that are read: those of this machine, below the path of a bundle, those that it describes
+(docs/bundle.md), and files that remote storage adds to a directory. The functions are those of os and os.path.
 
 What only this machine has is asked of os itself: output directories, /proc, decoders' files."""
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from errno import EPERM
+from itertools import chain
 from typing import Any, Protocol
 
 from kdump.io.link_boundary import refusal, refuse
@@ -45,8 +46,19 @@ class FileTree(Protocol):
         ...
 
 
+class AddedFiles(FileTree, Protocol):
+    """Files that are shown in a directory next to those that are there. `is_directory`: it is not there itself."""
+
+    is_directory: bool
+
+    def __contains__(self, name: object) -> bool: ...
+
+
 _trees: dict[str, FileTree] = {}
 """By absolute path."""
+_added: dict[str, AddedFiles] = {}
+"""By the absolute path of the directory."""
+_source = ""
 
 
 def mount(path: str, tree: FileTree) -> None:
@@ -59,16 +71,33 @@ def unmount(path: str) -> None:
     _trees.pop(os.path.abspath(path), None)
 
 
+def add_files(added: dict[str, AddedFiles], source: str = "") -> None:
+    """Show files in directories, by their absolute paths, in place of those that were added before. `source`: the path
+    or URL that they are from."""
+    global _added, _source
+    _added, _source = added, source
+
+
+def added_files() -> tuple[dict[str, AddedFiles], str]:
+    """Return what was added, and where it is from."""
+    return _added, _source
+
+
 def is_mounted() -> bool:
-    """Return True if any tree is mounted."""
-    return bool(_trees)
+    """Return True if any tree is mounted, or files are added."""
+    return bool(_trees or _added)
 
 
 def tree_at(path: str) -> tuple[FileTree, str] | None:
     """Return the tree in which a path is, and the path in it; None if it is in none."""
-    if not _trees or path == "-" or "://" in path or "\0" in path:
+    if not (_trees or _added) or path == "-" or "://" in path or "\0" in path:
         return None
     full = os.path.abspath(path)
+    above, _, name = full.rpartition("/")
+    if above in _added and name in _added[above]:
+        return _added[above], name
+    if full in _added and _added[full].is_directory:
+        return _added[full], ""
     for root, tree in _trees.items():
         if full == root:
             return tree, ""
@@ -128,10 +157,17 @@ def readlink(path: str) -> str:
 def scandir(path: str) -> AbstractContextManager[Iterator[Any]]:
     """Raises OSError, also for a link that leads out of the log directories."""
     tree = tree_at(path)
-    if tree is not None:
-        return nullcontext(tree[0].entries(tree[1], path))
-    refuse(path)
-    return os.scandir(path)
+    if tree is None:
+        refuse(path)
+    here = os.scandir(path) if tree is None else nullcontext(tree[0].entries(tree[1], path))
+    added = _added.get(os.path.abspath(path)) if _added else None
+    return here if added is None or added.is_directory else _both(here, added.entries("", path))
+
+
+@contextmanager
+def _both(here: AbstractContextManager[Iterator[Any]], added: Iterator[Entry]) -> Iterator[Iterator[Any]]:
+    with here as entries:
+        yield chain(entries, added)
 
 
 def listdir(path: str) -> list[str]:

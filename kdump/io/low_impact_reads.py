@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kdump.idle import is_idle
+from kdump.io.errors import RequestLimit
 from kdump.io.processor_share import ProcessorShare
 from kdump.io.token_bucket import TokenBucket
 
@@ -17,6 +18,27 @@ if TYPE_CHECKING:  # slow to import
 _rate: TokenBucket | None = None
 _share: ProcessorShare | None = None
 _bytes_read = 0
+_requests = 0
+_max_requests: int | None = None
+
+
+def limit_requests(most: int | None) -> None:
+    """Limit the number of requests to object stores from now on; None: no limit."""
+    global _requests, _max_requests
+    _requests, _max_requests = 0, most
+
+
+def before_request(url: str) -> None:
+    """Count a request to an object store. Raises RequestLimit if there may be no more."""
+    global _requests
+    if _max_requests is not None and _requests >= _max_requests:
+        raise RequestLimit(f"{url}: not read: {_requests:,} requests were sent, as many as --max-requests allows")
+    _requests += 1
+
+
+def requests() -> int:
+    """Return how many requests were counted."""
+    return _requests
 
 
 def limit_rate(rate: TokenBucket | None) -> None:

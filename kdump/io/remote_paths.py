@@ -15,6 +15,8 @@ TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 _IN_ONE = re.compile(rf"(?P<topic>[\w.-]{{1,249}})-(?P<partition>[0-9]{{1,10}})-(?P<id>{TOPIC_ID.pattern})")
 _ABOVE = re.compile(rf"(?:(?P<topic>[\w.-]{{1,249}})-)?(?P<id>{TOPIC_ID.pattern})")
 _NUMBER = re.compile(r"[0-9]{1,10}")
+OBJECT = re.compile(rf"(?P<baseOffset>[0-9]{{20}})-(?P<segmentId>{TOPIC_ID.pattern})\.(?P<suffix>[\w-]+)")
+"""The name of an object of a segment."""
 
 
 class RemotePartition(NamedTuple):
@@ -34,6 +36,16 @@ def remote_partition(directory: str) -> RemotePartition | None:
         return RemotePartition(match["topic"], int(match["partition"]), match["id"])
     match = _ABOVE.fullmatch(os.path.basename(above)) if _NUMBER.fullmatch(name) else None
     return RemotePartition(match["topic"] or match["id"], int(name), match["id"]) if match else None
+
+
+def object_suffix(path: str) -> str:
+    """Return what the name of an object ends in whose directory is named as by Aiven's plugin; empty for any other."""
+    directory, _, name = path.rpartition("/")
+    if len(name) <= 44 or OBJECT.fullmatch(name) is None:
+        return ""
+    above, _, number = directory.rpartition("/")
+    is_there = _NUMBER.fullmatch(number) and _ABOVE.fullmatch(above.rpartition("/")[2])
+    return name.rpartition(".")[2] if is_there else ""
 
 
 def looks_like_topic_id(topic: str) -> bool:

@@ -18,8 +18,9 @@ from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, SourceNotFound, is_missing, reason
 from kdump.io.file_system import tree_at
 from kdump.io.link_boundary import refuse
-from kdump.io.low_impact_reads import after_read, before_read
+from kdump.io.low_impact_reads import after_read, before_read, before_request
 from kdump.io.page_cache import PageCache, readahead
+from kdump.io.remote_paths import object_suffix
 from kdump.io.unreadable_paths import note
 
 BLOCK = 256 * 1024
@@ -217,6 +218,8 @@ class SeekableSource:
         try:
             self.file.seek(position)
             data = self.file.read(count)
+        except SourceError:
+            raise
         except Exception as error:  # every store has its own exceptions
             raise SourceError(f"{self.name}: cannot read at byte {position}: {error}") from error
         after_read(len(data))
@@ -344,8 +347,19 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
             raise SourceError("-: standard input is closed")
         stdin = sys.stdin.buffer
         return _stream("-", stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin))
+    suffix = object_suffix(path)
+    if suffix:
+        from kdump.io.aiven import opened  # few runs need it
+
+        content = opened(path, suffix, lambda path: _open(path, of_file, as_stored=True))
+        return SeekableSource(path, io.BytesIO(content)) if isinstance(content, bytes) else content
+    return _open(path, of_file)
+
+
+def _open(path: str, of_file: type[FileSource], *, as_stored: bool = False) -> Source:
+    """Open a file; `as_stored`: it is not decompressed."""
     if "://" in path:
-        return _open_url(path)
+        return _open_url(path, as_stored=as_stored)
     in_tree = tree_at(path)
     if in_tree is not None:
         source: Source = in_tree[0].open(in_tree[1], path)
@@ -365,7 +379,7 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
         raise SourceError(f"{path}: is a directory")
     if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode):
         file = of_file(path, fd, status)
-        if not file.start(4).startswith((GZIP, ZSTD)):
+        if as_stored or not file.start(4).startswith((GZIP, ZSTD)):
             return file
         return _stream(path, io.BufferedReader(FileStream(file), BLOCK))
     return _stream(path, os.fdopen(fd, "rb"))
@@ -409,19 +423,37 @@ class _Unpacked(io.RawIOBase):
         return count
 
 
-def _open_url(url: str) -> Source:
+def _count_requests(file: Any, url: str) -> None:
+    """Count the requests for parts of an object: one each time that its cache, if it has one, fetches a part."""
+    cache: Any = getattr(file, "cache", None)
+    fetch = getattr(cache, "fetcher", None)
+    if fetch is None:
+        return
+
+    def fetched(start: int, end: int) -> Any:
+        before_request(url)
+        return fetch(start, end)
+
+    cache.fetcher = fetched
+
+
+def _open_url(url: str, *, as_stored: bool) -> Source:
     try:
         import fsspec
     except ImportError:
         raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
+    before_request(url)
     try:
         file = fsspec.open(url, "rb").open()
+        _count_requests(file, url)
         start = file.read(4)
         file.seek(0)
     except FileNotFoundError as error:
         raise SourceNotFound(f"{url}: {error}") from error
+    except SourceError:
+        raise
     except Exception as error:  # every store has its own exceptions
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
-    if start.startswith((GZIP, ZSTD)):
+    if start.startswith((GZIP, ZSTD)) and not as_stored:
         return _stream(url, io.BufferedReader(file, BLOCK))
     return SeekableSource(url, file)

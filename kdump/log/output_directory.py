@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from kdump.io.directory_listing import is_inside, is_url, real_path
 from kdump.io.file_access import OWNER, access_of, make_directories, new_file
+from kdump.io.file_system import added_files
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, ROOT_FILES, LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -266,7 +267,7 @@ def refuse_output(root: str, sources: Iterable[str]) -> None:
         raise OutputError(f"{root}: is a URL; pass a path on this machine")
     own = real_path(os.path.abspath(root))
     _refuse_kafkas(root, own)
-    for source in sources:
+    for source in (*sources, added_files()[1] or "-"):
         if is_url(source) or source == "-":
             continue
         place = real_path(source)

@@ -10,18 +10,19 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
 from typing import NamedTuple
 
-from kdump.io.directory_listing import sized
+from kdump.io.directory_listing import pages, sized
 from kdump.io.errors import SourceError, listing_error
-from kdump.io.remote_paths import TOPIC_ID, remote_partition
+from kdump.io.remote_paths import OBJECT, TOPIC_ID, remote_partition
 from kdump.io.run import ignore
 from kdump.log.file_kinds import SEGMENT, by_name
 
 MANIFEST, INDEXES = "manifest", "indexes"
 """Kinds of objects that only Aiven's plugin writes."""
 _AIVEN = {"rsm-manifest": MANIFEST, "indexes": INDEXES}
-_NAME = re.compile(rf"(?P<baseOffset>[0-9]{{20}})-(?P<segmentId>{TOPIC_ID.pattern})\.(?P<suffix>[\w-]+)")
 MAX_DEPTH = 12
 """Maximum depth of directories that are listed: no plugin writes more."""
 MAX_OBJECTS = 4_000_000
@@ -101,7 +102,7 @@ def list_objects(storage: RemoteStorage, more: Callable[[int], object] = ignore)
     """Return the objects of segments. `more` is called with numbers of objects listed. Reads no object."""
     url, layout, _ = storage
     listing = RemoteListing(url)
-    for path, size in _walk(url.rstrip("/"), listing, 0):
+    for path, size in _listed(url.rstrip("/"), listing):
         more(1)
         found = _named(path, size) if layout is None else _matched(path, size, url, layout)
         if found is None:
@@ -114,6 +115,20 @@ def list_objects(storage: RemoteStorage, more: Callable[[int], object] = ignore)
             listing.bytes += size
             listing.objects.setdefault(found.place, []).append(found)
     return listing
+
+
+def _listed(url: str, listing: RemoteListing) -> Iterator[tuple[str, int]]:
+    """Yield the objects below a URL: page by page where its store has that, else directory by directory."""
+    listed = pages(url)
+    if listed is None:
+        yield from _walk(url, listing, 0)
+        return
+    try:
+        for page in listed:
+            listing.lists += 1
+            yield from page
+    except OSError as error:
+        listing.unread.append(SourceError(listing_error(error, url)))
 
 
 def _walk(directory: str, listing: RemoteListing, depth: int) -> Iterator[tuple[str, int]]:
@@ -134,15 +149,22 @@ def _walk(directory: str, listing: RemoteListing, depth: int) -> Iterator[tuple[
 def _named(path: str, size: int) -> RemoteObject | None:
     """Return the object with a name that a known plugin gives; None for any other."""
     directory, _, name = path.rpartition("/")
-    partition, match = remote_partition(directory), _NAME.fullmatch(name)
+    partition, match = _partition(directory), OBJECT.fullmatch(name)
     if partition is None or match is None:
         return None
     kind = by_name(name)[0]
     stated = _AIVEN.get(match["suffix"]) if kind is None else kind.name
     if stated is None:
         return None
-    place = partition.topic_id, partition.partition
-    return RemoteObject(path, stated, int(match["baseOffset"]), match["segmentId"], partition.topic, place, size)
+    topic, place = partition
+    return RemoteObject(path, stated, int(match["baseOffset"]), intern(match["segmentId"]), topic, place, size)
+
+
+@lru_cache(1024)
+def _partition(directory: str) -> tuple[str, Place] | None:
+    """Return the topic and the place that a directory names, which all its objects share."""
+    named = remote_partition(directory)
+    return None if named is None else (named.topic, (named.topic_id, named.partition))
 
 
 def _matched(path: str, size: int, url: str, layout: re.Pattern[str]) -> RemoteObject | None:

@@ -131,7 +131,7 @@ class SearchCoverage:
             many = count_text(self.others, "file that is", "files that are")
             reasons.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
         if self.remote:
-            reasons.append(f"in remote storage: {first_of(self.remote)} (kdump find also reads a bucket)")
+            reasons.append(f"in remote storage: {first_of(self.remote)} (--remote URL reads them)")
         if self.absent:
             reasons.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
         reasons += self.unread[:1]

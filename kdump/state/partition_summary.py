@@ -14,7 +14,8 @@ from kdump.answer import Unknown
 from kdump.format.count_text import plain_count
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_gone, unread
-from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import FileSource, Source
 from kdump.io.window import Window
@@ -253,7 +254,7 @@ def read_segment(
 
 def _unreadable(source: Source) -> str:
     """Report what the device could not read; it was replaced by zeros."""
-    return source.unreadable_text if isinstance(source, FaultTolerantSource) and source.unreadable else ""
+    return source.unreadable_text if isinstance(source, PartlyReadable) and source.unreadable else ""
 
 
 def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:

@@ -26,7 +26,7 @@ SUFFIXES = ("index", "leader_epoch_checkpoint", "log", "snapshot", "timeindex", 
 FOR_FETCHES = {"index", "timeindex"}
 SIZE = 100
 PLUGIN = "t-0-{topicId}/{first:020}-{id}.{suffix}"
-AIVEN = "t-{topicId}/0/{first:020}-{id}.{suffix}"
+AIVEN_OBJECTS = ROOT / "tests" / "cluster" / "aiven"
 
 
 def lines(text: str) -> list[dict[str, Any]]:
@@ -117,14 +117,29 @@ def test_objects_of_a_plugin_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_objects_of_aivens_plugin(tmp_path: Path) -> None:
-    root = tiered(tmp_path / "disk", *COPIED)
-    bucket = whole(tmp_path / "bucket", AIVEN, ("log", "indexes", "rsm-manifest"))
-    assert found(root, str(bucket), status=0) == []
-    assert "were not read" in command.run("verify", root, "--only", "remote", "--remote", bucket).stdout
-    next(bucket.glob("**/*.rsm-manifest")).unlink()
-    (row,) = found(root, str(bucket), status=1)
+    """Their names; their bytes are read, as what they were made of, if the manifest is there."""
+    (log,) = (AIVEN_OBJECTS / "both").rglob("*.log")
+    size = json.loads(log.with_suffix(".rsm-manifest").read_text())["chunkIndex"]["originalFileSize"]
+    changes = change(1, STARTED, 0, 19, size=size, epochs=[(0, 0)]), change(1, FINISHED)
+    root, bucket = tiered(tmp_path / "disk", *changes), tmp_path / "bucket"
+    shutil.copytree(AIVEN_OBJECTS / "both", bucket)
+    key = ("--remote-key", str(AIVEN_OBJECTS / "key.pem"))
+    assert found(root, str(bucket), status=2) == []
+    assert "encrypted for the key pair 'k1'" in command.run("verify", root, "--remote", bucket).output
+    everything = ("verify", root, "--remote", bucket, *key, "--json")
+    rows = [row for row in lines(command.run(*everything).stdout) if row.get("source") == str(bucket)]
+    assert [row["code"] for row in rows] == ["index-mismatch", "time-index-mismatch"]  # its indexes are made up
+    path = next(bucket.rglob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    rows = [row for row in lines(command.run(*everything).stdout) if row.get("source") == str(bucket)]
+    assert "unreadable-bytes" in {row["code"] for row in rows}
+    assert {row["offset"] for row in rows if row["code"] == "crc-mismatch"} <= {0, 5, 10, 15}
+    path.with_suffix(".rsm-manifest").unlink()
+    (row,) = found(root, str(bucket), "--quick", status=1)
     assert row["code"] == "remote-index-missing"
-    assert "the manifest of offsets 0..9" in row["message"]
+    assert "the manifest of offsets 0..19" in row["message"]
 
 
 def test_only_some_partitions(tmp_path: Path) -> None:
@@ -203,6 +218,24 @@ def test_objects_are_read_as_local_segments_are(broker: tuple[Path, Path]) -> No
     assert (row["code"], row["file"], row["topic"], row["partition"]) == ("crc-mismatch", str(second), "tiered", 0)
     first.with_suffix(".index").write_bytes(bytes(504))
     assert {row["code"] for row in verified(disk, bucket) if row["file"].endswith(".index")}
+
+
+def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
+    """As real consumers found it: an index of a wrong size stops them, more bytes after the segment do not."""
+    disk, bucket = broker
+    first, second = sorted(bucket.rglob("*.log"))
+    second.write_bytes(second.read_bytes() + b"more than a header, and none" * 9)
+    (row,) = verified(disk, bucket)
+    assert (row["code"], row["severity"], row["offset"]) == ("remote-segment-size", "warning", 162793)
+    assert "consumers read the whole segment" in row["consequence"]
+    for suffix, code in ((".index", "index-size-invalid"), (".timeindex", "time-index-size-invalid")):
+        path = first.with_suffix(suffix)
+        data = path.read_bytes()
+        path.write_bytes(data[:-1])
+        (row,) = (row for row in verified(disk, bucket) if row["code"] == code)
+        assert (row["severity"], row["offset"], row["file"]) == ("error", 110377, str(path))
+        assert "reaches offset 110377 gets UNKNOWN_SERVER_ERROR" in row["consequence"]
+        path.write_bytes(data)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ segments."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -11,14 +12,26 @@ from typing import NamedTuple
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import rules
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import Finding
+from kdump.check.finding import ERROR, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rules.remote_segments import copied, orphan, unfinished, unreadable
+from kdump.check.rules.offset_index import INDEX_SIZE_INVALID
+from kdump.check.rules.remote_segments import (
+    REMOTE_INDEX_MISSING,
+    REMOTE_SEGMENT_MISSING,
+    copied,
+    orphan,
+    unfinished,
+    unreadable,
+)
+from kdump.check.rules.time_index import TIME_INDEX_SIZE_INVALID
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
 from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment
 from kdump.format.count_text import count_text, first_of, size_text
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import RequestLimit, SourceError
+from kdump.io.low_impact_reads import max_rate, requests
 from kdump.log import file_kinds
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import SegmentFiles, one_file
@@ -27,6 +40,14 @@ from kdump.log.paths import target as as_target
 from kdump.log.remote_objects import INDEXES, MANIFEST, MAX_NAMED, Place, RemoteObject, RemoteStorage, list_objects
 from kdump.problems.catalogue import declaration
 
+REFUSED = (INDEX_SIZE_INVALID, TIME_INDEX_SIZE_INVALID)
+"""Codes of indexes that RemoteIndexCache throws a CorruptIndexException for, where a local log ignores the bytes."""
+ABSENT = (REMOTE_SEGMENT_MISSING.code, REMOTE_INDEX_MISSING.code)
+CHECKED_INDEXES = (file_kinds.INDEX.name, file_kinds.TIME_INDEX.name)
+LARGE = 10 << 30
+"""Bytes from which a check of remote storage says in advance what it reads."""
+PART = 5 << 20
+"""Bytes that one request returns, by the defaults of fsspec."""
 OF_SEGMENTS = frozenset({"bytes", "records", "indexes"})
 """Families of findings that a segment alone can have: what comes before it may be in another."""
 
@@ -51,15 +72,29 @@ class RemoteCheck:
         """List the objects. `units`: of the check of the disks."""
         self.disks, self.options = disks, options
         self.deep = not storage.quick
+        self.left_out = 0
+        """Number of segments that were not read, because of --max-requests."""
         _, self.metadata = disks.newest_metadata(run=options)
         counts = count(1)
-        self.before = self._read()
+        before = self._read()
+        self.before = {
+            place: {segment.id: segment.state for segment in segments.values()}
+            for place, segments in before.segments.items()
+        }
+        """The states before the objects were listed, by partition and segment ID."""
+        self.was_complete = before.is_complete
+        del before  # the objects need memory, too
         self.listing = list_objects(storage, lambda _: options.show(f"object {next(counts):,}"))
         self.remote = self._read()
         self.local = _local_logs(units, self.remote)
 
     def _read(self) -> RemoteLog:
         return self.disks.whole_remote_log(self.metadata, self.options.limits)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether everything could be listed: else nothing shows that an object is not there."""
+        return not self.listing.unread
 
     @property
     def problems(self) -> list[str]:
@@ -88,13 +123,25 @@ class RemoteCheck:
                 f"{listing.url}: {count_text(listing.others, 'object')} more, {size_text(listing.others_bytes)}, "
                 f"whose names are not those of a segment: {first_of(listing.some_others, MAX_NAMED)}"
             )
-        encoded = sum(not _is_plain(objects) for objects in self.listing.objects.values())
-        if encoded and self.deep:
-            notes.append(
-                f"{listing.url}: the objects of {count_text(encoded, 'partition')} may be compressed or encrypted "
-                "(Aiven's plugin): their names were compared, and their bytes were not read"
-            )
         return notes
+
+    @property
+    def estimate(self) -> str:
+        """What is going to be read, if that is more than LARGE; else an empty string."""
+        if self.size <= LARGE:
+            return ""
+        rate, least = max_rate(), -(-self.size // PART)
+        lasts = "" if rate is None else f", which takes {count_text(self.size // rate // 60, 'minute')} at --max-rate"
+        what = f"{size_text(self.size)} in {count_text(self.listing.count, 'object')}"
+        return f"{self.listing.url}: reads {what}, in {least:,} requests or more{lasts}; --quick reads none of them"
+
+    def end(self, totals: CheckTotals) -> None:
+        """Add to the totals what was asked of the store, after everything was read."""
+        if is_url(self.listing.url):
+            totals.notes.append(f"{self.listing.url}: {count_text(requests(), 'request')} to the store")
+        if self.left_out:
+            many = count_text(self.left_out, "segment")
+            totals.problem(f"{self.listing.url}: {many} not read: --max-requests was reached")
 
     @property
     def size(self) -> int:
@@ -125,14 +172,15 @@ class RemoteCheck:
         for each in self.listing.objects.get(place, ()):
             objects.setdefault(each.segment_id, []).append(each)
         log = self.local.get(place)
-        was = self.before.segments.get(place, {})
+        was = self.before.get(place, {})
         segments = self.remote.segments.get(place, {})
         for segment in sorted(segments.values(), key=lambda segment: (segment.first, segment.record)):
             its = objects.get(segment.id, [])
-            if segment.state == COPY_FINISHED == getattr(was.get(segment.id), "state", None):
-                damage, end = self._read_objects(segment, its, totals)
+            if segment.state == COPY_FINISHED == was.get(segment.id):
+                damage, end, size = self._read_objects(segment, its, totals)
                 first = None if log is None else log.first
-                yield from copied(segment, its, here, first, end, plain=_is_plain(its))
+                stated = copied(segment, its, here, first, end, size)
+                yield from (each for each in stated if self.is_listed or each.code not in ABSENT)
                 yield from damage
             else:
                 yield from unfinished(segment, here, self.options.now)
@@ -142,7 +190,7 @@ class RemoteCheck:
                 path, source = log.unit.name, log.unit.partition.source if log.unit.partition else ""
                 yield unreadable(lacks, Target(path, None, topic, place[1], None, source))
         named = was.keys() | segments.keys()
-        if self.remote.is_complete and self.before.is_complete:
+        if self.remote.is_complete and self.was_complete:
             case = "deleted" if self.metadata is not None and place[0] not in self.metadata.by_id else ""
             for segment_id, its in objects.items():
                 if segment_id not in named:
@@ -156,33 +204,58 @@ class RemoteCheck:
 
     def _read_objects(
         self, segment: RemoteSegment, objects: list[RemoteObject], totals: CheckTotals
-    ) -> tuple[list[Finding], int | None]:
-        """Return the findings about a segment and its indexes, and the offset after what can be read of it; None if it
-        is not read."""
-        log = next((each for each in objects if each.kind == file_kinds.SEGMENT.name), None)
-        if not self.deep or log is None or not _is_plain(objects):
-            return [], None
+    ) -> tuple[list[Finding], int | None, int | None]:
+        """Return the findings about a segment and its indexes, the offset after what can be read of it, None if it is
+        not read, and the bytes of the segment that its object has, None if that is not known."""
+        kinds = {each.kind: each for each in objects}
+        log = kinds.get(file_kinds.SEGMENT.name)
+        is_plain = not (MANIFEST in kinds or INDEXES in kinds)
+        size = log.size if log is not None and is_plain else None
+        if not self.deep or log is None or not (is_plain or MANIFEST in kinds):
+            return [], None, size
         source = self.listing.url
-        indexes = {
-            file_kinds.named(each.kind): as_target(each.path, source=source)
-            for each in objects
-            if each.kind in (file_kinds.INDEX.name, file_kinds.TIME_INDEX.name)
-        }
+        paths = {file_kinds.named(kind): each.path for kind, each in kinds.items() if kind in CHECKED_INDEXES}
+        if INDEXES in kinds:
+            paths = {file_kinds.named(kind): f"{log.path[:-3]}{kind}" for kind in CHECKED_INDEXES}
+        indexes = {kind: as_target(path, source=source) for kind, path in paths.items()}
         target = as_target(log.path, source=source)._replace(topic=segment.topic, partition=segment.place[1])
         only = self.options.only & OF_SEGMENTS or {"bytes"} if self.options.only else OF_SEGMENTS
         options = replace(self.options, only=frozenset(only))
         known = PartitionContext(
             topic=segment.topic, partition=segment.place[1], now=options.now, clean=True, last=False, tiered=True
         )
+        try:
+            with closing(options.open(target).source) as opened:
+                size = opened.size
+        except RequestLimit:
+            self.left_out += 1
+            return [], None, size
+        except SourceError as error:
+            totals.add_unreadable(error)
+            return [], None, size
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
+        unread = len(totals.unread)
         scan = PartitionScan(place, known, options, totals, rules)
         findings = [finding.given(known.facts) for finding in scan.findings()]
-        return findings, segment.first if scan.log_end is None else scan.log_end
+        findings = [
+            _refused(finding, segment)
+            for finding in findings
+            if finding.file != log.path or finding.position < segment.size  # no fetch begins after that
+        ]
+        if len(totals.unread) > unread:  # what is not read shows nothing
+            return [finding for finding in findings if finding.file == log.path], None, size
+        return findings, segment.first if scan.log_end is None else scan.log_end, size
 
 
-def _is_plain(objects: list[RemoteObject]) -> bool:
-    """Return True if the plugin writes the files as they are: Aiven's may compress and encrypt them."""
-    return not any(each.kind in (MANIFEST, INDEXES) for each in objects)
+def _refused(finding: Finding, segment: RemoteSegment) -> Finding:
+    """Return a finding about an index that a broker refuses when it fetches it, with what that means."""
+    code = next((code for code in REFUSED if code.code == finding.code), None)
+    if code is None:
+        return finding
+    target = as_target(finding.file, source=finding.source)._replace(topic=finding.topic, partition=finding.partition)
+    return code.finding(
+        target, message=finding.message, offset=segment.first, severity=ERROR, case="remote", facts=finding.facts
+    )
 
 
 def _local_logs(units: list[CheckUnit], remote: RemoteLog) -> dict[Place, LocalLog]:

@@ -13,8 +13,10 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.io.aiven import key_files, use_keys
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.file_system import AddedFiles, add_files, added_files
 from kdump.io.link_boundary import roots
 from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.mounted_paths import mount_paths, unmount_paths
@@ -62,11 +64,15 @@ def _begin(
     named: frozenset[str],
     above: Mapping[str, str],
     own_pipes: Sequence[Connection],
+    added: tuple[dict[str, AddedFiles], str],
+    keys: tuple[str, ...],
 ) -> None:
     begin_worker()
     set_existing_paths(named, above)
     unmount_paths()
     mount_paths(named)
+    add_files(*added)
+    use_keys(keys)
     limit_rate(rate)
     global _directory, _counter, pipes
     _directory, _counter, pipes = directory, counter, own_pipes
@@ -138,7 +144,7 @@ def worker_pool(
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         counter = SharedCounter(context)
         named = frozenset(paths or existing_paths())
-        given = (rate_for_workers(context), counter, directory, named, roots(), own_pipes)
+        given = (rate_for_workers(context), counter, directory, named, roots(), own_pipes, added_files(), key_files())
         pool = ProcessPoolExecutor(processes, context, _begin, given)
     except OSError:
         return None

@@ -37,13 +37,12 @@ def copied(
     place: Target,
     local_start: int | None,
     end: int | None,
-    *,
-    plain: bool,
+    size: int | None,
 ) -> Iterator[Finding]:
     """Yield the findings about a segment whose copy has finished. `objects`: those with its ID; `place`: where they
     are; `local_start`: the first offset in the local log, None if it is not here; `end`: the offset after what can be
-    read of the segment, None if it was not read; `plain`: the plugin writes each file as it is, with
-    its indexes."""
+    read of the segment, None if it was not read; `size`: bytes of the segment that the object has, None if that is not
+    known."""
     kinds = {each.kind: each for each in objects}
     here = kinds.get(file_kinds.SEGMENT.name)
     offsets = f"offsets {segment.first}..{segment.last}"
@@ -54,11 +53,19 @@ def copied(
         yield REMOTE_SEGMENT_MISSING.finding(place, message=message, offset=segment.first, facts=facts)
         return
     target = place._replace(path=here.path)
-    if plain and here.size != segment.size:
-        message = f"the object of {offsets} has {size_text(here.size)}, and the segment had {size_text(segment.size)}"
+    if size is not None and size != segment.size:
+        message = f"the object of {offsets} has {size_text(size)}, and the segment had {size_text(segment.size)}"
         first = end if end is not None and segment.first <= end <= segment.last else segment.first
+        is_longer = size > segment.size and end == segment.last + 1
         yield REMOTE_SEGMENT_SIZE.finding(
-            target, message=message, offset=first, expected=segment.size, actual=here.size, facts=facts
+            target,
+            message=message,
+            offset=first,
+            expected=segment.size,
+            actual=size,
+            severity=WARNING if is_longer else None,
+            case="longer" if is_longer else "",
+            facts=facts,
         )
     elif end is not None and not segment.first < end <= segment.last + 1:
         message = f"the object of {offsets} has another segment, which ends with offset {end - 1}"
@@ -68,7 +75,7 @@ def copied(
         if lacking:
             message = f"the {' and the '.join(lacking)} of {offsets} are not there"
             yield REMOTE_INDEX_MISSING.finding(target, message=message, offset=segment.first, facts=facts)
-    elif plain and len(kinds) > 1:
+    elif len(kinds) > 1:
         yield from _indexes(segment, set(kinds), target, facts)
 
 

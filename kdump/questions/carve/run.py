@@ -13,8 +13,9 @@ from typing import BinaryIO
 from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
-from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.mounted_paths import takes_paths
+from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import Run
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
@@ -120,7 +121,7 @@ def _file(
         done = CarvedFile(target.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
             done.notes.append(source.error)
-        if isinstance(source, FaultTolerantSource):
+        if isinstance(source, PartlyReadable):
             done.unreadable = sum(size for _, size in source.unreadable)
         yield done
 

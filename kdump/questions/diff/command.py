@@ -15,8 +15,9 @@ from kdump.command_line.input_files import print_error, report_unreadable, unrea
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.io.errors import SourceError
 from kdump.io.hash_key import read_hash_key
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
@@ -63,6 +64,7 @@ class DiffOptions(CommandOptions):
             quiet=QUIET_HELP,
         )
     )
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -109,6 +111,7 @@ class DiffCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         began = time.monotonic()
+        self.options.remote.mount(self.options.paths)
         with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
             check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
             for compared in diff(

@@ -14,6 +14,7 @@ from kdump.command_line.output_options import JSON, OutputOptions, output_option
 from kdump.command_line.params import jobs_option, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import now_option, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.decode.decoder_interface import DecoderError
@@ -82,6 +83,7 @@ class FindOptions(CommandOptions):
     )
     redaction: RedactOptions = added(redact_options("With --json: "))
     decoding: DecodingOptions = group(DecodingOptions)
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -123,6 +125,7 @@ def _verify(options: FindOptions) -> int:
 def _run(options: FindOptions, expression: Expression) -> int:
     """Run the command and return its exit status."""
     output = options.output.output(headline=False)
+    options.remote.mount(options.paths)
     decode = options.decoding.decode(options.paths)
     coverage: SearchCoverage | None = None
     now = parse_now(options.now, options.output.zone) if options.when else None

@@ -15,7 +15,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
-from kdump.io.fault_tolerant import FaultTolerantSource
+from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
@@ -121,7 +121,7 @@ class Search:
             coverage.add(file.path, LIMIT, reached, max(0, size - reached))
             raise
         source = reader.window.source if reader.window is not None else None
-        unreadable = source.unreadable if isinstance(source, FaultTolerantSource) else []
+        unreadable: list[tuple[int, int]] = source.unreadable if isinstance(source, PartlyReadable) else []
         for position, count in unreadable:
             coverage.add(file.path, "the device cannot read it", position, count)
         for error in errors:

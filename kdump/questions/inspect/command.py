@@ -48,6 +48,7 @@ def command(options: InspectOptions) -> None:
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
+        options.remote.mount(options.paths)
         of_topic = topic_filter(options.topics)
         of_partition = PartitionFilter(options.partitions)
         show = InspectRun(options, selection, of_topic, of_partition)

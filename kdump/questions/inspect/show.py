@@ -24,6 +24,7 @@ from kdump.command_line.name_options import partition_option, topic_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
@@ -139,6 +140,7 @@ class InspectOptions(CommandOptions):
         "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
     )
     no_index: bool = flag("--no-index", help="Do not use .index and .timeindex to find where to start reading.")
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
     @property

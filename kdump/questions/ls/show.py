@@ -17,7 +17,8 @@ from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.properties_option import properties_option
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option
+from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option
 from kdump.format.count_text import count_text
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
@@ -78,6 +79,7 @@ class LsOptions(CommandOptions):
     quick: bool = flag("--quick", help="Read only the first and last batches of each segment.")
     server: ServerProperties | None = properties_option()
     metrics: str | None = metrics_option()
+    remote: RemoteOptions = group(RemoteOptions)
     output: OutputOptions = added(output_options())
 
     @property
@@ -274,6 +276,7 @@ def run_ls(options: LsOptions) -> NoReturn:
     """List the paths, then exit with its status."""
 
     def run() -> int:
+        options.remote.mount(options.paths)
         ls = LsRun(options)
         ls.run()
         return 2 if ls.failed else 0

@@ -20,6 +20,7 @@ from kdump.command_line.input_files import print_error, report_unreadable, unrea
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.log.batch_records import records
@@ -122,6 +123,7 @@ class SalvageOptions(CommandOptions):
             old=WRITES,
         )
     )
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -173,6 +175,7 @@ class SalvageCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
+        options.remote.mount(options.sources)
         with Progress("salvage") as progress:
             results = salvage(
                 options.sources,

@@ -116,9 +116,7 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
     if only_remote is not None:
         below, last = only_remote[0], only_remote[1] - 1
         made.onlyRemote = [below, last]
-        made.notes.append(
-            f"offsets {below}..{last} are in remote storage: --replica also takes the partition's directory there"
-        )
+        made.notes.append(f"offsets {below}..{last} are in remote storage: --remote URL reads them")
     checkpoint = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:
         made.notes.append(f"{checkpoint}, above its log end offset: with that line, a broker deletes the whole log")

@@ -17,7 +17,8 @@ from kdump.command_line.name_options import PartitionFilter, partition_option, t
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.io.errors import SourceError
 from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
@@ -69,6 +70,7 @@ class StatsOptions(CommandOptions):
             columns=CSV_COLUMNS_HELP,
         )
     )
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -118,6 +120,7 @@ class StatsCommand:
 
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""
+        self.options.remote.mount(self.options.paths)
         with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
 
             def more(size: int) -> None:

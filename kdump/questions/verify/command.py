@@ -41,6 +41,7 @@ from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
+from kdump.io.low_impact_reads import limit_requests
 from kdump.io.source import RECORDS
 from kdump.kafka.server_properties import ServerProperties
 from kdump.problems.catalogue import Declaration, family_names, findings
@@ -143,6 +144,11 @@ class VerifyOptions(CommandOptions):
     server: ServerProperties | None = properties_option()
     remote: RemoteOptions = group(RemoteOptions)
     quick: bool = flag("--quick", help="With --remote: only compare names and sizes of objects; read none.")
+    max_requests: int | None = option(
+        "--max-requests",
+        type=click.IntRange(min=1),
+        help="With --remote: send the store at most this many requests, and leave the rest unread.",
+    )
     reading: ReadingOptions = added(reading_options)
 
 
@@ -164,6 +170,8 @@ def command(options: VerifyOptions) -> None:
     if options.headers_only and options.only - CRC_FAMILIES:
         raise click.UsageError("--crc checks only the families bytes and offsets; choose one of --crc and --only")
     _refuse_combinations(options)
+    if options.max_requests is not None and options.remote.remote_url is None:
+        raise click.UsageError("--max-requests needs --remote URL")
     read_once(options.paths)
     verify = VerifyCommand(options, output)
     exit_with(verify.run)
@@ -238,8 +246,11 @@ class VerifyCommand:
             if not self.totals.unread:
                 self.of_topic.refuse_unmatched()
                 self.of_partition.refuse_unmatched()
+            limit_requests(options.max_requests)
             remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
             remote_size = 0 if remote is None else remote.size
+            if remote is not None and remote.estimate:
+                print_error(remote.estimate)
             progress.total = sum(unit.size for unit in work) + remote_size if self.scrub is None else None
             if self.scrub is None:
                 results = run_all(work, options.jobs or usual_jobs_for(work), self.totals)
@@ -249,6 +260,7 @@ class VerifyCommand:
                 self._unit(unit, findings)
             if remote is not None:
                 self._in_remote_storage(remote)
+                remote.end(self.totals)
         if self.scrub is not None:
             self.scrub.state.close()
             self._metrics(self.scrub)

@@ -1,0 +1,119 @@
+"""Shows the segments in remote storage as files of the directories of their partitions, so that every reader takes both
+for one log: those that __remote_log_metadata states below the local segments, where a broker fetches them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.remote_log import RemoteLog, RemoteSegment
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError
+from kdump.io.file_system import AddedFiles, add_files
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import open_source
+from kdump.kafka.checkpoint_file import accepted_epochs
+from kdump.kafka.small_files import OffsetCheckpoints
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.remote_files import RemoteFile, RemoteFiles
+from kdump.log.remote_objects import INDEXES, RemoteListing, RemoteObject, RemoteStorage, list_objects
+from kdump.state.effective_config import is_tiered
+from kdump.state.metadata_image import MetadataImage
+
+ENDINGS = {
+    file_kinds.SEGMENT.name: "log",
+    file_kinds.INDEX.name: "index",
+    file_kinds.TIME_INDEX.name: "timeindex",
+    file_kinds.TXN_INDEX.name: "txnindex",
+}
+"""Of the objects that are shown: the rest is for replicas, not for readers."""
+
+
+def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_RUN) -> RemoteListing:
+    """Show what remote storage has of the partitions at or below the paths, and return what was listed. Raises
+    SourceError if nothing states which segments these are."""
+    add_files({})
+    roots: dict[str, None] = {}
+    absent = []
+    for path in paths:
+        above = None if is_url(path) else log_directory_above(os.path.abspath(path))
+        roots[path if above is None else above.path] = None
+        if above is not None and not file_system.exists(path):
+            absent.append(partition(path, above.path))
+    disks = Disks.at(roots, run)
+    disks.refuse_other_clusters()
+    _, metadata = disks.newest_metadata(run=run)
+    remote = disks.whole_remote_log(metadata, run.limits)
+    if metadata is None or not (remote.segments or remote.is_complete):
+        raise SourceError(
+            f"{storage.url}: these disks have no __cluster_metadata or no __remote_log_metadata, which state what is "
+            "in remote storage; pass log directories that have them, too"
+        )
+    for problem in remote.problems:
+        run.unreadable(SourceError(problem))
+    listing = list_objects(storage)
+    for error in listing.unread:
+        run.unreadable(error)
+    added: dict[str, AddedFiles] = {}
+    for directory in disks.directories:
+        here = [place for place in absent if place.source == directory.path]
+        for place in (*directory.partitions, *here):
+            if not place.state and is_tiered(metadata, place.topic or ""):
+                files = _files(directory, place, metadata, remote, listing)
+                files.is_directory = place in here
+                if files:
+                    added[os.path.abspath(place.path)] = files
+    add_files(added, storage.url)
+    return listing
+
+
+def _files(
+    directory: LogDirectory,
+    place: PartitionDirectory,
+    metadata: MetadataImage,
+    remote: RemoteLog,
+    listing: RemoteListing,
+) -> RemoteFiles:
+    """Return the files of the segments from which a broker reads what is below the local log."""
+    described = metadata.topics[place.topic or ""]
+    key = described.id, place.partition or 0
+    checkpoint = OffsetCheckpoints(directory).of(place).get("log-start-offset")
+    start = remote.start_of(*key) if checkpoint is None else checkpoint.offset
+    epochs = place.text("leader-epoch-checkpoint")
+    lineage = tuple(
+        (line.values["epoch"], line.values["startOffset"])
+        for line in (accepted_epochs(epochs.path, open_source) if epochs is not None else None) or ()
+    )
+    stop = place.segments[0].offset if place.segments else (1 << 63) - 1
+    objects: dict[str, list[RemoteObject]] = {}
+    for each in listing.objects.get(key, ()):
+        objects.setdefault(each.segment_id, []).append(each)
+    files = RemoteFiles()
+    for segment, end in remote.served(*key, start, stop, lineage):
+        for kind, file in _of_segment(segment, objects.get(segment.id, []), listing):
+            files[f"{segment.first:020}-{segment.id}.{ENDINGS[kind]}"] = file._replace(
+                stop=end if end <= segment.last else None
+            )
+    return files
+
+
+def _of_segment(
+    segment: RemoteSegment, objects: list[RemoteObject], listing: RemoteListing
+) -> Iterable[tuple[str, RemoteFile]]:
+    here = {each.kind: each for each in objects}
+    log = here.get(file_kinds.SEGMENT.name)
+    if log is None:
+        where = f"in {listing.url}" if not listing.unread else f"in what could be listed of {listing.url}"
+        problem = f"the object of this segment, which __remote_log_metadata states, is not {where}"
+        yield file_kinds.SEGMENT.name, RemoteFile("", segment.size, segment.time, problem=problem)
+        return
+    yield file_kinds.SEGMENT.name, RemoteFile(log.path, segment.size if INDEXES in here else log.size, segment.time)
+    for kind, ending in ENDINGS.items():
+        if kind in here and kind != file_kinds.SEGMENT.name:
+            yield kind, RemoteFile(here[kind].path, here[kind].size, segment.time)
+        elif INDEXES in here and kind != file_kinds.SEGMENT.name and (ending != "txnindex" or segment.has_txn_index):
+            yield kind, RemoteFile(f"{log.path[:-3]}{ending}", 0, segment.time)
