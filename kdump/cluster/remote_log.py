@@ -117,18 +117,24 @@ class RemoteLog:
         finished = self.of(topic_id, partition, COPY_FINISHED)
         return uncovered(chain.from_iterable(_ranges(segment, lineage) for segment in finished), start, stop)
 
+    def in_log(
+        self, topic_id: str | None, partition: int | None, lineage: Sequence[tuple[int, int]] = ()
+    ) -> list[RemoteSegment]:
+        """Return the segments that a log with this lineage has in remote storage, in the order of their offsets."""
+        finished = self.of(topic_id, partition, COPY_FINISHED)
+        ordered = sorted(finished, key=lambda each: (each.first, -each.last, -each.record))
+        return [segment for segment in ordered if _ranges(segment, lineage)]
+
     def served(
         self, topic_id: str, partition: int, start: int, stop: int, lineage: Sequence[tuple[int, int]] = ()
     ) -> list[tuple[RemoteSegment, int]]:
         """Return the segments from which a broker reads the offsets from `start` to before `stop`, in their order, each
         with the offset at which the next one, or the local log, begins. `lineage`: see `lacks`."""
         here: list[RemoteSegment] = []
-        finished = self.of(topic_id, partition, COPY_FINISHED)
-        for segment in sorted(finished, key=lambda each: (each.first, -each.last, -each.record)):
+        for segment in self.in_log(topic_id, partition, lineage):
             is_inside = here and segment.last <= here[-1].last  # RemoteLogLeaderEpochState: it is unreferenced
-            if is_inside or segment.last < start or segment.first >= stop or not _ranges(segment, lineage):
-                continue
-            here.append(segment)
+            if not (is_inside or segment.last < start or segment.first >= stop):
+                here.append(segment)
         return [*zip(here, [*(each.first for each in here[1:]), stop])]
 
 

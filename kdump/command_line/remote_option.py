@@ -21,7 +21,7 @@ from kdump.render.progress import Progress
 URL_HELP = "Also read remote storage: the bucket (s3://, gs://, az://) or directory in which a plugin writes segments."
 LAYOUT_HELP = (
     "With --remote: how the plugin names the objects of segments below URL, such as "
-    "'{topic}-{topicId}/{partition}/{baseOffset:020}-{segmentId}.log'.  [LocalTieredStorage's and Aiven's names]"
+    "'{topicId}/{partition}/{segmentId}.log'.  [LocalTieredStorage's and Aiven's names]"
 )
 
 

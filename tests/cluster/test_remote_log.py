@@ -15,7 +15,7 @@ from kdump.format.kafka_uuid import uuid_text
 from kdump.format.message_writer import encode
 from kdump.format.schema import load_folder
 from tests import command
-from tests.conftest import seeded
+from tests.conftest import DISKS, seeded
 from tests.craft import batch, record, write_file
 from tests.each_case import each_case
 from tests.state.test_groups import LOG
@@ -160,3 +160,28 @@ def test_space_names_the_config_in_force(tmp_path: Path) -> None:
         "__remote_log_metadata": "retention.ms",
     }
     assert "(local)" in command.run("space", root).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            "--now 2026-11-22",
+            "the first is due from 2026-11-28T08:22:05.546Z on (retention.ms) or after 1,056,217 more",
+        ),
+        ("--now 2027-11-22", "its leader deletes 2 by retention.ms at the next check, 2.0 MiB, up to offset 215208"),
+        (
+            "--now 2026-11-28T08:22:05.600",
+            "deletes 1 by retention.ms at the next check, 1023.6 KiB, up to offset 162792",
+        ),
+        ("--now 2026-11-22 --config retention.bytes=1943784", "the first is due from 2026-11-28T08:22:05.546Z"),
+        ("--now 2026-11-22 --config retention.bytes=1943783", "deletes 1 by retention.bytes at the next check"),
+        ("--now 2026-11-22 --config retention.bytes=1 --config retention.ms=-1", "deletes 2 by retention.bytes"),
+    ],
+)
+def test_what_retention_deletes_in_remote_storage(options: str, expected: str) -> None:
+    """It counts what is there, 2,096,256 bytes, and the local segment that is not, 895,655 bytes."""
+    rows = command.objects("retention", DISKS / "kafka-4.3-tiered" / "disk" / "tiered-0", *options.split())
+    (note,) = rows[-1]["notes"]
+    assert note.startswith("remote storage has 2 segments, 2.0 MiB, offsets 110377..215208; ")
+    assert expected in note

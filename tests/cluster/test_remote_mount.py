@@ -219,6 +219,7 @@ def test_one_log(broker: tuple[Path, Path], tmp_path: Path) -> None:
     place, remote = disk / "tiered-0", ("--remote", bucket)
     (row,) = (each for each in command.objects("ls", disk, *remote) if each.get("topic") == "tiered")
     assert (row["segments"], row["records"], row["logStartOffset"]) == (3, 149_623, 110_377)
+    assert command.objects("inspect", disk, *remote) == command.objects("ls", disk, *remote)
     (row,) = command.objects("stats", place, *remote)
     assert (row["records"], row["firstOffset"]) == (149_623, 110_377)
     (row,) = command.objects("inspect", place, *remote, "--records", "--offset", "110380")

@@ -44,7 +44,7 @@ def command(options: InspectOptions) -> None:
     that belong to no batch are shown in their place as torn, junk or padding. Nothing is written to the disk."""
     _refuse_contradictions(options)
     if _wants_ls(options):
-        run_ls(LsOptions(paths=options.paths, output=options.output))
+        run_ls(LsOptions(paths=options.paths, remote=options.remote, output=options.output))
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
@@ -64,7 +64,7 @@ def command(options: InspectOptions) -> None:
     exit_with(run)
 
 
-OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager"}
+OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager", "remote_url", "remote_layout", "remote_key"}
 """Options that `kdump ls` has, too. All others select contents of the files."""
 
 

@@ -27,6 +27,7 @@ from kdump.questions.retention.compaction import compaction, settle_tombstones, 
 from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
+from kdump.questions.retention.remote_deletion import remote_notes
 from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.transactions.answer import ABORTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import with_transactions
@@ -205,6 +206,19 @@ class OnePartition:
         at, remote = (self.place.known.topic_id, self.place.known.partition), self.clusters.remote(self.directory)
         return remote.end_of(*at), remote.copy_of(*at)
 
+    def _remote_notes(self, segments: list[ObservedSegment], config: Settings) -> Iterator[str]:
+        known = self.place.known
+        if not (config["remote.storage.enable"] and config.deletes) or self.place.partition.state:
+            return
+        remote = self.clusters.remote(self.directory)
+        lineage = tuple((epoch.epoch, epoch.startOffset) for epoch in known.epochs or ())
+        found = remote.in_log(known.topic_id, known.partition, lineage)
+        end = remote.end_of(known.topic_id, known.partition)
+        if end is None:
+            return
+        only_local = sum(segment.size for segment in segments if segment.base >= end)
+        yield from remote_notes(found, only_local, config, known.log_start or 0, self.now)
+
     def _case(
         self,
         segments: list[ObservedSegment],
@@ -267,7 +281,7 @@ class OnePartition:
             topic_names={}
             if self.metadata is None
             else {topic.id: topic.name for topic in self.metadata.topics.values()},
-            notes=(MOVING,) if moves else (),
+            notes=(MOVING,) if moves else tuple(self._remote_notes(segments, config)),
             known=known,
             log=log,
             settings=config,
