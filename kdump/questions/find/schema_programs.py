@@ -55,18 +55,20 @@ INTEGERS = {"int", "signed", "unsigned"}
 """Types that are varints."""
 WITH_DIGITS = INTEGERS | {"double"}
 """Types of which the core knows the digits."""
-NUMBERS = WITH_DIGITS | {"float", "fixed32", "fixed64", "time"}
+TIMES = {"time", "millis"}
+"""Types of times: with any fraction, and with milliseconds, whose text has three zeros behind them."""
+NUMBERS = WITH_DIGITS | TIMES | {"float", "fixed32", "fixed64"}
 """Types whose text is not in the bytes."""
 OF_NUMBERS = re.compile(r"[-+0-9.:eETZ]*")
 """Text that a number or a time may contain."""
 NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
-MOST_DIGITS, DIGITS_OF_TIME = 18, 9
-"""Maximum digits that are looked for in numbers; no text of a time has more in a row than the second."""
+MOST_DIGITS, DIGITS_OF_TIME, DIGITS_OF_YEAR = 18, 9, 4
+"""Maximum digits that are looked for in numbers; in a row in the text of a time, and in it before the fraction."""
 GOOGLE = ".google.protobuf."
 WRAPPERS = {f"{GOOGLE}{name}Value" for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool")}
 WRAPPERS |= {f"{GOOGLE}StringValue", f"{GOOGLE}BytesValue"}
 """Messages that are shown as the one value in them."""
-TIMES = {f"{GOOGLE}Timestamp": 253_402_300_800, f"{GOOGLE}Duration": 315_576_000_000}
+TIME_MESSAGES = {f"{GOOGLE}Timestamp": 253_402_300_800, f"{GOOGLE}Duration": 315_576_000_000}
 """Messages that are shown as text, and the number of seconds up to which they are."""
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -164,7 +166,7 @@ class AvroProgram(Program):
             return self._add(kind, path, depth + 1)
         logical = f"{kind}-{schema['logicalType']}" if "logicalType" in schema else ""
         if logical in LOGICAL_TIMES:
-            self.leaf("time", path)
+            self.leaf("time" if logical.endswith("micros") else "millis", path)
             return self.node(NODE_VARINT, ZIGZAG, 0, LOGICAL_TIMES[logical])
         if logical and (path == () or logical == "string-uuid"):  # not any text is a UUID
             raise ValueError(logical)
@@ -248,8 +250,8 @@ class ProtobufProgram(Program):
 
     def _field(self, name: str, field: FieldDescriptorProto, path: Path, depth: int) -> int:
         """Add the node of a field, or of an item of it."""
-        if name in TIMES:
-            return self.node(NODE_VARINT, SIGNED, 0, (TIMES[name] if field.number == 1 else 1_000_000_000) - 1)
+        if name in TIME_MESSAGES:
+            return self.node(NODE_VARINT, SIGNED, 0, (TIME_MESSAGES[name] if field.number == 1 else 1_000_000_000) - 1)
         if name in WRAPPERS:
             below = path
         elif self._messages[name].options.map_entry:
@@ -259,7 +261,7 @@ class ProtobufProgram(Program):
         if field.label == field.LABEL_REQUIRED:
             raise ValueError(field.name)
         if field.type == MESSAGE:
-            if field.type_name in TIMES:
+            if field.type_name in TIME_MESSAGES:
                 self.leaf("time", below)
             return self._message(field.type_name, below, depth + 1)
         if field.type == ENUM:
@@ -306,7 +308,9 @@ def program_needles(program: Program, test: Comparison, digits: tuple[int, int] 
         is_digits = digits is not None and digits_of(test) == digits
         of_numbers = leaves & NUMBERS - (WITH_DIGITS if is_digits else set())
         if is_digits and len(text) > DIGITS_OF_TIME:
-            of_numbers -= {"time"}
+            of_numbers -= TIMES
+        if is_digits and len(text) > DIGITS_OF_YEAR and not text.endswith("00"):
+            of_numbers -= {"millis"}
         if of_numbers and (OF_NUMBERS.fullmatch(text) or any(text in name for name in NOT_NUMBERS)):
             raise ValueError(text)
         if any(text in symbol for symbol in (*program.symbols, *(("true", "false") if "boolean" in leaves else ()))):
@@ -315,7 +319,7 @@ def program_needles(program: Program, test: Comparison, digits: tuple[int, int] 
     if text in program.symbols or (leaves & {"float", "double"} and text in NOT_NUMBERS):
         raise ValueError(text)
     number = plain_number(test.literal)
-    if "time" in leaves and number is None and OF_NUMBERS.fullmatch(text.rstrip("s")):
+    if leaves & TIMES and number is None and OF_NUMBERS.fullmatch(text.rstrip("s")):
         raise ValueError(text)
     return found if number is None else [*found, *_encodings(number, leaves)]
 

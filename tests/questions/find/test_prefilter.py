@@ -73,7 +73,26 @@ PATHS = ["a", "a.a", "a.b", "b", "b.42", "b.user-42.b", "status", "price", "flag
 LITERALS = st.sampled_from(
     [
         *(*INTEGERS, *FLOATS[2:6], *TEXTS, "4711", "47", "081", "0", "00", "e", "AA", "AAAAAAAA", "abcdefghabcd", "-7"),
-        *("Na", "NaN", "Infinity", "1970-02-12", "100", 100, -0.0, "-0", "rue", True, False, None, "PAID", "AI", "29T"),
+        *(
+            "Na",
+            "NaN",
+            "Infinity",
+            "1970-02-12",
+            "100",
+            100,
+            -0.0,
+            "-0",
+            "rue",
+            True,
+            False,
+            None,
+            "PAID",
+            "AI",
+            "29T",
+            "15000",
+            "81500",
+            "00000",
+        ),
     ]
 )
 
