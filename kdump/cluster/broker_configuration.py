@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -62,44 +63,51 @@ class NodeConfiguration:
 
 
 class PropertiesSearch:
-    """Looks for the server.properties of the node whose disks are at the paths of a command: the first one that names a
-    log directory of theirs. `root`: what precedes all other paths."""
+    """Looks for the server.properties of each node whose disks are at the paths of a command: the first one that names
+    one of its log directories. `root`: what precedes all other paths."""
 
     def __init__(self, paths: Iterable[str], disks: Disks, root: str = "") -> None:
         self.paths = sorted(paths, key=real_path)
         self.disks, self.root = disks, root
-        self.unreadable: list[str] = []
-        """Why files cannot be read that may be the one."""
+        self._unreadable: list[str] = []
 
-    def find(self) -> tuple[ServerProperties, str] | None:
-        """Return the file, and where it was found; None if there is none, or if the disks are of several nodes, or in
-        bundles or stores."""
+    @property
+    def unreadable(self) -> list[str]:
+        """Why files cannot be read that may be the one of a node."""
+        return [*dict.fromkeys(self._unreadable)]
+
+    def find(self) -> list[tuple[ServerProperties, str]]:
+        """Return the file of each node that has one, and where it was found; none if the disks are in bundles or
+        stores."""
         if any(each == "-" or is_url(each) or file_system.tree_at(each) is not None for each in self.paths):
-            return None
-        directories = sorted(each.path for each in self.disks.directories)
-        if not directories:  # partitions, or segments
+            return []
+        nodes = [sorted(each.path for each in node.directories) for node in self.disks.nodes]
+        if not nodes:  # partitions, or segments
             above = [each for path in self.paths for each in _above(path)]
-            directories = sorted({each for each in above if os.path.isfile(os.path.join(each, META))})
-        if not directories or len(self.disks.nodes) > 1:
-            return None
-        for server, why in self._candidates(directories):
-            if any(map(server.names, directories)):
-                return server, why
-        return None
+            nodes = [sorted({each for each in above if os.path.isfile(os.path.join(each, META))})]
+        found = []
+        for directories in filter(None, nodes):
+            candidates = self._candidates(directories)
+            found.append(next((each for each in candidates if any(map(each[0].names, directories))), None))
+        return [each for each in found if each is not None]
+
+    @cached_property
+    def _running(self) -> list[RunningBroker]:
+        return [each for each in running_brokers(self.root) if not each.is_denied]
 
     def _candidates(self, directories: list[str]) -> Iterator[tuple[ServerProperties, str]]:
-        for broker in (each for each in running_brokers(self.root) if not each.is_denied):
+        for broker in self._running:
             try:
                 yield _named_as(broker.properties(), directories), f"of {broker.name}"
             except SourceError as error:
-                self.unreadable.append(f"configuration of {broker.name}: {error}")
+                self._unreadable.append(f"configuration of {broker.name}: {error}")
         near = dict.fromkeys(above for each in directories for above in (real_path(each), *_above(each)))
         for path in (os.path.join(above, name) for above in near for name in BESIDE):
             try:
                 yield read_properties(path), "beside the log directory"
             except SourceError as error:
                 if os.path.lexists(path):
-                    self.unreadable.append(str(error))
+                    self._unreadable.append(str(error))
         for place in PLACES:
             with suppress(SourceError):
                 yield read_properties(self.root + place), "in a usual place"

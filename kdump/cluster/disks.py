@@ -88,7 +88,8 @@ class Node:
 class Disks:
     """What is on the disks of a run, which is searched when it is first needed. `copies`: the metadata in the log
     directories; `unlisted`: directories that cannot be listed or do not exist, each of which may be another one;
-    `server`: the node's server.properties, None if it is not known."""
+    `server`: the server.properties that were given, or that of the only node, None if they are not known; `servers`:
+    those that were found for each node."""
 
     def __init__(
         self,
@@ -101,6 +102,7 @@ class Disks:
         self._searched = found
         self._unlisted = list(unlisted)
         self._open, self.server = open_, server
+        self.servers: Sequence[ServerProperties] = ()
         self.copies = MetadataCopies(run.limits)
         self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
         """When all copies of a cluster were looked at, and what is in the newest."""
@@ -139,16 +141,23 @@ class Disks:
         """Log directories, partitions and files, in the order in which they were found."""
         return [self.described(place) for place in self._searched]
 
-    def configure(self, server: ServerProperties | None) -> None:
-        """Take what a server.properties that was found next to the directories states of them."""
-        self.server = server
+    def configure(self, servers: Sequence[ServerProperties]) -> None:
+        """Take what each server.properties that was found next to the directories states of them."""
+        self.servers = servers
+        if len(servers) == len(self.nodes) == 1:
+            self.server = servers[0]
         for place in self.found:
             self.described(place)
 
+    def server_of(self, *paths: str) -> ServerProperties | None:
+        """Return the server.properties of the node with these log directories; None if they are not known."""
+        return next((server for server in self.servers if any(map(server.names, paths))), self.server)
+
     def described(self, place: Place) -> Place:
         """Return the same place, with what server.properties states of it."""
-        if isinstance(place, LogDirectory) and self.server is not None and self.server.names(place.path):
-            place.has_logs = self.server.has_logs(place.path)
+        server = self.server_of(place.path) if isinstance(place, LogDirectory) else None
+        if isinstance(place, LogDirectory) and server is not None and server.names(place.path):
+            place.has_logs = server.has_logs(place.path)
         return place
 
     @cached_property

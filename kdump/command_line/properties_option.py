@@ -47,42 +47,44 @@ def properties_option(*, found: bool = False) -> Any:
 
 
 class NodeProperties:
-    """The server.properties of the node whose disks a command examines: that of --properties, else the one that the
-    node's own disks or a running broker lead to. `server`: None if there is none; `is_given`: it is that of the
-    option; `disks`: what is looked at, those of the command if it has them."""
+    """The server.properties of the nodes whose disks a command examines: those of --properties, else what a node's own
+    disks or its running broker lead to. `server`: None if there is none, or several are found; `is_given`: it is that
+    of the option; `disks`: what is looked at, those of the command if it has them."""
 
     def __init__(self, given: ServerProperties | None, paths: tuple[str, ...], disks: Disks | None = None) -> None:
         from kdump.cluster.broker_configuration import PropertiesSearch, configuration  # not in ls and verify
 
         self.server = given
         self.is_given = given is not None
-        self._configuration: NodeConfiguration | None = None
-        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False) if disks is None else disks
+        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False, server=given) if disks is None else disks
         search = PropertiesSearch(paths, self.disks)
-        file_and_option = search.find() if given is None else (given, "--properties")
+        found = search.find() if given is None else [(given, "--properties")]
         for problem in search.unreadable:
             print_error(f"{problem}; it is not used")
-        if file_and_option is not None:
-            self.server = file_and_option[0]
-            self.disks.configure(self.server)
-            self._configuration = configuration(*file_and_option, self.disks)
+        if found:
+            self.disks.configure([server for server, _ in found])
+            self.server = self.server or self.disks.server
+        self._configurations: list[NodeConfiguration] = [configuration(*each, self.disks) for each in found]
 
     def show(self, options: OutputOptions, output: Output, sink: Sink[Any]) -> None:
         """Say first which file it is, if it was found, and what on the disks contradicts it."""
-        config = self._configuration
-        if config is None or options.quiet or (self.is_given and not config.contradictions):
+        if options.quiet or not self._configurations:
             return
-        if options.format == JSON:
-            sink.add(config)
-            return
-        lines = [f"{NOT_AS_CONFIGURED}: {line}" for line in config.contradictions]
-        lines.append(f"configuration: {path_text(config.path)}, {config.why}")
-        if config.unresolved:
-            lines.append(f"  not known of it, because config providers complete it: {', '.join(config.unresolved)}")
+        lines = []
+        for config in self._configurations:
+            if self.is_given and not config.contradictions:
+                continue
+            if options.format == JSON:
+                sink.add(config)
+                continue
+            lines += [f"{NOT_AS_CONFIGURED}: {line}" for line in config.contradictions]
+            lines.append(f"configuration: {path_text(config.path)}, {config.why}")
+            if config.unresolved:
+                lines.append(f"  not known of it, because config providers complete it: {', '.join(config.unresolved)}")
         for line in lines:
             if options.format == TABLE:
                 output.text(line, *((NOT_AS_CONFIGURED, "bad") if line.startswith(NOT_AS_CONFIGURED) else ()))
             else:
                 print_error(line)
-        if options.format == TABLE:
+        if lines and options.format == TABLE:
             output.line("")

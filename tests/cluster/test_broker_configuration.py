@@ -37,7 +37,8 @@ def beside(disk: Path, text: str = "") -> Path:
 def found(*paths: Path, root: Path | str = "") -> tuple[str, str] | None:  # noqa: F811
     names = [str(path) for path in paths]
     taken = PropertiesSearch(names, Disks.at(names, nested=False), str(root)).find()
-    return None if taken is None else (taken[0].path, taken[1])
+    assert len(taken) < 2
+    return (taken[0][0].path, taken[0][1]) if taken else None
 
 
 def contradictions(server: ServerProperties, *paths: Path) -> list[str]:
@@ -85,16 +86,60 @@ def test_a_file_that_does_not_name_the_directory_is_not_taken(text: str, disk: P
     assert found(disk) is None
 
 
-def test_not_for_several_nodes_nor_for_bundles(disk: Path, tmp_path: Path) -> None:
-    beside(disk)
-    assert found(disk) is not None
-    other = shutil.copytree(disk, tmp_path / "other")
+def of_node_2(disk: Path, other: Path) -> Path:
+    shutil.copytree(disk, other)
     meta = other / "meta.properties"
     meta.write_text(meta.read_text().replace("node.id=1", "node.id=2").replace("directory.id=", "directory.id=B"))
-    assert found(disk, other) is None
-    assert found(tmp_path) is None
+    return other
+
+
+def test_not_for_bundles(disk: Path) -> None:
+    beside(disk)
+    assert found(disk) is not None
     assert run("bundle", disk, "--out", disk.parent / "b").exit_code == 0
     assert "configuration:" not in run("doctor", disk.parent / "b").stdout
+
+
+def test_each_of_several_running_brokers_has_its_own(root: Path, disk: Path, tmp_path: Path) -> None:  # noqa: F811
+    paths = [disk, of_node_2(disk, tmp_path / "other")]
+    for number, path in enumerate(paths, 1):
+        text = f"node.id={number}\nlog.dirs={path}\nlog.retention.ms={number}\n"
+        process(root, number, [*JAVA, "kafka.Kafka", str(properties(root / f"{number}.properties", text))])
+    names = [*map(str, paths)]
+    disks = Disks.at(names, nested=False)
+    taken = PropertiesSearch(names, disks, str(root)).find()
+    assert [(server.node_id, why) for server, why in taken] == [
+        (1, "of the running broker (process 1)"),
+        (2, "of the running broker (process 2)"),
+    ]
+    disks.configure([server for server, _ in taken])
+    assert [disks.server_of(path) for path in names] == [server for server, _ in taken]
+    assert (disks.server, disks.server_of("/elsewhere")) == (None, None)
+
+
+@pytest.mark.parametrize("command", ["doctor", "restart-plan", "retention"])
+def test_defaults_are_those_of_each_node(command: str, disk: Path, tmp_path: Path) -> None:
+    """What one keeps for ever, and the other for a millisecond."""
+    other = of_node_2(disk, tmp_path / "of-2" / "data")
+    for path, retention in ((disk, "-1"), (other, "1")):
+        properties(path.parent / "server.properties", f"log.dirs={path}\nlog.retention.ms={retention}\n")
+    done = run(command, disk, other, "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["path"] for row in rows if row["type"] == "serverProperties"] == [
+        str(path.parent / "server.properties") for path in (disk, other)
+    ]
+    if command == "retention":
+        values = {
+            row["source"]: row["settings"]["retention.ms"]["value"]
+            for row in rows
+            if row.get("topic") == "payments" and "settings" in row
+        }
+        assert values == {str(disk): -1, str(other): 1}
+        return
+    due = [row for row in rows if "retention.ms=1 (server.properties)" in json.dumps(row)]
+    assert due
+    assert not [row for row in due if str(disk) in json.dumps(row)]
+    assert not [row for row in rows if "retention.ms=604800000" in json.dumps(row)]
 
 
 def test_of_a_running_broker_before_any_other(root: Path, disk: Path) -> None:  # noqa: F811
@@ -115,8 +160,7 @@ def test_of_a_broker_in_another_container_that_has_mounted_the_disk_elsewhere(ro
     (inside / "var/lib/kafka/data-0/kafka-log0").symlink_to(disk)
     text = "log.dirs=/var/lib/kafka/data-0/kafka-log0,/var/lib/kafka/data-1/kafka-log0\n"
     properties(inside / "tmp/strimzi.properties", text)
-    taken = PropertiesSearch([str(disk)], Disks.at([str(disk)], nested=False), str(root)).find()
-    assert taken is not None
+    [taken] = PropertiesSearch([str(disk)], Disks.at([str(disk)], nested=False), str(root)).find()
     assert taken[0].stated_log_dirs == [str(disk), f"{root}/proc/7/root/var/lib/kafka/data-1/kafka-log0"]
     [gone] = contradictions(taken[0], disk)
     assert "data-1/kafka-log0, which" in gone

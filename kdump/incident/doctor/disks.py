@@ -62,9 +62,9 @@ class Disks(cluster.Disks):
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
 
-    def configure(self, server: ServerProperties | None) -> None:
-        super().configure(server)
-        self.options = replace(self.options, server=server)
+    def configure(self, servers: Sequence[ServerProperties]) -> None:
+        super().configure(servers)
+        self.options = replace(self.options, server=self.server)
 
     def _nothing(self) -> SourceError:
         first = self.paths[0]

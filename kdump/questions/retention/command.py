@@ -143,6 +143,7 @@ class RetentionCommand:
             deep=not options.headers,
             keys=options.keys,
             topic=topic_filter(options.topics),
+            servers=self.node.disks.servers,
         )
         with Progress("retention") as progress:
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import LONG_MAX
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import COMPACTED_TOPICS
 from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, MetadataImage
@@ -120,6 +121,10 @@ class ConfigOverrides:
 
     options: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def of_node(self, server: ServerProperties | None) -> ConfigOverrides:
+        """Return the same for a node whose server.properties were found."""
+        return self if server is None or self.properties else replace(self, properties=server.values)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kdump.answer import Note
@@ -16,6 +16,7 @@ from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
 from kdump.io.file_system import has_records
 from kdump.io.run import Run
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput
@@ -46,13 +47,15 @@ NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pas
 class RetentionQuery:
     """The query. `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the
     records of compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would
-    remove. `topic`: returns True for the topics to include."""
+    remove. `topic`: returns True for the topics to include; `servers`: the server.properties of the nodes, if there are
+    several."""
 
     given: ConfigOverrides = field(default_factory=ConfigOverrides)
     metadata: str | None = None
     deep: bool = True
     keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
+    servers: Sequence[ServerProperties] = ()
 
 
 class OnePartition:
@@ -73,7 +76,7 @@ class OnePartition:
             place.known.topic,
             self.metadata,
             self.node_id,
-            question.given,
+            question.given.of_node(clusters.disks.server_of(self.directory)),
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
         known = replace(place.known, tiered=bool(self.config["remote.storage.enable"]))

@@ -80,6 +80,8 @@ def run_query(paths: Iterable[str], question: RetentionQuery, *, run: Run = PLAI
     named, only = _whole(list(paths))
     places, disks = find_partitions(named, options, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
+    if question.servers:
+        disks.configure(question.servers)
     clusters = Clusters(question.metadata, disks, options)
     yielded: set[Note] = set()
     yield from release_doubts(chosen, RULES)

@@ -19,6 +19,7 @@ from kdump.check.options import Options
 from kdump.format.transaction_record import STATES
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
+from kdump.problems.problem import title_of
 from kdump.questions.producers.answer import Producer
 from kdump.questions.transactions.answer import CoordinatorTransaction, Difference, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import (
@@ -32,7 +33,6 @@ from kdump.questions.transactions.ledger import (
     NO_DATA_COMPACTED,
     NOT_IN_IT,
     ONLY_INDEX,
-    UNKNOWN,
 )
 from kdump.questions.transactions.run import TransactionsQuery, transactions
 from tests import craft, naive
@@ -300,7 +300,7 @@ def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
     old = rows(ask(folder, now=NOW + 1))[0]
     assert old.state == "open"
     assert old.abort is not None
-    assert old.remarks == (UNKNOWN,)
+    assert old.remarks == (title_of("transaction-note"),)
     young = rows(ask(folder, now=NOW))[0]
     assert (young.abort, young.remarks) == (None, ())
 

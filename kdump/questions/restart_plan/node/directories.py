@@ -114,7 +114,7 @@ def _roles(plans: list[DirectoryPlan], disks: Disks) -> None:
     holding = [plan for plan in plans if plan.metadataLogDir]
     # A directory that is not in log.dirs; else, of several metadata logs, the newest. If none is found, a directory
     # that failed, else the first.
-    server = disks.server
+    server = disks.server_of(*(plan.path for plan in plans))
     chosen = min(holding or plans, key=lambda plan: (plan.logDir, not plan.failed and not holding))
     others = [plan.path for plan in holding if plan.logDir == chosen.logDir]
     if len(others) > 1:

@@ -55,7 +55,7 @@ class StartingNode:
     @property
     def server(self) -> ServerProperties | None:
         """Its server.properties, if they are known."""
-        return self.disks.server
+        return self.disks.server_of(*(directory.path for directory in self.directories))
 
     @property
     def is_kraft(self) -> bool:
