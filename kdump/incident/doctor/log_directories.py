@@ -36,7 +36,7 @@ def find_log_directories(root: str = "") -> FoundLogDirectories:
     brokers = running_brokers(root)
     if len(brokers) > 1:
         each = "; ".join(f"process {broker.process}: {_stated_directories(broker)}" for broker in brokers)
-        raise SourceError(f"{len(brokers)} brokers are running: pass the log directories of one ({each})")
+        raise SourceError(f"{len(brokers)} brokers are running: pass the log directories of one, or of all ({each})")
     if brokers:
         return _of_broker(brokers[0])
     directories = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
