@@ -59,7 +59,8 @@ def partition_directory_findings(partition: PartitionDirectory, release: KafkaRe
         severity, case = (ERROR, "exits") if exits else (None, partition.state)
         values = {"release": release.number}
         live = os.path.join(partition.source, f"{partition.topic}-{partition.partition}")
-        facts = {"liveHere": file_system.exists(live) if partition.source else None}
+        is_live_here = file_system.exists(live) if partition.source else None
+        facts = {"liveHere": is_live_here, "markedForDeletion": partition.state == "delete"}
         yield DIRECTORY_STRAY.finding(target, message=message, severity=severity, case=case, values=values, facts=facts)
     for target in (*partition.installed, *partition.unfinished, *partition.others):
         yield from misnamed(target)

@@ -149,7 +149,8 @@ def _deleted(usage: DirectoryUsage, state: str, given: Given) -> Iterator[SpaceS
         return
     patterns = [(part.place.path, "/*.deleted") for part in inside]
     patterns += [(part.place.path, "/*.cleaned") for part in unfinished]
-    text = title_of("space-deleted", "unfinished" if unfinished else "", what=names)
+    copy = f". {title_of('space-deleted', 'copy')}" if gone else ""
+    text = title_of("space-deleted", "unfinished" if unfinished else "", what=names, copy=copy)
     commands = [f"rm -f {shlex.quote(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
     paths = [path + pattern for path, pattern in patterns] + [part.place.path for part in gone]
     yield _removal("deleted", FILES, where, text, files, commands, paths, needs="stopped")
