@@ -176,6 +176,8 @@ class DiskEvidence:
         self._findings: dict[str, _Checked] = {}
         self._summaries: dict[str, PartitionSummary] = {}
         self._states: LogDirectoryStates = {}
+        self.remedy = ""
+        """What to do about why the next startup stops at the partition of the last message; empty if it does not."""
 
     def expect(self, explanations: list[Explanation]) -> None:
         """Note what will be asked for, so that the startup is predicted once, and for these topics alone."""
@@ -196,6 +198,7 @@ class DiskEvidence:
         """Return what is on the disk where a message points to, and the paths there of its partition and files, by the
         names that they have in commands."""
         paths: dict[str, str] = {}
+        self.remedy = ""
         try:
             evidence = list(self._look(explanation, message, paths))
         except SourceError as error:
@@ -497,6 +500,7 @@ class DiskEvidence:
         if place is not None:
             plans = [each for each in plan.partitions if each.path == place.path]
             for each in plans:
+                self.remedy = self.remedy or ". ".join(stop.remedy for stop in each.stops[:1])
                 yield from _partition_startup(each)
             if plans and (plan.verdict not in (STOPPED, DEGRADED) or any(each.stops for each in plans)):
                 return

@@ -197,7 +197,8 @@ def look_up(explanation: Explanation, disk: DiskEvidence | None) -> dict[str, st
         explanation.commands = fill(message.commands, parts, directory, on_disk, disks, topics)
         facts = of_message(explanation.about) | ({} if disk is None else disk.facts(explanation, message))
         action = ". ".join(filter(None, (chosen_text(one, facts) for one in message.actions)))
-        explanation.action = fill_action(action, explanation.about, directory, on_disk)
+        remedy = "" if disk is None else disk.remedy
+        explanation.action = remedy or fill_action(action, explanation.about, directory, on_disk)
     return on_disk
 
 

@@ -264,7 +264,8 @@ def _committed_offsets(node: StartingNode, checks: FirstChecks) -> Iterator[Part
 def _advised(plan: RestartPlan, stops: list[StartupFailure]) -> list[StartupFailure]:
     """Return what stops a startup with what is known of the quorum, and with advice against writing an older version
     over a file that only a newer release writes, unless a known release was asked for."""
-    facts = plan.quorum.facts if plan.quorum is not None else {}
+    facts = dict(plan.quorum.facts) if plan.quorum is not None else {}
+    facts["running"] = any(problem.code == "startup-running" for each in plan.directories for problem in each.problems)
     newer = () if plan.is_named or plan.release is None else plan.release.newer
     advised = []
     for stop in stops:

@@ -25,14 +25,14 @@ from kdump.cluster.missing_partitions import (
 )
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.io import file_system
-from kdump.io.directory_listing import items
+from kdump.io.directory_listing import items, length
 from kdump.io.errors import SourceError, reason
 from kdump.io.run import Run
 from kdump.io.source import Identity
 from kdump.io.work_progress import WorkProgress
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
-from kdump.kafka.errors import KafkaError
+from kdump.kafka.errors import CorruptRecord, KafkaError
 from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.log_segment import LogSegment
@@ -41,11 +41,13 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, target
+from kdump.log.served_files import segments_in
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import (
     EXIT,
     HIDDEN,
     OFFLINE,
+    TRUNCATED,
     DirectoryPlan,
     PartitionPlan,
     StartupFailed,
@@ -58,6 +60,7 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_log
+from kdump.questions.restart_plan.log_loading.removed_bytes import removed_bytes
 from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
@@ -345,11 +348,24 @@ class LogManager:
         except KafkaError as error:
             if isinstance(error, BadLine) and error.newer and not self.evidence.is_newer(error.file):
                 error.newer = ""
-            plan.stops.append(startup_failure(error, self.release))
+            plan.stops.append(startup_failure(error, self.release).given({"logEndsHere": self._ends_at(plan, error)}))
         except SourceError as error:
             plan.unread.append(str(error))
         except OSError as error:
             plan.unread.append(f"{error.filename or plan.path}: {reason(error, error.filename or plan.path)}")
+
+    def _ends_at(self, plan: PartitionPlan, error: KafkaError) -> bool | None:
+        """Return whether no batch follows the bytes that an exception is about, not even a damaged or incomplete one;
+        None if it is about no bytes of a segment."""
+        if not isinstance(error, CorruptRecord) or error.position is None:
+            return None
+        name = os.path.basename(error.file)
+        if name != segments_in(plan.path)[-1]:
+            return False
+        size = length(error.file) or 0
+        segment = LogSegment(int(name[:20]), target(error.file), size, self.options.open)
+        rest = removed_bytes(segment, error.position, TRUNCATED, "", size, self.options.limits)
+        return not rest.loses and rest.tornOffset is None
 
     def _after(self, plan: PartitionPlan, directory: DirectoryPlan) -> None:
         """Handle a loaded log as loadLog does. Raises StartupFailed, KafkaError, SourceError."""
