@@ -65,6 +65,8 @@ class Problem(NamedTuple):
         return tuple(map(self._text, filter(None, chosen)))
 
     def _text(self, text: str) -> str:
+        if "NEXT-OFFSET" not in self.values and self.facts.get("logEndsHere"):
+            text = text.replace("--to-offset NEXT-OFFSET", "--to-latest")
         return FIELD.sub(self._value, text)
 
     def _value(self, match: re.Match[str]) -> str:

@@ -109,8 +109,6 @@ class PartitionFindings:
             if damage and first.position <= finding.position:
                 if finding.code == "offset-gap" and not story.lost:
                     story.lost = missing_text(finding.expected - 1, finding.actual)
-                    if first.next_offset is None:  # the header is damaged: the next batch shows it
-                        story.first = first._replace(next_offset=finding.actual)
                 return True
         return False
 

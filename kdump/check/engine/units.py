@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext, SegmentObserver
+from kdump.check.rules.bytes import first_offset
 from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import log_directory_findings, partition_directory_findings
 from kdump.check.rules.identity_files import missing_topic_id, other_topic_id, registered
@@ -34,18 +36,24 @@ from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.log import file_kinds
+from kdump.log.batch_validity import is_valid
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target, target
 from kdump.log.paths import target as as_target
+from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 from kdump.problems.catalogue import declaration
 
 if TYPE_CHECKING:
     from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_refusal import Refusal
+
+FOLLOWED = 10
+"""Findings of a unit, the first ones, for which the next valid batch is looked for."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +131,33 @@ class CheckUnit:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         watched = replace(self, options=replace(options, open_source=watch.opening(options.open_source)))
+        followed = 0
         for finding in watched._run(totals, observers, resume):
             if options.wants(declaration(finding.code)):
-                yield finding.given(self.known.facts)
+                finding = finding.given(self.known.facts)
+                is_unknown = finding.next_offset is None and "NEXT-OFFSET" in declaration(finding.code).fix
+                if is_unknown and followed < FOLLOWED:
+                    followed += 1
+                    finding = watched._followed(finding)
+                yield finding
+
+    def _followed(self, finding: Finding) -> Finding:
+        """Return a finding about a batch whose header does not show the offset after it with that of the next valid
+        batch, or with the fact that there is none."""
+        logs = [(each.offset, each.log) for each in self.partition.segments] if self.partition is not None else []
+        later = [each for each in logs if each[1] is not None and each[1].path >= finding.file]
+        for offset, log in later:
+            assert log is not None
+            is_here = log.path == finding.file
+            start = finding.position + max(finding.size, 1) if is_here else 0
+            try:
+                with closing((window := self.options.open(log)).source):
+                    for region in regions(window, name_offset=offset, start=start, limits=self.options.limits):
+                        if isinstance(region, Batch) and is_valid(region):
+                            return finding._replace(next_offset=first_offset(region))
+            except SourceError:
+                return finding
+        return finding.given({"logEndsHere": True}) if later else finding
 
     def again(self, *, around: bool) -> CheckUnit | None:
         """Return the same unit as it is on disk now; None if it is gone. `around`: also read the log

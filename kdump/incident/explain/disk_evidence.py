@@ -176,6 +176,7 @@ class DiskEvidence:
         self._findings: dict[str, _Checked] = {}
         self._summaries: dict[str, PartitionSummary] = {}
         self._states: LogDirectoryStates = {}
+        self.found: Finding | None = None
         self.remedy = ""
         """What to do about why the next startup stops at the partition of the last message; empty if it does not."""
 
@@ -261,7 +262,8 @@ class DiskEvidence:
         return facts
 
     def findings(self, code: Declaration) -> Iterator[Evidence]:
-        """Yield where the disk has findings with this code. Reads all of it, as verify --only FAMILY does."""
+        """Yield where the disk has findings with this code, of which the first one is then `found`. Reads all of it, as
+        verify --only FAMILY does."""
         only = frozenset((code.family,)) if code.family != "bytes" else frozenset(("bytes",))
         totals = CheckTotals()
         count = 0
@@ -271,6 +273,7 @@ class DiskEvidence:
             for finding in unit.run(totals):
                 if finding.code != code.code:
                     continue
+                self.found = self.found or finding
                 count += 1
                 if count <= MOST_OF_A_CODE:
                     line = f"{finding.severity} {finding.code}: {finding.message}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import timezone, tzinfo
 
 from kdump.check.options import Options
@@ -20,7 +21,7 @@ from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source
 from kdump.problems.advice import chosen_text
-from kdump.problems.catalogue import findings
+from kdump.problems.catalogue import Action, findings
 
 BLOCK = 1 << 20
 """Bytes read at a time."""
@@ -136,9 +137,13 @@ def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | F
     code = findings().get(name)
     if code is not None:
         related = [message for message in messages() if name in message.codes]
+        evidence = [] if disk is None else list(disk.findings(code))
+        if disk is not None and disk.found is not None:  # what to do about it here
+            actions = disk.found.actions
+            code = replace(code, actions=tuple(map(Action, actions)), fix=". ".join(actions))
         return FindingExplanation(
             code=code,
-            evidence=[] if disk is None else list(disk.findings(code)),
+            evidence=evidence,
             commands=fill(("kdump verify {disk} --only " + code.family,), {}, path, {}),
             messages=tuple(message.name for message in related),
             incidents=tuple(dict.fromkeys(message.incident for message in related if message.incident)),

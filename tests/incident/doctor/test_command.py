@@ -368,6 +368,22 @@ def test_the_first_item_is_the_incident(
     assert found["priority"] == min(each["priority"] for each in items if each["code"] not in USUAL)
 
 
+def test_one_advice_for_zeros_where_a_batch_should_begin(tmp_path: Path) -> None:
+    """Nothing follows them: to delete an .index is enough. Before a batch, its records are to be saved first."""
+    (disk,) = incident("record-size-0", tmp_path / "disks")
+    log = Path(disk) / "orders-none-0" / f"{0:020}.log"
+    message = f"Found record size 0 smaller than minimum record overhead (14) in file {log}."
+    commands: list[tuple[str, ...]] = [("restart-plan", disk), ("doctor", disk), ("explain", message, "--disk", disk)]
+    short = f"Back {log.parent} up and delete the .index of the last segment"
+    for command in (*commands, ("verify", disk)):
+        assert short in " ".join(run(*command).stdout.split()), command
+    log.write_bytes(log.read_bytes() + one(b"value", 300))
+    for command in commands:
+        shown = " ".join(run(*command).stdout.split())
+        assert f"Back {log.parent} up, do not delete it, and save its valid batches" in shown
+        assert short not in shown, command
+
+
 def test_each_finding_has_what_not_to_do() -> None:
     assert all(code.never for code in catalogue.findings().values())
 

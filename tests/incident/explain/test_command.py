@@ -83,6 +83,8 @@ def test_a_finding_is_explained_as_in_the_reference(code: str) -> None:
         first = re.findall(rf"^{shared[1]}\. (.*)\.$", page, re.M)[0]
     assert str(found["meaning"]) in section
     assert str(found["fix"]).startswith(first)
+    if other := re.search(r"^- Impact: as for \[([\w-]+)\]", section, re.M):
+        section = page.partition(f"### {other[1]}\n")[2].partition("\n### ")[0]
     assert str(found["consequence"]).replace("{offset}", "N") in section
 
 
