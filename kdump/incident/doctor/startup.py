@@ -45,7 +45,6 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.plan_text import (
-    STARTS,
     UNKNOWN_START,
     loss_texts,
     metadata_text,
@@ -53,6 +52,7 @@ from kdump.questions.restart_plan.plan_text import (
     once_text,
     release_texts,
     saved_text,
+    start_text,
     time_text,
     unknown_text,
 )
@@ -657,7 +657,7 @@ def answer(plan: RestartPlan) -> str:
         text = f"{UNKNOWN_START}: {unknown_text(plan)}"
     else:
         parts = loss_texts(plan)
-        text = STARTS[plan.verdict]
+        text = start_text(plan, plan.verdict)
         if plan.verdict == STOPPED:
             text += once_text(parts)
         else:

@@ -12,7 +12,7 @@ from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPP
 from kdump.questions.restart_plan.course import CERTAIN, TOGETHER, StartupEvent
 
 STARTS = {
-    CLEAN: "starts after a clean shutdown",
+    CLEAN: "starts{after}",
     RECOVERY: "starts after an unclean shutdown and recovers its logs",
     DEGRADED: "STARTS WITHOUT A LOG DIRECTORY",
     STOPPED: "DOES NOT START",
@@ -20,6 +20,17 @@ STARTS = {
 UNKNOWN_START = "UNKNOWN WHETHER IT STARTS"
 MAX_REASONS = 3
 """Maximum number of reasons that a verdict names."""
+
+
+def after_shutdown(plan: RestartPlan) -> str:
+    """Return after which shutdown a plan that recovers nothing starts; empty of a disk that states none: that of a
+    controller, or one that was only formatted."""
+    return " after a clean shutdown" if any(directory.clean for directory in plan.directories) else ""
+
+
+def start_text(plan: RestartPlan, verdict: str) -> str:
+    """Return whether the broker starts, as the words of a sentence."""
+    return STARTS[verdict].format(after=after_shutdown(plan))
 
 
 class _Story(NamedTuple):
@@ -129,7 +140,7 @@ def unknown_text(plan: RestartPlan) -> str:
     is_newer = parse_release(plan.release.version).is_newer
     of = NEWEST.number if is_newer else plan.release.version
     rules = "otherwise" if plan.is_named else f"by the rules of Kafka {of}"
-    parts = [f"{rules} it {STARTS[plan.verdictOfRules]}", *loss_texts(plan)]
+    parts = [f"{rules} it {start_text(plan, plan.verdictOfRules)}", *loss_texts(plan)]
     return f"{reasons}{f', and {more} more reasons' if more > 0 else ''}; {', '.join(parts)}"
 
 

@@ -31,6 +31,7 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.course import FIRST_CHECKS, FIRST_MINUTES, StartupEvent
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
+    after_shutdown,
     loss_texts,
     metadata_text,
     no_loss_text,
@@ -303,19 +304,23 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
-            return "STARTS", f" after a clean shutdown; it still {work}{tail}"
+            return "STARTS", f"{after_shutdown(plan)}; it still {work}{tail}"
         is_normal = not parts and not plan.warnings
-        return "STARTS", f"{' normally' if is_normal else ''} after a clean shutdown{tail}"
+        return "STARTS", f"{' normally' if is_normal else ''}{after_shutdown(plan)}{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
 
 
 def unchecked(plan: RestartPlan) -> str:
     """Return what a startup that loses nothing does not read: a broker reads no records and, after a clean shutdown, no
     batches either, so the prediction does not cover damage there."""
-    segments = sum(partition.segments for partition in plan.partitions)
-    left = segments - sum(partition.recovered for partition in plan.partitions)
+    left = sum(each.segments - each.recovered - len(_created(each)) for each in plan.partitions)
     subject = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
     return f"{subject}, so damage there stays; run kdump verify"
+
+
+def _created(log: PartitionPlan) -> list[str]:
+    """Return the segments that startup creates."""
+    return [step.file for step in log.steps if step.kind == "create" and step.file.endswith(".log")]
 
 
 def columns() -> list[Column]:
@@ -465,7 +470,9 @@ def startup_remarks(log: PartitionPlan) -> str:
     for kind in dict.fromkeys(cut.kind for cut in log.cuts):
         remarks.append(words.get(kind, kind))
     kinds = [step.kind for step in log.steps]
-    if "rebuild" in kinds or ("create" in kinds and not log.missing):
+    if _created(log) and not log.missing:
+        remarks.append("segment created")
+    if "rebuild" in kinds or (kinds.count("create") > len(_created(log)) and not log.missing):
         remarks.append("index or snapshot rebuilt")
     if "split" in kinds:
         remarks.append("segment split")

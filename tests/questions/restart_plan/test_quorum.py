@@ -100,7 +100,13 @@ def test_a_disk_formatted_with_standalone_starts() -> None:
     assert (plan.verdict, plan.status) == (CLEAN, 0)
     assert plan.quorum is not None
     assert (plan.quorum.state, plan.quorum.kraftVersion) == ("leader", 1)
-    assert "kraft.version 1, one voter" in command.run("restart-plan", STANDALONE).stdout
+    shown = command.run("restart-plan", STANDALONE).stdout
+    assert shown.startswith(
+        f"{STANDALONE}: STARTS normally; nothing is lost, and nothing within an hour; records are not"
+    )
+    assert "kraft.version 1, one voter" in shown
+    assert "segment created\n" in shown
+    assert "clean shutdown" not in shown
 
 
 def test_the_same_disk_with_another_directory_id(tmp_path: Path) -> None:

@@ -480,7 +480,7 @@ class _LogLoader:
             if name in self.files.directories:
                 raise StartupFailed(directory_stop(path))
             self.files.needs(path)
-            self.files.step("create", path, "a new, empty segment: the log has no segments left", offset=how.log_start)
+            self.files.step("create", path, "a new, empty segment: the log has none", offset=how.log_start)
             return how.log_start
         report_hidden_bytes(last, end, self.files, how.run.limits)
         return end.offset
