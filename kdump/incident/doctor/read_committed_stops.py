@@ -10,11 +10,13 @@ from kdump.format.iso_time import iso
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.errors import not_known
+from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.problems.catalogue import CLIENTS, OLD
 from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import TransactionsQuery, transactions_of
+from kdump.state.transaction_history import TransactionHistory
 
 SHOWN = 5
 """Maximum number of partitions of a transaction that are named."""
@@ -104,6 +106,24 @@ class TransactionsExamination:
             elif isinstance(answer, PartitionTransactions):
                 self.blocked += answer.heldBy is not None
 
+    def _coordinator(self, row: Transaction, place: PartitionInput) -> str:
+        """Return the broker that leads the partition of __transaction_state that has a transaction, as far as the
+        metadata on these disks states it."""
+        coordinator = place.known.coordinator
+        history = coordinator.history if isinstance(coordinator, TransactionCoordinatorState) else TransactionHistory()
+        last = history.last_records.get(row.transactionalId or "")
+        if last is None:
+            return "that broker"
+        _, metadata = self.disks.newest_metadata(place.partition.source)
+        topic = None if metadata is None else metadata.topics.get(TRANSACTION_TOPIC)
+        partition = None if topic is None else topic.partitions.get(int(last.name.rpartition("-")[2]))
+        if partition is None:
+            return f"the leader of {last.name}"
+        if partition.leader >= 0:
+            return f"broker {partition.leader}, which leads {last.name},"
+        brokers = partition.isr or partition.eligibleLeaderReplicas
+        return f"broker {' or '.join(map(str, brokers))}, which can lead {last.name},"
+
     def _transaction(self, row: Transaction, place: PartitionInput) -> None:
         hangs = row.state == HANGING
         self.hanging += hangs
@@ -119,7 +139,7 @@ class TransactionsExamination:
         values = {"TOPIC": row.topic, "PARTITION": row.partition, "OFFSET": row.firstOffset}
         problem = Problem(
             "transaction-hanging" if hangs else "transaction-open",
-            {"transaction": name, "offset": stop, **values},
+            {"transaction": name, "offset": stop, "broker": self._coordinator(row, place), **values},
             {"waits": waits, "overdue": True},
             "waits" if waits else "",
         )

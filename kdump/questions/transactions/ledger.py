@@ -58,7 +58,7 @@ DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transact
 EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
 NO_ID = "no record in __transaction_state (all partitions are present) has this producer ID"
 NOT_IN_IT = "but without this partition: it will write no marker here"
-OVERDUE = "overdue: the broker that leads its partition of __transaction_state aborts it once it runs"
+OVERDUE = "overdue: the broker that leads {log} aborts it once it runs"
 MARKER_DUE = "its marker has not been written yet"
 LATER = "its marker may be in a later segment, which was not selected"
 
@@ -299,7 +299,9 @@ class TransactionLedger(Observer):
         if record.state == "Ongoing" and start >= 0 and timeout >= 0:
             late = self.now - start - timeout
             state += f", timeout {timeout // 1000} s"
-            state += f"; {OVERDUE}" if late > 0 else ""
+            last = self.coordinator.history.last_records.get(record.transactionalId or "") if self.coordinator else None
+            log = "its partition of __transaction_state" if last is None else last.name
+            state += f"; {OVERDUE.format(log=log)}" if late > 0 else ""
         elif record.state.startswith("Prepare"):
             state += f"; {MARKER_DUE}"
         return state
