@@ -83,7 +83,7 @@ class Finding(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
-        own = {"error": self.severity == ERROR}
+        own = {"error": self.severity == ERROR, "truncated": self.case.startswith("truncates")}
         if self.topic is not None or os.path.basename(self.file) == BOOTSTRAP:
             own["metadataLog"] = self.topic in (METADATA_TOPIC, None)
         own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}

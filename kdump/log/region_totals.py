@@ -83,7 +83,8 @@ class RegionTotals(RegionObserver):
             read_wrapper(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if not valid:
-            self._damaged(batch)
+            counted = "" if batch.recordCount is None else f"a damaged batch of {batch.possible_records:,} records"
+            self._damaged(batch, counted)
         elif totals.last is not None and base <= totals.last:
             self._damaged(batch, f"offsets decrease to {base}")
         elif impossible_count(batch) is not None:

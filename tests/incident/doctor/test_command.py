@@ -384,6 +384,15 @@ def test_one_advice_for_zeros_where_a_batch_should_begin(tmp_path: Path) -> None
         assert short not in shown, command
 
 
+def test_no_group_is_moved_above_where_the_next_startup_ends_the_log(tmp_path: Path) -> None:
+    """The log ends at 240 then, and not after the damaged batch; ls counts its records, and says so."""
+    (disk,) = incident("torn-tail", tmp_path / "disks")
+    shown = run("verify", disk).stdout
+    assert "crc-mismatch" in shown
+    assert "--to-offset" not in shown
+    assert "DAMAGED: a damaged batch of 60 records at byte 21980" in run("ls", disk).stdout
+
+
 def test_each_finding_has_what_not_to_do() -> None:
     assert all(code.never for code in catalogue.findings().values())
 
