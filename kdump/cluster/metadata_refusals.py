@@ -43,9 +43,8 @@ def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
         return []
     nearest = at_most(release.line)
     refused = [each for each in metadata.refusals if each.holds(nearest.line)]
-    refused += _levels(metadata, nearest)
-    refused += _frames(metadata, nearest)
-    refused += _without_level(metadata, nearest)
+    unknown = (*_levels(metadata, nearest), *_frames(metadata, nearest), *_without_level(metadata, nearest))
+    refused += (each._replace(until=nearest.line) for each in unknown)
     return sorted(refused, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
 
 
@@ -161,7 +160,7 @@ def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusa
         return None
     exception = f"RuntimeException: Detected in-progress transaction at offset {begun}, but the {LEVEL} "
     exception += f"{metadata_levels()[level]} does not support transactions. Cannot continue."
-    return _placed(metadata, "BeginTransactionRecord", begun, begun)._replace(controller=exception)
+    return _placed(metadata, "BeginTransactionRecord", begun, begun)._replace(controller=exception, until=release.line)
 
 
 def _without_level(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:

@@ -54,6 +54,11 @@ class Refusal(NamedTuple):
         """Return whether nodes of this minor release refuse it."""
         return self.since <= line <= self.until
 
+    @property
+    def by_every_release(self) -> bool:
+        """Whether no known release applies it, so that none has written it so."""
+        return (self.since, self.until) == (OLDEST, NO_LIMIT)
+
     def stops_broker(self, line: Line) -> bool:
         """Return whether a broker without the controller role does not start, either: since 3.8, KafkaRaftClient reads
         the whole log before anything else."""

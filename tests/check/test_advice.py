@@ -31,6 +31,7 @@ from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
+from kdump.state.metadata_refusal import Refusal
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample
@@ -571,3 +572,33 @@ def test_a_printed_command_runs_where_a_header_does_not_show_the_next_offset(
     done = run(*command.split(), disk)
     assert f"--topic orders-none:0 --reset-offsets {skips_to} --execute" in " ".join(done.stdout.split())
     assert "NEXT-OFFSET" not in done.stdout
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_is_known_of_the_log_is_no_condition(is_damaged: bool, tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / "kafka-4.3" / "crash-1", tmp_path / "disk")
+    (disk / "payments-0" / f"{0:020}.index").unlink()
+    log = disk / "payments-0" / f"{0:020}.log"
+    log.write_bytes(craft.flip(log.read_bytes(), 8 * 100)) if is_damaged else None
+    advice = run("verify", disk).stdout.partition("\n  index-missing\n")[2].partition("\n  next:")[0]
+    assert "do:   If " not in advice
+    assert ("Back the .log up first" in advice) == is_damaged == ("Do nothing" not in advice)
+
+
+def test_a_record_that_no_release_applies_was_written_by_none() -> None:
+    refused = Refusal("TopicRecord", 16, "", 0, controller="RuntimeException")
+    assert refused.by_every_release
+    assert not refused._replace(until=(3, 9)).by_every_release
+    for code in ("startup-record-refused", "metadata-record-refused"):
+        for every in (True, False):
+            facts = {"soleVoter": True, "everyRelease": every, "missingElsewhere": False}
+            actions = Problem(code, defaultdict(lambda: "X"), facts).actions
+            assert any("the release that wrote it" in action for action in actions) != every
+
+
+def test_the_first_action_is_the_one_to_do_now() -> None:
+    """Before the start, records are saved; what a producer sends is for later."""
+    of_log = {"otherUnit": True, "timeIndexZeros": False}
+    actions = Problem("startup-retention", defaultdict(lambda: "X"), {**of_log, "ownConfig": False}).actions
+    assert actions[0].startswith("Copy the directory elsewhere")
+    assert "milliseconds" in actions[-1]

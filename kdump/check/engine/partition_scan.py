@@ -36,7 +36,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import by_header
 from kdump.log.walk import RegionObserver, walk
@@ -104,6 +104,8 @@ class PartitionScan(Resumable, RegionObserver):
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self._damage: int | None = None
+        self.damaged: set[str] = set()
+        """Paths of the segments with bytes that are not valid."""
         """Position of the bytes before the next batch that are not valid; None if there are none."""
         self._lacks: set[str] = set()
         """What of the log is withheld."""
@@ -270,9 +272,12 @@ class PartitionScan(Resumable, RegionObserver):
             yield from self._batch(region, damage)
             if is_valid(region):
                 self._damage = None
-            elif damage is None:
-                self._damage = region.position
+                return
+            self.damaged.add(part.target.path)
+            self._damage = region.position if damage is None else damage
         else:
+            if region.kind != PADDING:
+                self.damaged.add(part.target.path)
             self._damage = region.position if damage is None else damage
             if not (region.end == source.size and isinstance(source, FileSource) and self._grows(source)):
                 yield from self._hold(region_finding(part, region, source.size, served=not self.known.state))

@@ -235,7 +235,8 @@ class CheckUnit:
             yield newer_release(log, reason, offset=offset)
         for refused, reason in self.refused if "checkpoints" in options.chosen else ():
             log = target(refused.file or os.path.join(directory.path, METADATA_LOG), source=directory.path)
-            yield record_refused(log, reason, refused.exception, refused.position, refused.offset)
+            finding = record_refused(log, reason, refused.exception, refused.position, refused.offset)
+            yield finding.given({"everyRelease": refused.by_every_release})
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
@@ -375,7 +376,7 @@ class PartitionDirectoryCheck:
         partition, chosen = self.partition, self.options.chosen
         if "indexes" in chosen:
             if not partition.state:
-                yield from missing_indexes(partition)
+                yield from missing_indexes(partition, log.damaged)
             yield from self._transaction_indexes()
         if "snapshots" in chosen:
             valid = log.neighbor_files.valid_snapshots

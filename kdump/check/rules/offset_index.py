@@ -4,7 +4,7 @@ kafka/offset_index_judge.py."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
@@ -145,8 +145,9 @@ class OffsetIndexRule(IndexRule):
     codes = {SIZE: INDEX_SIZE_INVALID, ORDER: INDEX_NOT_SORTED, MISMATCH: INDEX_MISMATCH, BEYOND: INDEX_BEYOND_LOG}
 
 
-def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
-    """Yield findings for segments without an .index or .timeindex, and for indexes without a segment."""
+def missing_indexes(partition: PartitionDirectory, damaged: Collection[str]) -> Iterator[Finding]:
+    """Yield findings for segments without an .index or .timeindex, and for indexes without a segment. `damaged`: the
+    paths of those with damage."""
     for segment in partition.segments:
         if segment.log is not None and not {INDEX, TIME_INDEX} <= segment.indexes.keys():
             now = identity(segment.log.path)
@@ -157,7 +158,10 @@ def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
                 message=f"the segment has no .{missing.name}",
                 offset=segment.offset,
                 case="tooLarge" if is_large else "timeIndex" if missing is TIME_INDEX else "",
-                facts={"lastSegment": segment is partition.segments[-1]},
+                facts={
+                    "lastSegment": segment is partition.segments[-1],
+                    "logDamaged": segment.log.path in damaged,
+                },
             )
     names = [] if partition.given else partition.file_names
     renamed = {name.partition(".")[0] for name in names if name.partition(".")[2].startswith("log.")}

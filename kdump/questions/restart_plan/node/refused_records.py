@@ -75,7 +75,7 @@ class RefusedMetadata:
                     first.exception,
                     first.position if first.file else None,
                     first.offset,
-                    facts={"soleVoter": not self.is_one_of_several},
+                    facts={"soleVoter": not self.is_one_of_several, "everyRelease": first.by_every_release},
                     values=values,
                 )
             )
