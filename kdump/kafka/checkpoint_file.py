@@ -39,13 +39,20 @@ Offsets = dict[tuple[str, int], int]
 class BadLine(KafkaError):
     """The exception that Java throws at a byte of a small file. `is_number`: an unchecked exception, usually a
     NumberFormatException, which no handler treats as a disk failure; `newer`: what only a newer release than the newest
-    known one writes, empty if that is not the reason."""
+    known one writes, empty if that is not the reason; `is_version`: it is the version, and nothing else is wrong."""
 
     def __init__(
-        self, position: int | None, message: str, exception: str, is_number: bool = False, newer: str = ""
+        self,
+        position: int | None,
+        message: str,
+        exception: str,
+        is_number: bool = False,
+        newer: str = "",
+        *,
+        is_version: bool = False,
     ) -> None:
         super().__init__(message, exception, position)
-        self.newer, self.is_number = newer, is_number
+        self.newer, self.is_number, self.is_version = newer, is_number, is_version
 
 
 class Checkpoint(NamedTuple):
@@ -151,7 +158,9 @@ def _check(lines: list[TextLine], data: bytes, path: str, release: KafkaRelease)
         if line.newer or (line.what == "version" and number not in (0, None)):
             newer = newer_version(CHECKPOINT, number)
             exception = version.format(path=path, version=number)
-            raise BadLine(line.position, f"Unrecognised version:{number}, expected version: 0", exception, newer=newer)
+            message = f"Unrecognised version:{number}, expected version: 0"
+            is_version = line.what == "version" and not any(each.problem or each.bad is not None for each in lines[1:])
+            raise BadLine(line.position, message, exception, newer=newer, is_version=is_version)
         if line.what == "count" and not line.size:
             stated = _text(count[0], data)
             exception = entries_missing.format(path=path, count=stated, entries=entries)

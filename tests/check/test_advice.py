@@ -602,3 +602,26 @@ def test_the_first_action_is_the_one_to_do_now() -> None:
     actions = Problem("startup-retention", defaultdict(lambda: "X"), {**of_log, "ownConfig": False}).actions
     assert actions[0].startswith("Copy the directory elsewhere")
     assert "milliseconds" in actions[-1]
+
+
+@pytest.mark.parametrize("command", ["verify", "restart-plan", "doctor"])
+def test_a_checkpoint_with_one_flipped_bit_in_its_version_is_written_again(command: str, tmp_path: Path) -> None:
+    """Nothing else in it is wrong: it was told to be deleted, with the epochs."""
+    disk = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk")
+    path = disk / "ledger-0" / "leader-epoch-checkpoint"
+    path.write_bytes(b"4" + path.read_bytes()[1:])
+    advice = f"Write 0 as the first line of {path}"
+    assert advice in " ".join(run(command, disk).stdout.split())
+    path.write_bytes(path.read_bytes() + b"x\n")
+    assert advice not in " ".join(run(command, disk).stdout.split())
+
+
+def test_what_stops_a_startup_and_the_finding_of_the_same_batch_are_one_item(tmp_path: Path) -> None:
+    """The startup names the batch, the finding its magic, 16 bytes later."""
+    disk = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk")
+    path = disk / "orders-gzip-0" / f"{0:020}.log"
+    *before, last = craft.split(path.read_bytes())
+    path.write_bytes(b"".join(before) + last[:16] + b"\0" + last[17:])
+    items = [each for each in objects("doctor", disk, status=3) if each.get("file") == str(path)]
+    assert [(each["code"], each["position"]) for each in items] == [("startup-stops", sum(map(len, before)))]
+    assert not any("Truncate" in action for each in items for action in each["actions"])

@@ -60,16 +60,17 @@ def file_findings(
 ) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as a release reads it."""
     properties: dict[str, str] = {}
-    is_valid, is_newer = True, False
+    found: list[Finding] = []
+    is_version, is_newer = False, False
     try:
         for item in read(target, options, totals):
             if isinstance(item, Problem):
-                is_valid = False
+                is_version = item.field == "version"
                 if item.code == NEWER and not version_evidence(applied).is_newer(target.path):
                     reason = f"{item.reason.partition(',')[0]}, which no known release writes; {NOTHING_NEWER}"
                     item = replace(item, code=CODE_OF_DAMAGE.get(target.kind, item.code), reason=reason)
                 is_newer |= item.code == NEWER
-                yield file_finding(target, item)
+                found.append(file_finding(target, item))
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
                 properties[item.values["name"]] = item.values["value"]
             elif isinstance(item, Region) and not is_newer and target.kind is file_kinds.PRODUCER_SNAPSHOT:
@@ -77,7 +78,8 @@ def file_findings(
     except SourceError as error:
         totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
-    if is_valid:
+    yield from (each.given({"versionOnly": is_version and len(found) == 1}) for each in found)
+    if not found:
         yield from content(target, properties, applied)
 
 

@@ -231,6 +231,8 @@ class Doctor:
         places: list[tuple[Any, ...]] = [(item.source, topic, partition)]
         if item.file is not None:
             places.append((item.file, item.position))
+            if item.offset is not None:  # one names the batch, another a field of it
+                places.append((item.file, "offset", item.offset))
         if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
             return True
         if item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:]):

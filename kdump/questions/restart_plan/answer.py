@@ -132,8 +132,10 @@ def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> Startu
     kind = EXIT if error.is_number else OFFLINE
     partition = os.path.dirname(file)
     values = {"root": os.path.dirname(partition), "TOPIC": os.path.basename(partition).rpartition("-")[0]}
+    facts = {"versionOnly": error.is_version}
+    values["problem"] = error
     stop = failure(
-        kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, values=values, problem=error
+        kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, facts=facts, values=values
     )
     return storage_stop(stop, release)
 

@@ -497,7 +497,13 @@ class LogManager:
         values = {"reason": error, "without": without}
         if not error.is_number:
             stop = failure(
-                OFFLINE, "startup-checkpoint-unreadable", path, error.exception, error.position, values=values
+                OFFLINE,
+                "startup-checkpoint-unreadable",
+                path,
+                error.exception,
+                error.position,
+                facts={"versionOnly": error.is_version},
+                values=values,
             )
             directory.stops.append(stop)
         else:
