@@ -176,6 +176,8 @@ def matches(text: str) -> Iterator[Match]:
         if CAUSE not in match.parts:
             return
         text = match.parts[CAUSE]
+        if " " not in text:  # a class or an error code, at the end of a sentence
+            text = text.rstrip(".")
 
 
 def alternatives(text: str) -> list[Match]:

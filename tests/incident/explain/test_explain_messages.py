@@ -7,6 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from kdump.cli import COMMANDS, command_of
 from kdump.format.kafka_release import NEWEST
 from kdump.incident.explain import catalogue
@@ -202,3 +204,33 @@ def test_each_error_of_a_registration_has_its_own_cause() -> None:
     line = "INFO [BrokerLifecycleManager id=1] Unable to register broker 1 because the controller returned error {}"
     explained = [next(iter(explain_text(line.format(code)))) for code in codes]
     assert len({each.message for each in explained if isinstance(each, Explanation)}) == len(codes)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Broker 1 sent a heartbeat request but received error STALE_BROKER_EPOCH.", "broker-epoch-stale"),
+        ("Broker 1 sent a heartbeat request but received error REQUEST_TIMED_OUT.", "request-timed-out"),
+        (
+            "Failed to load metadata from __share_group_state-3 with epoch 2 due to "
+            "org.apache.kafka.common.errors.NotLeaderOrFollowerException.",
+            "not-leader-or-follower",
+        ),
+        (
+            "Skipped the become-follower state change with correlation id 10 from controller 2 epoch 5 for partition "
+            "orders-0 with leader 3 since the replica for the partition is offline due to storage error "
+            "org.apache.kafka.common.errors.KafkaStorageException: The log dir /data is offline due to a previous IO "
+            "exception.",
+            "log-directory-failed",
+        ),
+        (
+            "java.lang.IllegalStateException: Offset mismatch for partition orders-0: fetched offset = 42, log end "
+            "offset = 40.",
+            "append-offset-unexpected",
+        ),
+    ],
+)
+def test_the_cause_at_the_end_of_a_sentence_decides(line: str, name: str) -> None:
+    explanation, _ = explain_text(line)
+    assert isinstance(explanation, Explanation)
+    assert explanation.message == name

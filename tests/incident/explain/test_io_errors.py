@@ -33,15 +33,19 @@ IN_PARTITION = (
 )
 AT_ROOT = (
     *("", ".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint", "meta.properties", "meta.properties.tmp"),
-    *("recovery-point-offset-checkpoint", "recovery-point-offset-checkpoint.tmp"),
-    *("replication-offset-checkpoint.tmp", "log-start-offset-checkpoint.tmp", "cleaner-offset-checkpoint"),
+    *("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"),
+    *("recovery-point-offset-checkpoint.tmp", "replication-offset-checkpoint.tmp", "log-start-offset-checkpoint.tmp"),
+    *("cleaner-offset-checkpoint", "cleaner-offset-checkpoint.tmp"),
 )
 FILES = {
     **{f"orders-0/{name}": "file" for name in IN_PARTITION},
     **dict.fromkeys(AT_ROOT, "log directory"),
     "__cluster_metadata-0/quorum-state": "file",
     "__cluster_metadata-0/quorum-state.tmp": "file",
+    "__cluster_metadata-0": "partition directory",
     "__cluster_metadata-0/00000000000000000010-0000000001.checkpoint": "file",
+    "__cluster_metadata-0/00000000000000000010-0000000001.checkpoint.part": "file",
+    "__cluster_metadata-0/00000000000000000010-0000000001.checkpoint.deleted": "deleted",
     "remote-log-index-cache/10_AN96DRb6S3GeSIQS03itlw.index": "file",
     "orders-0/00000000000000000010.snapshot": "producer snapshot",
     "orders-0": "partition directory",
@@ -50,6 +54,7 @@ FILES = {
     f"orders-0/{SEGMENT}.snapshot.deleted": "deleted",
     f"orders-0.{UUID}-delete": "deleted",
     f"orders-0.{UUID}-delete/{SEGMENT}.log": "deleted",
+    f"orders-0.{UUID}-stray": "partition directory",
     f"orders-0.{UUID}-future": "partition directory",
     f"orders-0.{UUID}-future/{SEGMENT}.timeindex": "file",
 }
