@@ -12,6 +12,7 @@ import pytest
 
 from kdump.io.file_access import access_of
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.spark.store import Store
 from tests.command import run
 from tests.conftest import FIXTURES
 
@@ -22,6 +23,9 @@ WRITERS = {
     "reindex": ["reindex", "disk/orders-zstd-0", "--all", "--out", "out"],
     "bundle": ["bundle", "disk", "--out", "out"],
     "packed bundle": ["bundle", "disk", "--out", "out/bundle", "--tar", "out/bundle.tar"],
+    "export": ["export", "disk", "--table", "batches", "--out", "out/batches.parquet"],
+    "export to a directory": ["export", "disk", "--topic", "users", "--out", "out/records"],
+    "find": ["find", "key == 'x'", "disk/users-0", "--report", "out/found"],
     "report": ["report", "disk/users-0", "--out", "out/page.html", "--charts", "out/charts"],
     "registry": ["registry", "registry", "--export", "out"],
     "rescue": ["rescue", "disk", "--controller", "0@127.0.0.1:9093", "--out", "out"],
@@ -76,6 +80,17 @@ def test_what_is_written_is_as_open_as_its_sources(
         if has_keys or (name == "rescue" and is_directory):  # of users
             expected &= 0o700
         assert mode == expected, path
+
+
+def test_a_directory_that_exists_is_closed_for_a_scan(here: Path) -> None:
+    for mode in (0o755, 0o770, 0o700):
+        (here / "out").chmod(mode)
+        grant(here / "disk", 0o644, 0o755)
+        Store(str(here / "out")).begin([str(here / "disk")])
+        assert (here / "out").stat().st_mode & 0o777 == mode & 0o755
+        grant(here / "disk", 0o600, 0o755)
+        Store(str(here / "out")).begin([str(here / "disk")])
+        assert (here / "out").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_group_is_only_that_of_the_new_files(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,8 +41,9 @@ ROOM = 1 << 20
 MAX_LINE_BYTES = 16 << 20
 """Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
 
-Members = Callable[[bytes | None, bytes | None], bytes]
-"""Returns what a record's JSON object has besides its cells, given key and value: members, without the first comma."""
+Members = Callable[[bytes | None, bytes | None], bytes | None]
+"""Returns what a record's JSON object has besides its cells, given key and value: members, without the first comma;
+None if its line is a special case."""
 
 
 @cython.cfunc
@@ -407,7 +408,7 @@ def _lines_with_members(
     then: cython.Py_ssize_t
     at: cython.Py_ssize_t
     next: cython.Py_ssize_t
-    more: bytes
+    more: bytes | None
     while row < count:
         next, then = _record_lines(out, used, size, plan, texts, head, rows, row, row + 1, data, shift)
         if next == row:
@@ -417,6 +418,8 @@ def _lines_with_members(
             _bytes(data, rows[at + KEY_START], rows[at + KEY_SIZE]),
             _bytes(data, rows[at + VALUE_START], rows[at + VALUE_SIZE]),
         )
+        if more is None:
+            break
         if more:
             if then + len(more) + 1 > size:
                 break

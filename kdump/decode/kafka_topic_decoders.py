@@ -37,6 +37,7 @@ from kdump.format.schema import MessageSchema
 from kdump.format.versioned_messages import kafka_json
 from kdump.log.paths import Target
 from kdump.log.record import Record
+from kdump.state.secrets import CONFIG, HIDDEN, SCRAM, secrets_of
 
 NULL = DecodedPart(None)
 REST = Field(BYTES, "bytes that belong to no known field", name="rest")
@@ -206,7 +207,7 @@ class MetadataDecoder:
         """Return how values with this frame become JSON, and remember it."""
         plain = metadata_text(self.folder, frame)
         found = None
-        if plain is not None and needs_only_topic_id(self.folder, plain[0]):
+        if plain is not None and plain[0] not in (CONFIG, SCRAM) and needs_only_topic_id(self.folder, plain[0]):
             name, number, version, read = plain
             found = PartText('"keyDecoded":null,' + _text_start("value", name, type=number, version=version), read)
         return _remembered(self._texts, frame, found)
@@ -215,13 +216,15 @@ class MetadataDecoder:
         problem, stop = problem_of(decoded.problem) if decoded.problem else ("", None)
         if decoded.values is None or (decoded.problem and not decoded.values):
             return DecodedPart(title=decoded.name, problem=problem, stop=stop)
+        data = metadata_json(decoded, self.folder)
+        secrets = secrets_of(decoded.name, data)
         value = {
             "name": decoded.name,
             "type": decoded.apiKey,
             "version": decoded.version,
-            "data": metadata_json(decoded, self.folder),
+            "data": data | {name: HIDDEN for name in secrets if name in data},
         }
-        return DecodedPart(value, decoded.name, decoded.name, problem, decoded.note, stop)
+        return DecodedPart(value, decoded.name, decoded.name, problem, decoded.note, stop, bool(secrets))
 
     def spans(self, record: Record) -> Spans:
         values: list[Span] = []

@@ -156,10 +156,16 @@ class DecodedMembers:
         self.decode = decoder.decode
         self._text = decoder.text
 
-    def of(self, key: bytes | None, value: bytes | None) -> bytes:
-        """Members for write_record_rows."""
+    def of(self, key: bytes | None, value: bytes | None) -> bytes | None:
+        """Members for write_record_rows; None if a secret is hidden, whose bytes it would write."""
         members = self._text(key, value)
-        members = jsonl.escaped(members) if members is not None else _members(self.decode(key, value))
+        if members is not None:
+            members = jsonl.escaped(members)
+        else:
+            reading = self.decode(key, value)
+            if reading.key.hides or reading.value.hides:
+                return None
+            members = _members(reading)
         return members.encode("utf-8", "backslashreplace")
 
 

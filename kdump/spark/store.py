@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from kdump.io.directory_listing import is_directory, is_inside, is_url, names
-from kdump.io.file_access import access_of, make_directories
+from kdump.io.file_access import access_of, make_directories, of_directory
 from kdump.log.output_directory import OutputError, explained, lock_directory, refuse_output
 from kdump.tables.declarations import OWN as OWN
 
@@ -70,6 +70,8 @@ class Store:
                 raise StoreError(f"{own}: {error.strerror}") from error
             if here and OWN not in here:
                 raise StoreError(f"{own} exists and is not the result of a scan; choose a new directory")
+            if not self.is_remote:
+                self._close_to(sources)
         elif not self.is_remote and os.path.lexists(own):
             raise StoreError(f"{own} exists and is not a directory")
         elif not self.is_remote:
@@ -80,6 +82,13 @@ class Store:
             with _stated():
                 lock = lock_directory(own, "another scan is writing to this directory")
             self._lock = weakref.finalize(self, os.close, lock)
+
+    def _close_to(self, sources: list[str]) -> None:
+        """Close a directory that exists to those who may not read the sources. Raises StoreError."""
+        mode = os.stat(self.root).st_mode & 0o777
+        if mode & 0o077 and (closed := mode & of_directory(access_of(sources))) != mode:
+            with _stated(), explained(self.root):
+                os.chmod(self.root, closed)
 
     def require_result(self) -> None:
         """Raise StoreError if there is no result of a scan."""

@@ -7,20 +7,30 @@ connectors, what their converters and the services that they use call their cred
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 SECRET = re.compile(
     r"password|secret|passphrase|credential|jaas\.config|keystore\.key$|certificate\.chain$|truststore\.certificates$"
     r"|private\.key|access\.key|token$|auth\.user\.info$|api[._]?key$"
 )
 HIDDEN = "[hidden]"
+CONFIG, SCRAM = "ConfigRecord", "UserScramCredentialRecord"
 SECRET_FIELDS = {
-    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
+    SCRAM: ("salt", "storedKey", "serverKey"),
     "DelegationTokenRecord": ("tokenId",),
     "RemoveDelegationTokenRecord": ("tokenId",),
 }
-"""Fields that are always hidden, by message."""
+"""Fields that a bundle never has, by message."""
 
 
 def is_secret(config: str) -> bool:
     """Return True if the value of this config must not be shown."""
     return bool(SECRET.search(config.lower()))
+
+
+def secrets_of(message: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields of a metadata record that must not be shown; the ID of a delegation token is not its secret."""
+    if message == CONFIG and fields.get("value") is not None and is_secret(str(fields.get("name"))):
+        return ("value",)
+    return SECRET_FIELDS[message] if message == SCRAM else ()

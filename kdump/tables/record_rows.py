@@ -68,6 +68,7 @@ from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
 from kdump.render.line_parts import may_decode, schemas_of
 from kdump.state.internal_records import too_large
+from kdump.state.secrets import HIDDEN
 from kdump.tables import arrow
 from kdump.tables.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType
 from kdump.tables.declarations import FROM_BATCH, RECORDS
@@ -312,11 +313,12 @@ class RecordRows(SliceRows):
                 if value is None:
                     self.nulls[name].append(self.count)
                 values.append(int64(value or 0))
+            decoded = self._decoded(record)
             for name, strings in self.texts.items():
-                strings.add(getattr(record, name))
+                strings.add(decoded.get(name, getattr(record, name)))
             if self.headers is not None:
                 self.headers.add(record.headers)
-            self._rare(record, fields)
+            self._rare(record, decoded | fields)
             self.count += 1
             if self._full():
                 yield from self.rest()
@@ -334,10 +336,9 @@ class RecordRows(SliceRows):
         self.decoded_size += max(0, record.valueSize)
         return {name: fields.get(field) for name, field in self.fields.names.items()}
 
-    def _rare(self, record: Record, fields: dict[str, Any]) -> None:
+    def _rare(self, record: Record, decoded: dict[str, Any]) -> None:
         if record.crcValid is False:
             self.damaged.append(self.count)
-        decoded = self._decoded(record) | fields
         for name, values in self.rare.items():
             value: Any = decoded.get(name)
             if name in RARE:
@@ -345,8 +346,8 @@ class RecordRows(SliceRows):
             if value is not None:
                 values[self.count] = value
 
-    def _decoded(self, record: Record) -> dict[str, str]:
-        """Return the texts of the columns of a decoded record."""
+    def _decoded(self, record: Record) -> dict[str, Any]:
+        """Return the texts of the columns of a decoded record, and what replaces its key or value."""
         if self.decoder is None or record.is_control:
             return {}
         fields = decoded_fields(self.decoder, self.target, record)
@@ -415,11 +416,13 @@ class RecordRows(SliceRows):
 
 
 def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str, Any]:
-    """Return what a decoder makes of a record, by the keys of JSON objects."""
+    """Return what a decoder makes of a record, by the keys of JSON objects, and what replaces the bytes in which it
+    hides secrets."""
     if too_large(record):
         return {"valueProblem": f"too large to decode: {record.keySize} + {record.valueSize} bytes"}
-    fields: dict[str, Any] = {}
-    add_decoded(fields, decoder.read(target, record))
+    reading = decoder.read(target, record)
+    fields: dict[str, Any] = {name: HIDDEN.encode() for name in TEXTS if getattr(reading, name).hides}
+    add_decoded(fields, reading)
     return fields
 
 

@@ -22,9 +22,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.connect_records import PREFIXES, BadRecord, connect_value, hides
 from kdump.state.effective_config import is_public
-from kdump.state.secrets import SECRET_FIELDS
-
-CONFIG = "ConfigRecord"
+from kdump.state.secrets import CONFIG, SECRET_FIELDS
 
 
 def without_secrets(batch: DefaultRecordBatch) -> bytes | None:

@@ -44,9 +44,7 @@ from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
-from kdump.state.secrets import SECRET_FIELDS
-
-CONFIG = "ConfigRecord"
+from kdump.state.secrets import CONFIG, SECRET_FIELDS
 
 
 @takes_paths
