@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import html
+import os
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from kdump.incident.report.html.labels import NamesInText
 from kdump.render.redaction import DIGITS
@@ -185,6 +187,63 @@ def test_a_name_that_is_nowhere_else_leaves_no_report(tmp_path: Path) -> None:
     for text in (done.stdout, (tmp_path / "page.html").read_text()):
         assert not {name for name in ("payments", "acme", "orders") if name in text}
     assert "1 partition missing (t-" in done.stdout
+
+
+UUID = "37e37f62fb8744da965c928fcfdd9150"
+DIRECTORIES = ("zqdir", "zqtopic-0", "zqtop.ic_x-12", "zqbad-x", "payments-0/zqsub", "users-0/zq sub.d")
+DIRECTORIES += tuple(f"zq{state}-0.{UUID}-{state}" for state in ("delete", "future", "stray"))
+FILES = ("zqfile.txt", "payments-0/zqfile.log", "payments-0/zq.index", f"payments-0/{0:020}.zqext", "users-0/zq 0.log")
+FILES += (f"payments-0/{0:020}.log.zqbak", "zq.checkpoint", f"users-0/{0:020}.zq.deleted")
+REDACTING = {
+    "report": ("report", "acme-zq/zqdisk", "--redact-names", "--out", "out/page.html", "--charts", "out/charts"),
+    "report of some": ("report", "acme-zq/zqdisk/payments-0", "acme-zq/zqcopy/payments-0", "--redact-names"),
+    "bundle": ("bundle", "acme-zq/zqdisk", "--redact", "--out", "out/bundle"),
+    "inspect": ("inspect", "acme-zq/zqdisk", "--redact-names", "--json", "--all-files"),
+    "inspect, records": ("inspect", "acme-zq/zqdisk", "--redact-names", "--json", "--records"),
+    "find": ("find", "offset >= 0", "acme-zq/zqdisk", "--redact-names", "--json"),
+    "find, report": ("find", "'zq' in any", "acme-zq/zqdisk", "--redact-names", "--report", "out/found"),
+}
+REDACTING["report of some"] += ("--out", "out/page.html")
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A disk on which a name begins with zq wherever one can be: of files, directories, links, and in text files."""
+    monkeypatch.chdir(tmp_path)
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", "acme-zq/zqdisk"))
+    for name in DIRECTORIES:
+        (disk / name).mkdir()
+    for name in FILES:
+        (disk / name).write_text("zq: zqcontent\n")
+    for path in (*disk.glob("*-offset-checkpoint"), disk / "meta.properties", disk / "users-0" / "partition.metadata"):
+        path.write_text(path.read_text() + "zqtopic zero 7\nzqtopic 0 7\nzqkey=zq\n")
+    log = disk / "orders-none-0" / f"{0:020}.log"
+    log.write_bytes(flip(log.read_bytes(), 14_000 * 8))
+    shutil.copytree(disk / "payments-0", "acme-zq/zqcopy/payments-0")
+    outside = write_file(tmp_path / "zqoutside" / "zqfile", b"zq")
+    (disk / "zqlink-0").symlink_to(outside.parent)
+    (disk / "payments-0" / "leader-epoch-checkpoint").unlink()
+    (disk / "payments-0" / "leader-epoch-checkpoint").symlink_to(outside)
+    os.mkfifo(disk / "zqfifo.checkpoint")
+    return disk
+
+
+@pytest.mark.parametrize("name", REDACTING)
+def test_no_planted_name_leaves(planted: Path, name: str) -> None:
+    done = run(*REDACTING[name])
+    assert done.exit_code in (1, 2), done.output
+    texts = {"stdout": done.stdout, "stderr": done.stderr}
+    for path in Path("out").rglob("*"):
+        texts[f"the name of {path}"] = str(path)
+        if path.is_file() and path.suffix != ".png":
+            data = path.read_bytes()
+            if path.suffix == ".zst":
+                data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+            texts[str(path)] = html.unescape(data.decode("latin-1")).partition("<script>")[0]
+    for what, text in texts.items():
+        for planted_name in ("zq", "orders-zstd", "payments", "group-classic", "tx-hang"):
+            position = text.find(planted_name)
+            assert position < 0, (what, text[max(0, position - 100) : position + 100])
 
 
 def test_names_in_texts() -> None:

@@ -31,6 +31,7 @@ from kdump.log.file_kinds import (
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
+from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.served_files import targets
 from kdump.render.escape import path_text, printable
 
@@ -50,6 +51,24 @@ def print_error(text: str) -> None:
     click.echo(f"kdump: {printable(path_text(text))}", err=True)
 
 
+NAMES = "kdump.command_line.input_files.names"
+"""Key in click's context: what replaces the names in the errors of this run."""
+
+
+def replace_names(names: Pseudonyms) -> None:
+    """Print what could not be read without names: the path with replacements, and no reason that may have one."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[NAMES] = names
+
+
+def _shown(error: str) -> str:
+    """Return the text of an error as it is printed."""
+    context = click.get_current_context(silent=True)
+    names: Pseudonyms | None = None if context is None else context.meta.get(NAMES)
+    return error if names is None else names.located(error)
+
+
 GONE = "kdump.command_line.input_files.gone"
 """Key in click's context: number of files and directories that were deleted during this run."""
 MAX_DELETED_LISTED = 5
@@ -64,7 +83,7 @@ def note_deleted(error: SourceError) -> None:
     if context is not None:
         context.meta[GONE] = count
     if count <= MAX_DELETED_LISTED:
-        print_error(str(error))
+        print_error(_shown(str(error)))
 
 
 def print_deleted_total() -> None:
@@ -86,7 +105,7 @@ def report_unreadable(error: SourceError) -> bool:
         note_deleted(error)
         return False
     if same_failure(str(error)) not in _reported():  # both the search and the directory report what cannot be listed
-        print_error(str(error))
+        print_error(_shown(str(error)))
     add_unreadable(str(error))
     return True
 
@@ -128,7 +147,7 @@ def unreadable_line() -> str:
         return ""
     more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
     head = NOT_KNOWN if all(isinstance(problem, NotKnown) for problem in problems) else "NOT ALL WAS READ"
-    return f"{head}: {printable(path_text(problems[0]))}{more}"
+    return f"{head}: {printable(path_text(_shown(problems[0])))}{more}"
 
 
 def print_unreadable() -> bool:
@@ -144,7 +163,7 @@ def print_unreadable() -> bool:
         return False
     messages = _unreported()
     for message in messages[:MAX_FAILURES_LISTED]:
-        print_error(message)
+        print_error(_shown(message))
     if len(messages) > MAX_FAILURES_LISTED:
         print_error(f"… and {len(messages) - MAX_FAILURES_LISTED:,} more files that could not be read")
     return True
@@ -286,7 +305,7 @@ class Files:
         source = window.source
         name = path_text(target.path)
         if source.error:
-            print_error(source.error)
+            print_error(_shown(source.error))
             self.failed = True
         if isinstance(source, FileSource) and not self.follow:
             grown = source.grown()

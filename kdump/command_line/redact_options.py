@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import click
 
+from kdump.command_line.input_files import replace_names
 from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.io.hash_key import read_hash_key
 from kdump.render.redaction import Redaction
@@ -29,7 +30,10 @@ class RedactOptions(CommandOptions):
                 raise click.UsageError("--hash-key applies only to --redact and --redact-names")
             return None
         key = secrets.token_bytes(32) if self.hash_key is None else read_hash_key(self.hash_key).key
-        return Redaction(key, has_names=self.redact_names)
+        redaction = Redaction(key, has_names=self.redact_names)
+        if redaction.names is not None:
+            replace_names(redaction.names)
+        return redaction
 
 
 def redact_options(only: str = "") -> Callable[[F], F]:

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+LINK_LEAVES = "a link leads out of the log directories"
 NO_ROOTS: Mapping[str, str] = {}
 _roots: dict[str, str] = {}
 """Log directories, and partition directories that are read by themselves, by their absolute path: where they are."""
@@ -56,7 +57,7 @@ def refusal(path: str) -> str | None:
         return None
     if not is_read:
         real = os.path.realpath(path)
-        return f"a link leads out of the log directories, to {real}; it is not read unless you pass that path, too"
+        return f"{LINK_LEAVES}, to {real}; it is not read unless you pass that path, too"
     return None if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else "not a file"
 
 

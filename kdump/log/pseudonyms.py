@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from kdump.format.meta_properties import DIRECTORY_ID
 from kdump.format.metadata_names import SECURITY_PROTOCOL
+from kdump.io.link_boundary import LINK_LEAVES
 from kdump.log.file_kinds import is_of_broker
 from kdump.log.internal_topics import INTERNAL_TOPICS, SCHEMAS_TOPIC
 from kdump.log.paths import PARTITION
@@ -116,9 +117,15 @@ class Pseudonyms:
         return "/".join(map(self.file, path.split("/")))
 
     def error(self, text: str) -> str:
-        """Return the text of an error, without what may be a path."""
+        """Return the reason in the text of an error, without what may be a path."""
+        if f": {LINK_LEAVES}, to " in text:
+            return LINK_LEAVES
         reason = text.rpartition(": ")[2].partition(", because ")[0]
-        return reason if reason in REASONS else "it could not be read; the reason is not in the bundle"
+        return reason if reason in REASONS else "it could not be read; the reason is left out: it may have names"
+
+    def located(self, text: str) -> str:
+        """Return the text of an error that begins with a path, this one replaced."""
+        return f"{self.path(text.partition(': ')[0])}: {self.error(text)}"
 
 
 def is_random(value: str) -> bool:

@@ -13,7 +13,7 @@ import click
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.input_files import print_error, replace_names, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import read_once
@@ -130,6 +130,9 @@ def _run(options: BundleCommandOptions) -> int:
     if options.redact and options.topics:
         raise click.UsageError("--redact and --records cannot be combined: nothing in the records can be replaced")
     key = None if options.hash_key is None else read_hash_key(options.hash_key)
+    names = Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None
+    if names is not None:
+        replace_names(names)
     made = BundleOptions(
         checksums=options.depth != "headers",
         records=options.depth == "records",
@@ -137,7 +140,7 @@ def _run(options: BundleCommandOptions) -> int:
         schemas=options.schemas,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.run(),
-        names=Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None,
+        names=names,
         has_key=key is not None,
         hash_key=key,
     )

@@ -161,7 +161,8 @@ def _run(options: FindOptions, expression: Expression) -> int:
                     coverage = answer
                 elif collected is not None:
                     collected.match(answer)
-                sink.add(answer)
+                if redaction is None or options.output.format == JSON:
+                    sink.add(answer)
         sink.end()
     except (DecoderError, TemplateError, UnknownColumn) as error:
         raise click.UsageError(str(error)) from None
@@ -178,7 +179,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
             print_error(f"wrote {file.path}")
     is_read = not unreadable()
     if is_read or coverage.bytes:
-        for line in coverage_lines(coverage):
+        for line in coverage_lines(coverage if redaction is None else RedactedNames(redaction).coverage(coverage)):
             print_error(line)
     if not is_read:
         return 2

@@ -41,9 +41,7 @@ class FoundObjects:
         elif self.redaction is None:
             yield answer_object(answer)
         else:
-            names = RedactedNames(self.redaction)
-            gaps = [gap._replace(file=names.path(gap.file), reason=names.reason(gap)) for gap in answer.notSearched]
-            yield answer_object(answer._replace(expression=names.question(answer.expression), notSearched=gaps))
+            yield answer_object(RedactedNames(self.redaction).coverage(answer))
 
 
 def match_object(found: Found, redaction: Redaction | None = None) -> Object:
@@ -89,7 +87,13 @@ class RedactedNames(Names):
         if gap.reason.startswith(AS_BYTES) and not gap.reason.endswith(UNDECODED):
             part = gap.reason[len(AS_BYTES) :].partition(" ")[0]
             return f"{AS_BYTES}{part} does not decode"  # why: names of schemas, and what is in it
-        return path_text(gap.reason).replace(path_text(gap.file), self.path(gap.file))
+        names = self.redaction.names
+        return gap.reason if names is None or not gap.reason.startswith(gap.file) else names.located(gap.reason)
+
+    def coverage(self, coverage: SearchCoverage) -> SearchCoverage:
+        """Return what was searched, its names replaced."""
+        gaps = [gap._replace(file=self.path(gap.file), reason=self.reason(gap)) for gap in coverage.notSearched]
+        return coverage._replace(expression=self.question(coverage.expression), notSearched=gaps)
 
 
 class FoundTable(Sink[Answer]):

@@ -24,6 +24,7 @@ from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_LOG, METADATA_TOPIC
+from kdump.log.partition_directory import LIVE
 from kdump.log.pseudonyms import PROPERTIES, Pseudonyms
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
@@ -71,6 +72,9 @@ def names_on_disk(paths: Iterable[str], names: Pseudonyms) -> dict[str, str]:
         for directory, below, here in alone if file_system.isfile(path) else file_system.walk(path):
             for name in (*below, *here):
                 collected.file(name)
+                stem, suffix = os.path.splitext(name)
+                if suffix in LIVE:  # Kafka's message about such a file has its name without the suffix
+                    collected.of("name", stem)
             for name in here:
                 _of_file(os.path.join(directory, name), collected)
     return collected.found
@@ -140,9 +144,10 @@ class PageLabels:
         for facts in made.partitions:
             name = _name(facts)
             if counts[name] > 1:
-                above = os.path.basename(os.path.dirname(os.path.abspath(facts.path)))
-                name = f"{above}/{name}"
-            self.names[facts.path] = cut_middle(self.clean(name), LONGEST)
+                name = f"{self.file_name(os.path.dirname(os.path.abspath(facts.path)))}/{self.clean(name)}"
+            else:
+                name = self.clean(name)
+            self.names[facts.path] = cut_middle(name, LONGEST)
 
     def of(self, facts: PartitionFacts) -> str:
         return self.names.get(facts.path) or cut_middle(self.clean(facts.name), LONGEST)
@@ -153,8 +158,15 @@ class PageLabels:
             text = self._pattern.sub(lambda match: self._replaced[match[0]], text)
         return clean(text if self._names is None else self._names.replaced(text))
 
+    def error(self, text: str) -> str:
+        """Escape the text of an error that begins with a path."""
+        names = self.redaction.names if self.redaction is not None else None
+        return clean(text) if names is None else clean(names.located(text))
+
     def file_name(self, path: str) -> str:
         """Return the last part of a path."""
+        if path in self._replaced:  # the name of a directory that was given is nowhere below it
+            return self.base_name(path)
         return self.clean(os.path.basename(path) or path)
 
     def base_name(self, path: str) -> str:

@@ -116,7 +116,7 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
             for facts in made.partitions
             for each in facts.differences
         ][:GAPS],
-        "unread": [names.clean(line) for line in totals.unread[:UNREAD]],
+        "unread": [names.error(line) for line in totals.unread[:UNREAD]],
         "unread_more": max(0, len(totals.unread) - UNREAD),
         "notes": [names.clean(line) for line in totals.notes[:UNREAD]]
         + [names.clean(line) for facts in made.partitions for line in facts.notes][:UNREAD],
