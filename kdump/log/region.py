@@ -75,7 +75,9 @@ def short_view(data: Bytes) -> BrokerView | None:
     (FileLogInputStream.nextBatch)."""
     if len(data) <= v2.MAGIC_POSITION + 1:
         return None
-    header = v2.BATCH_HEADER.read(bytes(data).ljust(v2.BATCH_HEADER.size, b"\0"))
+    # Of the rest, which may be of a record, nothing decides what it does.
+    stated = bytes(8) + data[8:12] + bytes(4) + data[v2.MAGIC_POSITION : v2.MAGIC_POSITION + 1]
+    header = v2.BATCH_HEADER.read(stated.ljust(v2.BATCH_HEADER.size, b"\0"))
     return BrokerView(header.batchLength, header)
 
 

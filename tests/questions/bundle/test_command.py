@@ -1510,3 +1510,19 @@ def test_a_bundle_of_another_format_is_refused(other: object, tmp_path: Path) ->
     assert done.exit_code == 2
     assert f"a bundle of format {other!r}, of another version of kdump" in done.stderr
     assert "make it again" in done.stderr
+
+
+@pytest.mark.parametrize("size", [18, 23, 60])
+def test_of_the_last_bytes_only_what_a_broker_reads_is_in_it(size: int, tmp_path: Path) -> None:
+    """Fewer than a header has, which may be of a record: their batch length and magic."""
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk"))
+    with (disk / "users-0" / f"{254:020}.log").open("ab") as file:
+        file.write((b"canary of a client " * 4)[:size])
+    assert run("bundle", disk, "--out", tmp_path / "bundle").exit_code == 0
+    path = tmp_path / "bundle" / "0" / "users-0.tar.zst"
+    data = zstandard.ZstdDecompressor().stream_reader(path.read_bytes(), read_across_frames=True).read()
+    assert b"254.log" in data
+    assert not [part for part in (b"canary", b"client") if part in data]
+    found = [objects("verify", each, "--only", "bytes", status=1) for each in (disk, tmp_path / "bundle")]
+    messages = [[each["message"] for each in of if each["type"] == "finding"] for of in found]
+    assert messages[0] == messages[1] != []
