@@ -94,6 +94,8 @@ class SchemaRegistry:
         self.duplicates: list[tuple[int, str, int, int]] = []
         """Records whose ID had another text already: offset, subject, version, ID."""
         self.problems: list[str] = []
+        self.remarks: list[str] = []
+        """About records that change nothing, and stop an old registry."""
         self.end_offset = 0
         self._rows: dict[str, int | dict[int, int]] = {}
         """By subject: rows by version, or the row of the only version."""

@@ -177,6 +177,11 @@ class RegistryReplay:
                     self._change("schema", _name(subject, version), "changed", fields)
         if not is_any:  # its versions were deleted for good and compacted, or the log lacks them
             self._change("subject", subject, "ignored", {"version": (None, last)})
+            if len(self.registry.remarks) < MAX_PROBLEMS:
+                self.registry.remarks.append(
+                    f"at offset {self.offset}: DELETE_SUBJECT of {subject}, of which no version is left below it: a"
+                    " registry ignores it; one before 5.2 may stop there with a NullPointerException"
+                )
 
     def _clear_subject(self, subject: str) -> None:
         """Remove the soft-deleted versions of a subject or, if only a context is named, of its subjects."""

@@ -158,7 +158,7 @@ def _answers(
     yield from notes
     lost = _why_lost(registry_log, state, question)
     if not lost or logs or shows != USAGE:
-        yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
+        yield from (Note(path, problem) for problem in ([lost] if lost else (*state.problems, *state.remarks)))
     if deleted:
         yield Note(path, deleted)
     if question.moment.offset is not None and state.end_offset <= question.moment.offset:

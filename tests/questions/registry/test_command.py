@@ -178,6 +178,7 @@ def test_a_deletion_of_a_subject_without_versions_is_in_the_history(tmp_path: Pa
     ]
     (only,) = objects(tmp_path, "--history", "--subject", "b-*")
     assert (only["name"], only["record"]) == ("b-value", "DELETE_SUBJECT")
+    assert f"at offset {only['offset']}: DELETE_SUBJECT of b-value" in command.run("registry", tmp_path).stderr
 
 
 @each_case("columns", [80, 100, 160])
