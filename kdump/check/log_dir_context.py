@@ -101,6 +101,7 @@ class LogDirContext:
         if self.metadata is None or described is None:
             return context
         from kdump.cluster.remote_log import never_copied
+        from kdump.kafka.small_files import topic_id
         from kdump.state.effective_config import effective, is_tiered, size_config
         from kdump.state.other_replicas import other_replicas
 
@@ -115,6 +116,8 @@ class LogDirContext:
         lacking = None
         if tiered and not partition.state and not snapshots.issuperset(bases[1:]):
             lacking = never_copied(bases, snapshots, self.remote.end_of(described.id, number))
+        own_id = topic_id(partition) if not partition.state else None
+        of_deleted = own_id not in (None, described.id) and self.disks.was_topic(own_id, self.directory.path)
         interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
             context,
@@ -124,6 +127,7 @@ class LogDirContext:
             index_interval=interval,
             index_size=size_config(self.metadata, topic, "segment.index.bytes", node_id, LARGEST_INDEX),
             topic_id=described.id if not partition.state else None,
+            of_deleted_topic=of_deleted,
             tiered=tiered,
             remote_start=remote_start,
             never_copied=lacking,

@@ -72,6 +72,8 @@ class PartitionContext:
     """Whether a broker is running on the log directory."""
     topic_id: str | None = None
     """Topic ID in the cluster's metadata."""
+    of_deleted_topic: bool = False
+    """Whether the metadata log shows that its own topic ID was that of a topic, which was deleted."""
     replicas: OtherReplicas | None = None
     coordinator: TransactionView | None = None
     transaction_timeout: int = 900_000

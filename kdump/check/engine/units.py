@@ -415,7 +415,8 @@ class PartitionDirectoryCheck:
                 missing = as_target(os.path.join(partition.path, name))
                 yield from missing_topic_id(missing, context.release.release, log.reached < 0)
         elif context.topic_id is not None:
-            yield from other_topic_id(target, items(target, self.options, self.totals, count=False), context.topic_id)
+            own = items(target, self.options, self.totals, count=False)
+            yield from other_topic_id(target, own, context.topic_id, of_deleted=context.of_deleted_topic)
 
     def _checkpoints(self, log: PartitionScan) -> Iterator[Finding]:
         log_end = self._log_end(log)

@@ -20,6 +20,7 @@ from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
+from kdump.problems.advice import NO_FACTS
 from kdump.state.releases import (
     META_VERSION_0,
     META_VERSION_1,
@@ -146,9 +147,11 @@ def missing_topic_id(target: Target, release: KafkaRelease, is_empty: bool) -> I
     )
 
 
-def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iterator[Finding]:
+def other_topic_id(
+    target: Target, items: Iterable[Item], topic_id: str, *, of_deleted: bool = False
+) -> Iterator[Finding]:
     """Yield a finding if the topic ID of a partition.metadata, given everything in it, is not the one in the cluster's
-    metadata."""
+    metadata. `of_deleted`: it is that of a topic that was deleted, so nothing is damaged."""
     for item in items:
         if isinstance(item, Entry) and item.values.get("name") == "topic_id":
             stored = item.values["value"]
@@ -160,7 +163,9 @@ def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iter
                     size=item.size,
                     expected=topic_id,
                     actual=stored,
+                    severity=WARNING if of_deleted else None,
                     case="otherId",
+                    facts={"recreated": True} if of_deleted else NO_FACTS,
                 )
 
 

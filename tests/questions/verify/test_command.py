@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -577,3 +578,21 @@ def test_the_batch_after_a_damaged_header_shows_where_consumers_continue(tmp_pat
     log.write_bytes(contents)
     text = " ".join(run("verify", log.parent).stdout.split())
     assert f"--to-offset {int.from_bytes(contents[third : third + 8], 'big')} --execute" in text
+
+
+def test_a_directory_of_a_topic_that_was_created_again(tmp_path: Path) -> None:
+    """Its topic ID is that of no damaged file, if the metadata log has created a topic with it."""
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk"))
+    own = "liMA9LxMQ--HijOETPGlaw"
+    (disk / "payments-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {own}")
+
+    def severities() -> list[str]:
+        lines = map(json.loads, run("verify", disk, "--json").stdout.splitlines())
+        return [each["severity"] for each in lines if each.get("code") == "partition-metadata-invalid"]
+
+    assert severities() == ["error"]
+    data, stored = max((disk / "__cluster_metadata-0").glob("*.log")), urlsafe_b64decode(own + "==")
+    for record in (b"\x01\x02\x00\x09payments" + stored + b"\x00", b"\x01\x09\x00" + stored + b"\x00"):
+        data.write_bytes(craft.with_metadata_record(data.read_bytes(), record))
+    assert severities() == ["warning"]
+    assert "If the topic was" not in run("verify", disk).stdout
