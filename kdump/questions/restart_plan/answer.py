@@ -777,7 +777,7 @@ class RestartPlan:
             return 3
         if self.unread or self.verdict == UNKNOWN:
             return 2
-        troubled = self.verdict == DEGRADED or self.withoutMetadata or bool(self.warnings)
+        troubled = self.verdict == DEGRADED or (self.withoutMetadata and bool(self.partitions)) or bool(self.warnings)
         return int(troubled or self.loses or bool(self.course.losses))
 
     @property

@@ -569,3 +569,11 @@ def test_a_time_index_of_zeros_is_named(tmp_path: Path) -> None:
         shown = command.run("restart-plan", disk, "--topic", "orders-lz4").stdout
         assert ("orders-lz4-0: the .timeindex of 1 segment" in shown) == is_named, (change, shown)
         assert ("records of 1970" in " ".join(shown.split())) == is_named
+
+
+def test_a_broker_that_was_only_formatted_has_nothing_to_lose(tmp_path: Path) -> None:
+    """It has no metadata log, and no partition that could become stray."""
+    ids = "cluster.id=1XCKK2DPQn2a3F8keJNp3w\nnode.id=4\ndirectory.id=6OWZ40mpGt0cV9GaNA2vcA\n"
+    (tmp_path / "meta.properties").write_text(f"version=1\n{ids}")
+    found = kdump.restart_plan([str(tmp_path)])
+    assert (found.withoutMetadata, found.status) == (True, 0)
