@@ -15,6 +15,7 @@ from kdump.format.schema import load_folder
 from kdump.format.varint import Bytes
 from kdump.format.versioned_messages import decode, kafka_json
 from kdump.log.paths import target
+from kdump.state.secrets import HIDDEN, secrets_of
 from tests.decode.test_kafka_topic_decoders import check, made, tiled
 from tests.each_case import each_case
 
@@ -72,7 +73,8 @@ def test_every_record(folder: str) -> None:
             told = {"name": line.name, "version": line.version, "data": line.json}
         elif schema.type == "metadata":
             value, part = bytes([1, schema.apiKey or 0, line.version]) + line.data, "value"
-            told = {"name": line.name, "type": schema.apiKey, "version": line.version, "data": line.json}
+            shown = line.json | dict.fromkeys(secrets_of(line.name, line.json), HIDDEN)
+            told = {"name": line.name, "type": schema.apiKey, "version": line.version, "data": shown}
         else:
             continue
         record = made(key, value)
