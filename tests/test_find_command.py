@@ -110,6 +110,36 @@ def test_help_by_topic() -> None:
         assert len(re.findall(r"^  --(?:tz|color|no-pager|max-rate|idle|max-batch-size)\b", own, re.M)) == 0
 
 
+ASKED = {
+    "downgrade": "restart-plan",
+    "how long recovery takes": "restart-plan",
+    "in which order to start": "restart-plan",
+    "remote storage": "verify",
+    "Count records": "stats",
+    "Find records": "find",
+    "for DuckDB, Polars or pandas": "export",
+}
+"""What people asked, and did not find: the words for it in `kdump --help`, and the command."""
+
+
+def test_help_names_what_people_ask() -> None:
+    lines = {name: " ".join(about.split()) for _, rows in sections(COMMANDS) for name, about in rows}
+    text = " ".join(kdump("--help").stdout.split())
+    for words, name in ASKED.items():
+        assert words in lines[name], words
+    assert "Kubernetes" in text
+    questions = kdump("help", "questions").stdout
+    assert all(words in questions for words in ("Kubernetes", "Tiered storage", "mirror", "downgrade", "per hour"))
+    readme, index = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
+    assert all(about.replace("\n", " ") in readme for about in COMMANDS.values())
+    assert all(each.question in index for each in QUESTIONS)
+
+
+def test_the_options_of_inspect_are_grouped() -> None:
+    titles = re.findall(r"^(\w[\w ]*):$", kdump("inspect", "--help").stdout, re.M)
+    assert titles[:4] == ["Show", "Select", "Decode", "Read"]
+
+
 def test_environment_variables_set_the_shared_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is typed takes precedence, also another option for the same thing."""
     disk = FIXTURES / "clean-2"

@@ -73,6 +73,13 @@ def test_commands_without_what_only_linux_has(tmp_path: Path) -> None:
             assert (other[2], other[3]) == (stdout, stderr), words
 
 
+def test_the_readme_states_what_is_known_of_other_systems() -> None:
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert "**Other systems.**" in text
+    assert "macOS" in text
+    assert all(package in text for package in ("autoconf", "automake", "libtool"))
+
+
 def test_what_a_single_file_needs_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "shutil.which", lambda name: None if name in ("autoreconf", "libtoolize") else f"/usr/bin/{name}"

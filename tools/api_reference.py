@@ -21,9 +21,17 @@ HEAD = """# The API, name by name
 Signatures of everything that `import kdump` offers, and members of the classes that it returns. [The Python
 API](api.md) shows how to use it. Unless stated otherwise, sizes and positions are in bytes, times are in epoch ms, and
 offsets are absolute. None means that there is no value. Members with the names of JSON keys are described there.
-`paths`, unless stated otherwise: segments, partition directories, log directories, or directories above them.
+`paths`, unless stated otherwise: segments, partition directories, log directories, or directories above them. What
+cannot be read is passed to `unreadable` of the [Run](#kdumprun), which raises it by default.
 """
-USUAL = re.compile(r"`paths`: segments, partition directories, log directories, or directories above(?: them)?\. ?")
+UNREAD = (
+    r"`options\.unreadable` is called with the SourceError for (?:each file|what|a path)(?: that)? could not be read"
+)
+USUAL = re.compile(
+    r"`paths`: segments, partition directories, log directories, or directories above(?: them)?\. ?"
+    rf"|; {UNREAD}(?=\.)|{UNREAD}\. ?"
+    r"|What cannot be read is passed to `run\.unreadable`(?:, which raises it by default)?\. ?"
+)
 """What the first paragraph states of every function."""
 PACKAGE = Path(kdump.__file__).parent
 DEPTH = 2
@@ -31,6 +39,7 @@ DEPTH = 2
 INNER = (
     *("format", "io", "kafka", "incident.report.html", "log.histograms", "log.paths", "log.remote_objects"),
     *("questions.restart_plan.replicas.quorum_replicas", "questions.stats.totals", "state.unknown_offsets"),
+    "questions.stats.frequent_items",
 )
 """Packages and modules whose classes are not described: what a program does with them goes through those above them."""
 WORD = re.compile(r"[A-Za-z_][\w.]*")

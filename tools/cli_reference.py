@@ -50,7 +50,7 @@ def option_table(options: list[Option]) -> str:
     own = [row for row, is_named in zip(rows, elsewhere) if not is_named]
     named = [f"`{option.names[-1]}`" for option, is_named in zip(options, elsewhere) if is_named]
     parts = [block(columns(own))] if own else []
-    return "\n\n".join([*parts, *([f"[As in several commands]({SEVERAL}): {', '.join(named)}."] if named else [])])
+    return "\n\n".join([*parts, *([f"[Shared]({SEVERAL}): {', '.join(named)}."] if named else [])])
 
 
 def is_elsewhere(name: str, row: Row) -> bool:
@@ -83,9 +83,9 @@ def shared_by(page: Page) -> str:
     every = [next(name for name in reversed(option.names)) for option in shared_options()[2]]
     lacks = [name for name in every if name not in page.common]
     if len(lacks) < len(page.common):
-        but = f", without {', '.join(f'`{name}`' for name in lacks)}" if lacks else ""
-        return f"Also the [options of most commands]({SHARED}){but}."
-    return f"Also, [as in most commands]({SHARED}), {', '.join(f'`{name}`' for name in page.common)}."
+        but = f" but {', '.join(f'`{name}`' for name in lacks)}" if lacks else ""
+        return f"[All common ones]({SHARED}){but}."
+    return f"[Common]({SHARED}): {', '.join(f'`{name}`' for name in page.common)}."
 
 
 def section(page: Page) -> str:
@@ -118,7 +118,8 @@ def page() -> str:
     whole = overall()
     top = [HEAD, f"```text\n{whole.usage}\n```\n", option_table(whole.options) + "\n", shared()]
     rows = block(columns([*several().values()]))
-    top.append(f"## Options of several commands\n\nThe `--help` of each says what it does with them.\n\n{rows}\n")
+    about = "The `--help` of each says what it does with them: *shared* below."
+    top.append(f"## Options of several commands\n\n{about}\n\n{rows}\n")
     return "\n".join([*top, *map(section, pages()), environment()])
 
 

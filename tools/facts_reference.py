@@ -20,14 +20,23 @@ every release). Each line below is such a fact, with the keys of [the JSON objec
 - A value of null means unknown, and contradicts nothing; if the object has the key `unknown`, that says why.
 - The facts of the Python function [`kdump.report()`](api.md) are in `facts.partitions` of its answer.
 - *No batch is damaged* if `verify` reports no finding of family `bytes` with a severity above info.
-
+{conditions}
 ## Facts
 """
+CONDITIONS = {
+    "loaded whole": "the startup loads the log, truncates nothing and deletes no segment",
+    "on one disk": "only one log directory has the live partition",
+    "of one node": "no topic is also in a directory whose meta.properties cannot be read, or states other IDs",
+    "complete": "each valid batch has as many records as it counts, and they decode",
+    "ends whole": "the last segment does not end in zeros or an incomplete batch, which is paddingBytes",
+}
+"""Conditions of several facts, which the page writes once, by the words that it has for them."""
 
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([HEAD, *_facts(), *_directories()])
+    said = "".join(f"- *{name}*: {condition}.\n" for name, condition in CONDITIONS.items())
+    return "\n".join([HEAD.replace("{conditions}", said), *_facts(), *_directories()])
 
 
 def _facts() -> Iterator[str]:
@@ -38,13 +47,19 @@ def _facts() -> Iterator[str]:
 
 def _fact(fact: Fact) -> Iterator[str]:
     unit = f" ({fact.unit})" if fact.unit else ""
-    keys = "; ".join(
+    keys = (
         (f"{each.command} " if each.command == REPORT or "." not in each.shown else "")
         + _keys(each.shown)
-        + (f", if {each.only_if}" if each.only_if else "")
+        + (f", if {_condition(each.only_if)}" if each.only_if else "")
         for each in fact.states
     )
-    yield f"- **{fact.name}**: {fact.meaning}{unit}. {keys}"
+    yield f"- **{fact.name}**: {fact.meaning}{unit}. {'; '.join(dict.fromkeys(keys))}"
+
+
+def _condition(text: str) -> str:
+    for name, condition in CONDITIONS.items():
+        text = text.replace(condition, f"*{name}*")
+    return text
 
 
 def _keys(shown: str) -> str:

@@ -29,11 +29,12 @@ but worth knowing. A finding of the severity of `--fail-on` or higher sets the e
 Before any repair: stop the broker, back the partition's directory up, and compare it with another replica.
 
 "Tried" is what a broker and a consumer of 4.3.1 did with such damage ([broker-trials.json](broker-trials.json) has the
-damage and the logs). A clean startup reads little of a log: a broker that starts normally has not
-found the damage, and a consumer encounters it later. An action of each error was done on a real broker's disk, unless
-it is **untried**: see [remedy-trials.json](remedy-trials.json), [incident-trials.json](incident-trials.json),
-[salvage-trials.json](salvage-trials.json), [rescue-trials.json](rescue-trials.json),
-[space-trials.json](space-trials.json) and [coordinator-trials.json](coordinator-trials.json).
+damage and the logs). Unless stated otherwise, the broker starts normally: a clean startup reads little of a log, and
+has not found the damage. *Nothing noticed*: the consumer reads everything, too. An action of each error was done on a
+real broker's disk, unless it is **untried**: see [remedy-trials.json](remedy-trials.json),
+[incident-trials.json](incident-trials.json), [salvage-trials.json](salvage-trials.json),
+[rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) and
+[coordinator-trials.json](coordinator-trials.json).
 
 ## Shared actions
 
@@ -48,6 +49,8 @@ CAUSE = re.compile(
     r"|Got exception while starting|Error starting LogManager)).*(?:Exception|Error|ERROR)"
 )
 """A line of a log from which the cause is known."""
+STARTS = "broker starts normally; "
+UNNOTICED = f"{STARTS}consumer reads everything."
 LOADING = "There was an error in one of the threads during logs loading: "
 TITLES = {
     "bytes": "Bytes",
@@ -136,6 +139,7 @@ def section(
     lines += action_lines(code, shared)
     lines += [code.tried] if code.untried else []
     told = [f"broker {trial['broker']}; consumer {consumer(trial)}." for trial in trials]
+    told = ["nothing noticed." if text == UNNOTICED else text.removeprefix(STARTS) for text in told]
     lines += [f"- Tried: {text}" for text in told]
     said = [line for trial in trials[:1] for line in (*trial.get("brokerLog", []), *trial.get("consumerLog", []))]
     cause = next(filter(CAUSE.match, said), None)

@@ -12,7 +12,7 @@ import tempfile
 import termios
 from pathlib import Path
 
-from tools.incident import INCIDENTS, lay_out
+from tools.incident import lay_out
 from tools.incident.disk import ROOT
 
 COLUMNS, LINES = 80, 24
@@ -21,7 +21,7 @@ NAMES = (
     *("flipped-bit-before-recovery", "record-size-0", "corrupt-index", "deleted-topic", "diverged-replicas"),
     *("offsets-reset", "compaction-stopped"),
 )
-SHOWN = 3
+SHOWN = 2
 """The first of these names are on the page."""
 HEAD = """# The first screen
 
@@ -61,8 +61,7 @@ def section(name: str) -> str:
         lay_out(name, directory)
         options = ["--kafka-version", "4.2"] if name == "downgrade" else []
         lines = screen(directory, *options)
-    about = " ".join(str(INCIDENTS[name].__doc__).split())
-    return "\n".join([f"## {name}\n", f"{about}\n", "```text", *(line.rstrip() for line in lines), "```\n"])
+    return "\n".join([f"## [{name}](incidents/{name}.md)\n", "```text", *(line.rstrip() for line in lines), "```\n"])
 
 
 def page() -> str:

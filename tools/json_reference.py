@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby, islice
 
 from kdump.all_answers import TYPES
-from kdump.answer import Key
+from kdump.answer import EPOCH_MS, FILE_BYTE, Key
 from tools.text_columns import WIDTH, block, columns
 
 HEAD = """# The JSON objects
@@ -28,8 +28,8 @@ have all other keys of each type, in the order in which they are written.
 - `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
   [decoders.md](decoders.md).
 - A key without a type is a number (of what is named, or in the unit after the name), or a boolean if it is described
-  as *whether*. One with `?` may be null: if there is none, or if it is unknown, unless stated otherwise. One with `*`
-  is absent if it has no value.
+  as *whether*; *time* is in epoch ms, and *byte* a position in the file that the object names. One with `?` may be
+  null: if there is none, or if it is unknown, unless stated otherwise. One with `*` is absent if it has no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
 ## Several paths
@@ -39,9 +39,7 @@ The order of paths on the command line, and how they are spelled, change no fact
 | what | with the order or spelling of the paths |
 | --- | --- |
 | paths, in keys and in texts | begin as the path was given |
-| the lines of `verify`, `ls`, `retention` and other lists of partitions | are in the order of the paths |
-| lists of log directories, and the commands to run next | name the paths in the order in which they were given |
-| the numbers of the log directories in a bundle | are those of the order of the paths |
+| lists of partitions, next commands, numbers of log directories in a bundle | are in the order of the paths |
 | `mostAt`, `newestAt` and `oldestAt` of `stats` | of equal values, are the place of the first |
 
 ## CSV
@@ -122,6 +120,8 @@ SHARED, LONG = 3, 8
 many words; of several meanings, the most frequent."""
 AGAIN = 7
 """Adjacent keys with so many words that an earlier type has, too, are described there alone."""
+UNITS = {EPOCH_MS: "time", FILE_BYTE: "byte"}
+"""Units that many keys have, as the page has them."""
 NONE = re.compile(r"; null(?: if|:) (?:there is none|none is known|it is unknown|unknown|not known|none)$")
 """The end of a meaning that holds for every key that may be null."""
 PLAIN = {"number", "of", "the", "it", "i", "whether", "in", "total", "all"}
@@ -143,7 +143,7 @@ def line(key: Key) -> tuple[str, str, str]:
         kind, meaning = "", meaning.removeprefix("number of ")
     elif kind == "boolean" and meaning.startswith("whether "):
         kind = ""
-    kind = ", ".join(filter(None, (kind, key.unit)))
+    kind = ", ".join(filter(None, (kind, UNITS.get(key.unit, key.unit))))
     meaning = NONE.sub("", meaning)
     name = f"{key.name}{'?' if is_null else ''}{'*' if key.optional else ''}"
     return name, kind, meaning if words(meaning) - words(key.name) - PLAIN else ""
@@ -173,8 +173,19 @@ def table(keys: Iterable[Key], places: Mapping[Described, str]) -> str:
     return block(lines)
 
 
+def csv_types(command: str, kinds: Collection[str]) -> str:
+    """Return the types of the rows of a command, after the options with which it writes them."""
+    options = command.partition(" ")[2]
+    return (f"`{options}`: " if options else "") + " and ".join(f"`{kind}`" for kind in kinds)
+
+
 def page() -> str:
-    rows = "".join(f"| `{name}` | {' and '.join(f'`{kind}`' for kind in kinds)} |\n" for name, kinds in CSV.items())
+    rows = "".join(
+        f"| `{name}` | {'; '.join(map(csv_types, commands, kinds))} |\n"
+        for name, commands, kinds in (
+            (name, *zip(*group)) for name, group in groupby(CSV.items(), lambda item: item[0].split()[0])
+        )
+    )
     every = {described(key): key for keys in TYPES.values() for key in keys}
     counts = Counter(described(key) for keys in TYPES.values() for key in keys)
     often = [

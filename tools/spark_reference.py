@@ -10,10 +10,12 @@ MEANINGS = {(key.name, key.meaning) for keys in TYPES.values() for key in keys}
 TABLES_HEAD = """
 ## Tables
 
-Of each table, the columns that no JSON object and no table before it has come first. *Origin* is cluster, broker,
-logDirectory, source, copyOf and identifiedBy. A column that is named after another one, such as oldestTime after
-oldestTimestamp, is the same as a timestamp; null outside the years 1 to 9999.
+Of each table, the columns that no JSON object and no table before it has come first, then those that are as in a table
+before, and as in the JSON objects. *Origin* is cluster, broker, logDirectory, source, copyOf and identifiedBy. A column
+that is named after another one, such as oldestTime after oldestTimestamp, is the same as a timestamp; null outside the
+years 1 to 9999.
 """
+ON_REQUEST = "; only if it is named"
 ORIGIN = ("cluster", "broker", "logDirectory", "source", "copyOf", "identifiedBy")
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
@@ -36,8 +38,8 @@ def reference() -> str:
 
 def _table(table: SparkTable, known: set[SparkColumn]) -> list[str]:
     """Return the columns of a table; those in `known`, which it adds its own to, are in a table before it."""
-    own, listed, in_json, times = list[str](), list[str](), list[str](), list[str]()
-    on_request = [each._replace(meaning=each.meaning + "; only if it is named") for each in table.on_request]
+    own, listed, in_json, named, times = list[str](), list[str](), list[str](), list[str](), list[str]()
+    on_request = [each._replace(meaning=each.meaning + ON_REQUEST) for each in table.on_request]
     for column in (*table.columns, *on_request):
         kind = f"{column.type}, {column.unit}" if column.unit else column.type
         if column.of:
@@ -46,12 +48,14 @@ def _table(table: SparkTable, known: set[SparkColumn]) -> list[str]:
             listed.append(column.name)
         elif (column.name, column.meaning) in MEANINGS:
             in_json.append(column.name)
+        elif (column.name, column.meaning.removesuffix(ON_REQUEST)) in MEANINGS:
+            named.append(column.name)
         else:
             own.append(f"- `{column.name}` `{kind}`" + (f": {column.meaning}" if column.meaning else "") + "\n")
         known.add(column)
     if set(ORIGIN) <= set(listed):
         listed = ["*origin*", *(name for name in listed if name not in ORIGIN)]
-    same = {"as in the tables before": listed, "as in the [JSON objects](json.md)": in_json, "times": times}
+    same = {"before": listed, "[JSON](json.md)": in_json, "JSON, only if they are named": named, "times": times}
     own += [f"- {where}: {', '.join(names)}\n" for where, names in same.items() if names]
     return [f"\n### {table.name}\n\nA row is {table.row}.\n\n", *own]
 

@@ -232,7 +232,7 @@ def key_search_view(search: KeySearch, progress: Callable[[], str], zone: tzinfo
 
     return View(
         "",
-        " Enter goes there   s stops   u not searched   Esc closes, the search goes on",
+        " Enter goes there   s stops   u not searched   Esc closes, the search continues",
         fill,
         {"s": stop, "u": unsearched, "K": None},
         lambda: (search.found, search.running, search.bytes),

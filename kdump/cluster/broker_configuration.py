@@ -104,7 +104,7 @@ class PropertiesSearch:
         near = dict.fromkeys(above for each in directories for above in (real_path(each), *_above(each)))
         for path in (os.path.join(above, name) for above in near for name in BESIDE):
             try:
-                yield read_properties(path), "beside the log directory"
+                yield read_properties(path), "next to the log directory"
             except SourceError as error:
                 if os.path.lexists(path):
                     self._unreadable.append(str(error))

@@ -145,7 +145,7 @@ QUESTIONS = (
         "kdump groups DIR --as-of …",
         "groups",
     ),
-    Asked("A group is one message behind for ever: is anything unread?", "kdump groups DIR --group G", "groups"),
+    Asked("A group is one message behind forever: is anything unread?", "kdump groups DIR --group G", "groups"),
     Asked(
         "A group reads everything again: when were its offsets reset?",
         "kdump groups DIR --group G --history",
@@ -174,12 +174,12 @@ QUESTIONS = (
         "incidents/missing-remote-segment",
     ),
     Asked(
-        "The schema registry lost its topic, or nobody knows this schema ID: which schemas are on the disk?",
+        "The schema registry lost its topic, or no one knows this schema ID: which schemas are on the disk?",
         "kdump registry DIR",
         "registry",
     ),
     Asked(
-        "Which connector wrote this, and where would it go on? Where would a group go on in the other cluster?",
+        "Which connector wrote this, and where would it continue? Where would a group continue in the other cluster?",
         "kdump connect DIR",
         "connect",
     ),

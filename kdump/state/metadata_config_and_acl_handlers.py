@@ -58,7 +58,7 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.metadata.configs
     if resource[0] == BROKER and resource[1] and resource not in known and not _is_java_int(resource[1]):
         replay.refuse(NO_BROKER_NUMBER, **values)
-        replay.at(f"a config of broker {resource[1]}, which is no number")
+        replay.at(f"a config of broker {resource[1]}, which is not a number")
         return
     topic = replay.metadata.topics.get(resource[1]) if resource[0] == TOPIC else None
     if resource not in known and (
@@ -171,7 +171,7 @@ def token(replay: ReplayState, values: dict[str, Any]) -> None:
     for principal in (*values["renewers"], values["owner"], values["requester"]):
         if ":" not in principal:
             replay.refuse(NO_PRINCIPAL, principal=principal)
-            replay.at(f"{principal} is no principal")
+            replay.at(f"{principal} is not a principal")
             return
     entry = DelegationToken(
         **{**{n: values[n] for n in DelegationToken._fields}, "renewers": tuple(values["renewers"])}

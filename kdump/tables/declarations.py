@@ -391,7 +391,7 @@ REPLICA_DIFFERENCES = _table(
     ],
     derived=True,
 )
-_FROM_METADATA = "from the newest cluster metadata on the disks; null if there is none"
+_FROM_METADATA = "from the newest cluster metadata; null without any"
 PARTITIONS = _table(
     "partitions",
     "a replica of a partition, as its log directory and the cluster's metadata describe it; or, with a null in source"

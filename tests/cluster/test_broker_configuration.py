@@ -52,9 +52,9 @@ def contradictions(server: ServerProperties, *paths: Path) -> list[str]:
 def test_the_file_beside_the_log_directory_is_taken_and_said_first(command: str, disk: Path) -> None:
     file = beside(disk)
     done = run(command, disk)
-    assert done.stdout.startswith(f"configuration: {file}, beside the log directory\n\n")
+    assert done.stdout.startswith(f"configuration: {file}, next to the log directory\n\n")
     first = json.loads(run(command, disk, "--json").stdout.splitlines()[0])
-    assert (first["type"], first["path"], first["why"]) == ("serverProperties", str(file), "beside the log directory")
+    assert (first["type"], first["path"], first["why"]) == ("serverProperties", str(file), "next to the log directory")
     assert (first["nodeId"], first["roles"], first["logDirs"]) == (1, ["broker"], [str(disk)])
     without = run(command, disk, "--json", "--properties", "/dev/null").stdout
     assert "serverProperties" not in without
@@ -145,7 +145,7 @@ def test_defaults_are_those_of_each_node(command: str, disk: Path, tmp_path: Pat
 def test_of_a_running_broker_before_any_other(root: Path, disk: Path) -> None:  # noqa: F811
     beside(disk)
     file = properties(root / "etc/kafka/server.properties", f"log.dirs={disk}\n")
-    assert found(disk, root=root) == (str(disk.parent / "server.properties"), "beside the log directory")
+    assert found(disk, root=root) == (str(disk.parent / "server.properties"), "next to the log directory")
     process(root, 7, [*JAVA, "kafka.Kafka", str(file)])
     assert found(disk, root=root) == (str(file), "of the running broker (process 7)")
     (disk.parent / "server.properties").unlink()
@@ -176,7 +176,9 @@ def test_what_config_providers_complete_is_not_known(disk: Path, tmp_path: Path)
     server = read_properties(str(file))
     assert (server.node_id, server.stated_log_dirs) == (None, [str(disk)])
     done = run("retention", disk)
-    assert done.stdout.startswith(f"configuration: {file}, beside the log directory\n  not known of it, because config")
+    assert done.stdout.startswith(
+        f"configuration: {file}, next to the log directory\n  not known of it, because config"
+    )
     assert "node.id, log.dirs, log.retention.ms" in done.stdout
     assert "password" not in done.stdout.lower()
 
@@ -313,7 +315,7 @@ def test_a_mount_point_of_nothing(disk: Path, root: Path) -> None:  # noqa: F811
     beside(disk)
     process(root, 7, [*JAVA, "kafka.Kafka", str(disk.parent / "server.properties")])
     (root / "proc/7/cmdline").unlink()  # it ends
-    assert found(disk, root=root) == (str(disk.parent / "server.properties"), "beside the log directory")
+    assert found(disk, root=root) == (str(disk.parent / "server.properties"), "next to the log directory")
 
 
 CANARY = "c4n4ry"

@@ -67,7 +67,7 @@ class StoredDirectory:
                 raise ValueError("the index has no head")
             self.path = path_text(head["path"])
             if self.path and not all(map(_is_name, self.path.split("/"))):
-                raise ValueError(f"{self.path[:40]!r} is no relative path")
+                raise ValueError(f"{self.path[:40]!r} is not a relative path")
             self.status = _status(head["status"])
             if not stat.S_ISDIR(self.status.mode):
                 raise ValueError(f"the mode {self.status.mode:o} is not that of a directory")
@@ -128,7 +128,7 @@ def _file_of(name: str, row: Any) -> StoredFile:
 
 def _file(name: str, row: Any) -> StoredFile:
     if not _is_name(path_text(name)):
-        raise ValueError(f"{name[:40]!r} is no file name")
+        raise ValueError(f"{name[:40]!r} is not a file name")
     contents: Log | Bytes | None = None
     if "log" in row:
         contents = _log(row["log"])

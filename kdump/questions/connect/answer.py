@@ -134,7 +134,7 @@ class MirrorCheckpoint(NamedTuple):
     offset: Annotated[int, Doc("offset in this cluster that it was translated to", OFFSET), Shown()]
     committedOffset: Annotated[
         int | None,
-        Doc("offset that the group has committed in this cluster: it goes on there; null if there is none", OFFSET),
+        Doc("offset that the group has committed in this cluster: it continues there; null if there is none", OFFSET),
         Shown("committed here", 8),
     ]
     metadata: Annotated[str, Doc("metadata of the commit")]

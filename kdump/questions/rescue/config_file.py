@@ -82,7 +82,7 @@ def _of_json(parsed: Any) -> GivenConfigs:
     given.brokers = dict(_objects(parsed, "brokers"))
     for name in given.brokers:
         if name and not name.isdecimal():
-            raise ValueError(f"{name!r} is no node ID")
+            raise ValueError(f"{name!r} is not a node ID")
     return given
 
 

@@ -60,7 +60,7 @@ class RestoreRefusal(NamedTuple):
 
     topic: Annotated[str, Doc("topic of the target, or of the source if that is damaged; empty for the cluster")]
     reason: Annotated[PathText, Doc("what forbids it")]
-    action: Annotated[PathText, Doc("command or option that mends it")]
+    action: Annotated[PathText, Doc("command or option that helps")]
 
 
 @answer("restoreDifference")

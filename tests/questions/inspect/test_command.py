@@ -1030,6 +1030,29 @@ def test_what_scripts_expect() -> None:
     assert (absent.exit_code, "--partition 7: no match; there is 0" in absent.stderr) == (2, True)
 
 
+def test_a_dot_is_any_byte(tmp_path: Path) -> None:
+    """Also the end of a line, and one that is not UTF-8; a record matches wherever the match is."""
+    values = [b"a\nb", b"xa\xffb", b"ab", b"a..b"]
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(number, value=value) for number, value in enumerate(values)]))
+    assert [each["offset"] for each in objects(path, "--records", "--value-regex", "a.b")] == [0, 1]
+    assert [each["offset"] for each in objects(path, "--records", "--value-regex", "^a.*b$")] == [0, 2, 3]
+
+
+def test_a_segment_that_the_cleaner_emptied_is_no_note(tmp_path: Path) -> None:
+    """Notes on standard error are about what a person must know."""
+    users = FIXTURES / "clean-1" / "users-0"
+    there = tmp_path / "users-0"
+    there.mkdir()
+    data = (users / f"{0:020}.log").read_bytes()
+    (there / f"{0:020}.log").write_bytes(data[:61])  # a batch without records
+    (there / f"{66:020}.log").write_bytes(data[61:])
+    shutil.copy(users / f"{254:020}.log", there)
+    for command in ("inspect", "inspect --records", "ls", "stats", "verify", "transactions --list"):
+        done = CliRunner().invoke(cli, [*command.split(), str(there)])
+        assert (done.exit_code, done.stderr) == (0, ""), command
+
+
 COUNTED = (
     ("--key", "a3"), ("--offset", "5..9"), ("--time", "2026-11-21T07:58:22..2026-11-21T07:58:23"), ("--control",),
     ("--read-committed",), ("--read-committed", "--by-markers"), ("--value-regex", "sku-4"), ("--producer-id", "9"),

@@ -66,7 +66,7 @@ def test_another_directory_is_no_voter(tmp_path: Path) -> None:
     assert quorum_warnings(found, directory(tmp_path), None, is_controller=True) == []
     stop = sole_voter_stop(found, directory(tmp_path))
     assert stop is not None
-    assert "never comes up" in stop.message
+    assert "never finishes its startup" in stop.message
     several = found._replace(voters=[*found.voters, QuorumVoter(2, OTHER)])
     assert sole_voter_stop(several, directory(tmp_path)) is None
     (warning,) = quorum_warnings(several, directory(tmp_path), None, is_controller=True)

@@ -44,7 +44,7 @@ def test_local_segments_that_are_gone_are_in_remote_storage(disk: Path) -> None:
     _, tiered = of(disk)
     assert (tiered.logEndOffset, tiered.acknowledged) == (110377, 260000 - 110377)
     assert tiered.notes[0].startswith("tiered: remote storage has it up to offset 215208; while another replica leads")
-    assert "goes on at offset 110377" in tiered.notes[0]
+    assert "continues at offset 110377" in tiered.notes[0]
 
 
 def test_what_is_found_is_complete(disk: Path) -> None:
