@@ -24,6 +24,7 @@ WRITERS = {
     "bundle": ["bundle", "disk", "--out", "out"],
     "packed bundle": ["bundle", "disk", "--out", "out/bundle", "--tar", "out/bundle.tar"],
     "export": ["export", "disk", "--table", "batches", "--out", "out/batches.parquet"],
+    "export of __cluster_metadata": ["export", "disk/__cluster_metadata-0", "--out", "out/records.parquet"],
     "export to a directory": ["export", "disk", "--topic", "users", "--out", "out/records"],
     "find": ["find", "key == 'x'", "disk/users-0", "--report", "out/found"],
     "report": ["report", "disk/users-0", "--out", "out/page.html", "--charts", "out/charts"],

@@ -84,7 +84,7 @@ class OutputDirectory:
     @cached_property
     def access(self) -> int:
         """The permission bits of its files."""
-        return OWNER if any(METADATA_TOPIC in source for source in self._sources) else access_of(self._sources)
+        return _access_of(self._sources)
 
     def path(self, name: str) -> str:
         """Return the path of a file in the directory. `name` is relative, with / between directories; raises ValueError
@@ -151,6 +151,11 @@ class OutputDirectory:
                 shutil.rmtree(passing.root, ignore_errors=True)
 
 
+def _access_of(sources: tuple[str, ...]) -> int:
+    """Return the permission bits of what is made of the sources."""
+    return OWNER if any(METADATA_TOPIC in source for source in sources) else access_of(sources)
+
+
 class OutputFile:
     """A single new file, under the rules of OutputDirectory; its directory may contain other files. `replaces`: it may
     take the place of an existing one. Raises OutputError."""
@@ -169,7 +174,7 @@ class OutputFile:
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
         """Like OutputDirectory.writing."""
-        access = access_of(self._sources)
+        access = _access_of(self._sources)
         return replacing(self.path, access) if self.replaces else _writing(self.path, access)
 
 
