@@ -44,12 +44,10 @@ from tests.conftest import ROOT, segment
 UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
-    *(
-        *(arrow_buffers, arrow_release, batch_counts, batch_scan, candidates, header_columns, id_rows),
-        *(index_entries, integer_rows, json_values, message_set, newest_commits, partition_records),
-        *(record_checks, record_search),
-    ),
-    *(record_columns, record_counts, row_writer, table_values, plain_messages, snappy_tags),
+    *(arrow_buffers, arrow_release, batch_counts, batch_scan, candidates, header_columns, id_rows),
+    *(index_entries, integer_rows, json_values, message_set, newest_commits, partition_records),
+    *(record_checks, record_search, record_columns, record_counts, row_writer, table_values, plain_messages),
+    snappy_tags,
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""

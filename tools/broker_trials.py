@@ -10,7 +10,6 @@ hour."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.trials.probe import Result
+from tools.trials.recorded_results import trial_options
 from tools.trials.trial import Lab
 
 
@@ -46,11 +46,8 @@ def compare(lab: Lab, chosen: list[Any], known: dict[str, Result]) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
+    parser = trial_options(__doc__, "docs/broker-trials.json")
     parser.add_argument("disks", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/broker-trials.json"))
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     recipes = importlib.import_module("tests.damages")

@@ -8,7 +8,6 @@ JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17,
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.trials.cluster import KAFKA
+from tools.trials.recorded_results import trial_options
 from tools.trials.replicas import BROKERS, Replicas
 
 Result = dict[str, Any]
@@ -209,10 +209,7 @@ def run(jars: Path, case: Case) -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/coordinator-trials.json"))
+    parser = trial_options(__doc__, "docs/coordinator-trials.json")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
     results: dict[str, Result] = {}

@@ -9,7 +9,6 @@ and about ten minutes."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -26,6 +25,7 @@ from typing import Any
 from tools.trials import cluster as clusters
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.disk import files
+from tools.trials.recorded_results import trial_options
 from tools.trials.trial import decisive
 from tools.trials.wording import ranges
 
@@ -125,11 +125,8 @@ def run(group: list[Any], recipes: Any, jars: Path, disks: Path, usual: set[str]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
+    parser = trial_options(__doc__, "docs/remedy-trials.json")
     parser.add_argument("disks", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/remedy-trials.json"))
     options = parser.parse_args()
     clusters.IDLE_MS = IDLE_MS
     recipes: Any = importlib.import_module("tests.remedies")

@@ -10,7 +10,6 @@ it predicts again, and compares with what OUT records of the broker. Needs Java 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import sys
@@ -22,6 +21,7 @@ from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.disk import files
 from tools.trials.node import USER, Node
 from tools.trials.predict import plan_of, public_directory
+from tools.trials.recorded_results import trial_options
 from tools.trials.restart import differences, done, epochs_of, recorded
 from tools.trials.storage import compile_storage
 
@@ -106,11 +106,8 @@ def _plain(facts: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
+    parser = trial_options(__doc__, "docs/restart-trials.json")
     parser.add_argument("disks", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/restart-trials.json"))
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))

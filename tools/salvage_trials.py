@@ -9,7 +9,6 @@ JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import shutil
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from kdump.problems import catalogue
 from tools.trials.cluster import KAFKA, TOOL, Cluster
 from tools.trials.disk import files
+from tools.trials.recorded_results import trial_options
 from tools.trials.trial import LEGACY_HOSTS
 from tools.trials.wording import once, ranges
 
@@ -434,11 +434,8 @@ def verdict(wanted: list[int], got: list[int], lines: list[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
+    parser = trial_options(__doc__, "docs/salvage-trials.json")
     parser.add_argument("disks", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/salvage-trials.json"))
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     recipes = importlib.import_module("tests.damages")

@@ -13,7 +13,6 @@ with 1 if a trial does not end as in OUT. Needs Java 17, 10 GiB and an hour."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 
 from tools.trials.cluster import config_command
 from tools.trials.full_disk import FULL, FullDisk, NoMount, SmallFileSystem
+from tools.trials.recorded_results import trial_options
 
 SIZE = 2560 << 20
 DAY = 86_400_000
@@ -399,10 +399,7 @@ TELLING = ("name", "startsAfter", "takesRecords", "isBack", "lost")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/space-trials.json"))
+    parser = trial_options(__doc__, "docs/space-trials.json")
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     chosen = [name for name in options.only.split(",") if name] or list(FILLINGS)
