@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
+from kdump.format.legacy_message import MessageHeader
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.source import Source, open_source
@@ -125,8 +126,18 @@ def _position(source: Source, path: str, base: int, stop: int) -> int:
     with suppress(DecodeError, SourceError):
         while position < end:
             header = read_header(source.read_at(position, LARGEST_HEADER))
-            first = header.baseOffset if isinstance(header, BatchHeader) else header.offset
-            if first >= stop or header.size <= 0:
+            if _first(header) >= stop or header.size <= 0:
                 return position if header.size > 0 else end
             position += header.size
     return end
+
+
+def first_offset(source: Source) -> int | None:
+    """Return the base offset of the first batch of a segment; None if it has no header. Raises SourceError."""
+    with suppress(DecodeError):
+        return _first(read_header(source.read_at(0, LARGEST_HEADER)))
+    return None
+
+
+def _first(header: BatchHeader | MessageHeader) -> int:
+    return header.baseOffset if isinstance(header, BatchHeader) else header.offset

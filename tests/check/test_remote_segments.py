@@ -228,6 +228,14 @@ def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
     (row,) = verified(disk, bucket)
     assert (row["code"], row["severity"], row["offset"]) == ("remote-segment-size", "warning", 162793)
     assert "consumers read the whole segment" in row["consequence"]
+    whole = first.read_bytes()
+    for rest, offset in ((whole[:-16377], 161974), (whole[16377:-16377], 110377)):
+        first.write_bytes(rest)  # a consumer skips to where it begins, or stops there
+        (row,) = (
+            row for row in verified(disk, bucket) if row["code"] == "remote-segment-size" and row["severity"] == "error"
+        )
+        assert row["offset"] == offset
+    first.write_bytes(whole)
     for suffix, code in ((".index", "index-size-invalid"), (".timeindex", "time-index-size-invalid")):
         path = first.with_suffix(suffix)
         data = path.read_bytes()

@@ -37,6 +37,7 @@ from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import SegmentFiles, one_file
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
+from kdump.log.remote_files import first_offset
 from kdump.log.remote_objects import INDEXES, MANIFEST, MAX_NAMED, Place, RemoteObject, RemoteStorage, list_objects
 from kdump.problems.catalogue import declaration
 
@@ -177,9 +178,9 @@ class RemoteCheck:
         for segment in sorted(segments.values(), key=lambda segment: (segment.first, segment.record)):
             its = objects.get(segment.id, [])
             if segment.state == COPY_FINISHED == was.get(segment.id):
-                damage, end, size = self._read_objects(segment, its, totals)
+                damage, begin, end, size = self._read_objects(segment, its, totals)
                 first = None if log is None else log.first
-                stated = copied(segment, its, here, first, end, size)
+                stated = copied(segment, its, here, first, begin, end, size)
                 yield from (each for each in stated if self.is_listed or each.code not in ABSENT)
                 yield from damage
             else:
@@ -204,15 +205,15 @@ class RemoteCheck:
 
     def _read_objects(
         self, segment: RemoteSegment, objects: list[RemoteObject], totals: CheckTotals
-    ) -> tuple[list[Finding], int | None, int | None]:
-        """Return the findings about a segment and its indexes, the offset after what can be read of it, None if it is
-        not read, and the bytes of the segment that its object has, None if that is not known."""
+    ) -> tuple[list[Finding], int | None, int | None, int | None]:
+        """Return the findings about a segment and its indexes, its first offset and the one after what can be read of
+        it, None if it is not read, and the bytes of the segment that its object has, None if that is not known."""
         kinds = {each.kind: each for each in objects}
         log = kinds.get(file_kinds.SEGMENT.name)
         is_plain = not (MANIFEST in kinds or INDEXES in kinds)
         size = log.size if log is not None and is_plain else None
         if not self.deep or log is None or not (is_plain or MANIFEST in kinds):
-            return [], None, size
+            return [], None, None, size
         source = self.listing.url
         paths = {file_kinds.named(kind): each.path for kind, each in kinds.items() if kind in CHECKED_INDEXES}
         if INDEXES in kinds:
@@ -226,13 +227,13 @@ class RemoteCheck:
         )
         try:
             with closing(options.open(target).source) as opened:
-                size = opened.size
+                size, begin = opened.size, first_offset(opened)
         except RequestLimit:
             self.left_out += 1
-            return [], None, size
+            return [], None, None, size
         except SourceError as error:
             totals.add_unreadable(error)
-            return [], None, size
+            return [], None, None, size
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
         unread = len(totals.unread)
         scan = PartitionScan(place, known, options, totals, rules)
@@ -243,8 +244,8 @@ class RemoteCheck:
             if finding.file != log.path or finding.position < segment.size  # no fetch begins after that
         ]
         if len(totals.unread) > unread:  # what is not read shows nothing
-            return [finding for finding in findings if finding.file == log.path], None, size
-        return findings, segment.first if scan.log_end is None else scan.log_end, size
+            return [finding for finding in findings if finding.file == log.path], None, None, size
+        return findings, begin, segment.first if scan.log_end is None else scan.log_end, size
 
 
 def _refused(finding: Finding, segment: RemoteSegment) -> Finding:

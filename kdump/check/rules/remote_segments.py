@@ -36,13 +36,14 @@ def copied(
     objects: Sequence[RemoteObject],
     place: Target,
     local_start: int | None,
+    begin: int | None,
     end: int | None,
     size: int | None,
 ) -> Iterator[Finding]:
     """Yield the findings about a segment whose copy has finished. `objects`: those with its ID; `place`: where they
-    are; `local_start`: the first offset in the local log, None if it is not here; `end`: the offset after what can be
-    read of the segment, None if it was not read; `size`: bytes of the segment that the object has, None if that is not
-    known."""
+    are; `local_start`: the first offset in the local log, None if it is not here; `begin`, `end`: the first offset, and
+    the one after what can be read of the segment, None if it was not read; `size`: bytes of the segment that the object
+    has, None if that is not known."""
     kinds = {each.kind: each for each in objects}
     here = kinds.get(file_kinds.SEGMENT.name)
     offsets = f"offsets {segment.first}..{segment.last}"
@@ -55,7 +56,8 @@ def copied(
     target = place._replace(path=here.path)
     if size is not None and size != segment.size:
         message = f"the object of {offsets} has {size_text(size)}, and the segment had {size_text(segment.size)}"
-        first = end if end is not None and segment.first <= end <= segment.last else segment.first
+        is_its_own = begin == segment.first and end is not None and segment.first <= end <= segment.last
+        first = end if is_its_own else segment.first  # another's begins elsewhere: a consumer skips to that, or stops
         is_longer = size > segment.size and end == segment.last + 1
         yield REMOTE_SEGMENT_SIZE.finding(
             target,
