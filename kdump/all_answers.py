@@ -10,7 +10,7 @@ from kdump.answer import ANSWERS, Key, keys_by_type
 
 MODULES = (
     *("log.inspect_answer", "check.finding", "check.summary", "problems.catalogue"),
-    *("questions.ls.answer", "state.segment_answer", "questions.schema.answer"),
+    *("questions.ls.answer", "cluster.segment_answer", "questions.schema.answer"),
     *("incident.explain.answer", "incident.explain.message", "questions.bundle.run", "cluster.broker_configuration"),
     *("incident.doctor.answer", "questions.groups.answer", "cluster.lag", "questions.cluster.answer"),
     *("state.metadata_image", "state.recorded_change", "answer", "questions.transactions.answer"),

@@ -231,9 +231,9 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     from kdump.check.engine.units import units_of
     from kdump.check.options import Options
     from kdump.cluster.disks import Disks
+    from kdump.cluster.partition_summary import partition_summary, segments_of
     from kdump.log.find_directories import find_directories
     from kdump.log.partition_directory import partition
-    from kdump.state.partition_summary import partition_summary, segments_of
 
     disk = tmp_path / "many-0"
     disk.mkdir()

@@ -42,12 +42,11 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.kafka.errors import KafkaError
-from kdump.log.live_files import see
+from kdump.log.live_files import open_window, see
 from kdump.questions.restart_plan.answer import PartitionPlan, StartupFailed, StartupFailure, startup_failure
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.metadata_log import SNAPSHOT, load_metadata_log
 from kdump.questions.restart_plan.node.access_rights import Rights
-from kdump.state.partition_summary import open_window
 from tools import reindex_trials, release_disks
 from tools.adopt import oracle
 from tools.adopt.registry import MAVEN, fetch

@@ -32,6 +32,7 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
 from kdump.io.run import Limits, Run
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
+from kdump.log.live_files import open_window
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, short_name
@@ -40,7 +41,6 @@ from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
-from kdump.state.partition_summary import open_window
 
 ROWS = 64
 """Rows to read at a time."""

@@ -16,13 +16,13 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.expression.terms import one_of_keys
+from kdump.log.live_files import open_window
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
 from kdump.log.region_reader import Depth
 from kdump.log.selection import Selection
 from kdump.log.walk import PartitionReader
-from kdump.state.partition_summary import open_window
 
 MAX_HITS = 10_000
 """Maximum number of records that are listed; further ones are counted."""

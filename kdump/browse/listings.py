@@ -19,10 +19,10 @@ from kdump.io.source import FileSource
 from kdump.io.window import LARGE, Window
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind, by_content
+from kdump.log.live_files import open_window
 from kdump.log.paths import Target, natural
 from kdump.log.region import Batch, Problem
 from kdump.render.table import Column
-from kdump.state.partition_summary import open_window
 
 MAX_KEPT_ROWS = 192
 """Maximum rows of a listing to keep; those farthest from the cursor are dropped."""

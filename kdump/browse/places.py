@@ -18,6 +18,7 @@ from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.cluster.disks import Disks
+from kdump.cluster.partition_summary import PartitionSummary
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.count_text import plain_count
 from kdump.io import file_system
@@ -40,7 +41,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, columns_of
 from kdump.render.table import NAME, Column
 from kdump.render.times import iso
-from kdump.state.partition_summary import PartitionSummary
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""

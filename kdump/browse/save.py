@@ -15,10 +15,12 @@ from kdump.browse.browser import Browser, NotFound
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.engine.check_small_files import file_finding
 from kdump.cluster.directory_summary import single_partition_summary
+from kdump.cluster.partition_summary import PartitionSummary
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.run import Run
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
+from kdump.log.live_files import open_window
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record
@@ -26,7 +28,6 @@ from kdump.log.region import Batch, Problem
 from kdump.questions.ls.answer import directory_object, partition_object
 from kdump.render.escape import printable
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
-from kdump.state.partition_summary import PartitionSummary, open_window
 
 PIECE = 1 << 20
 """Bytes to write at a time."""

@@ -22,6 +22,7 @@ from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, REC
 from kdump.format.count_text import count_text
 from kdump.io.run import Limits, Run
 from kdump.log.histograms import Histogram, of_time
+from kdump.log.live_files import open_window
 from kdump.log.region import PADDING, Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader, RegionObserver, observe
@@ -29,7 +30,6 @@ from kdump.render.amounts import bar, duration_text, size_text
 from kdump.render.escape import printable
 from kdump.render.style import cut
 from kdump.render.times import iso
-from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
 """Maximum number of bins with batches."""

@@ -18,6 +18,7 @@ from kdump.cluster.missing_partitions import (
     may_be_missing,
     missing_partitions,
 )
+from kdump.cluster.partition_summary import PartitionSummary, Release, partition_summary
 from kdump.format.meta_properties import meta_properties
 from kdump.io import file_system
 from kdump.io.directory_listing import length
@@ -28,11 +29,11 @@ from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.partition_summary import PartitionSummary, partition_summary
 from kdump.state.unknown_offsets import NO_FILE
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.cluster.remote_log import RemoteLog
+    from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
 
 
@@ -80,11 +81,13 @@ def partition_summary_in(
     offsets: OffsetCheckpoints,
     metadata: Callable[[], MetadataImage | None],
     remote: ReadsRemoteLog,
+    release: Release,
 ) -> PartitionSummary:
     """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata, `remote`
     __remote_log_metadata."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
+    facts.release = release
     if place.state in ("", "future") and place.topic is not None and place.partition is not None:
         facts.checkpoints = {name: noted.offset for name, noted in offsets.of(place).items()}
         facts.checkpoint_files = offsets.files
@@ -106,10 +109,10 @@ def partition_summary_in(
 
 
 LogDirectoryStates = dict[
-    str, tuple[bool | None, OffsetCheckpoints, "Callable[[], MetadataImage | None]", ReadsRemoteLog]
+    str, tuple[bool | None, OffsetCheckpoints, "Callable[[], MetadataImage | None]", ReadsRemoteLog, Release]
 ]
-"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and what
-reads __remote_log_metadata."""
+"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, and what reads the metadata,
+__remote_log_metadata and the release."""
 
 
 def single_partition_summary(place: PartitionDirectory, known: LogDirectoryStates | None = None) -> PartitionSummary:
@@ -125,10 +128,20 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
     return partition_summary_in(place, *known[above.path])
 
 
-def _what_reads(directory: LogDirectory, disks: Disks) -> tuple[Callable[[], MetadataImage | None], ReadsRemoteLog]:
-    """Return what reads the metadata of a log directory's cluster, and __remote_log_metadata, when first called."""
+def _what_reads(
+    directory: LogDirectory, disks: Disks
+) -> tuple[Callable[[], MetadataImage | None], ReadsRemoteLog, Release]:
+    """Return what reads the metadata of a log directory's cluster, __remote_log_metadata and the release, when first
+    called."""
+
+    def release() -> KafkaRelease:
+        from kdump.cluster.release_evidence import applied_release
+
+        paths = [each.path for each in disks.node_of(directory).directories]
+        return applied_release(paths, metadata(), None).release
+
     metadata = cache(lambda: disks.newest_metadata(directory.path)[1])
-    return metadata, cache(lambda: disks.node_of(directory).remote_log(metadata(), Limits()))
+    return metadata, cache(lambda: disks.node_of(directory).remote_log(metadata(), Limits())), cache(release)
 
 
 def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectorySummary:
@@ -138,11 +151,11 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
     offsets, clean = OffsetCheckpoints(directory), had_clean_shutdown(directory)
     broken = [f"{name}-checkpoint" for name, unknown in offsets.unread.items() if unknown.code != NO_FILE]
     identity = _identity(directory, broken)
-    metadata, remote = _what_reads(directory, disks)
+    metadata, remote, release = _what_reads(directory, disks)
     return LogDirectorySummary(
         directory,
         identity,
-        [partition_summary_in(place, clean, offsets, metadata, remote) for place in directory.partitions],
+        [partition_summary_in(place, clean, offsets, metadata, remote, release) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),

@@ -29,11 +29,10 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import topic_id
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.live_files import FileWatch
+from kdump.log.live_files import FileWatch, Open, open_window
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import UnlistedCollector
-from kdump.state.partition_summary import Open, open_window
 
 if TYPE_CHECKING:  # most commands need neither
     from kdump.cluster.remote_log import RemoteLog

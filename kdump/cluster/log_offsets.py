@@ -12,6 +12,8 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.partition_summary import log_end
+from kdump.cluster.release_evidence import applied_release
 from kdump.format.errors import DecodeError
 from kdump.format.number_range import Range
 from kdump.io.errors import SourceError
@@ -28,7 +30,6 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
-from kdump.state.partition_summary import log_end
 from kdump.state.unknown_offsets import UNREADABLE
 
 if TYPE_CHECKING:
@@ -167,9 +168,14 @@ class LogOffsetsByPartition:
             checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition)
         start = log_start_offset(checkpointed, first, tiered)
         assert start is not None
-        end = log_end(partition, had_clean_shutdown(directory), self.problems)
+        end = log_end(
+            partition,
+            had_clean_shutdown(directory),
+            self.problems,
+            lambda: applied_release([directory.path], self.metadata, None).release,
+        )
         mark = self._checkpoint(directory, "replication-offset").get(key)
-        return None if end is None else LogOffsets(start, end, mark, partition.path, localStart=first)
+        return None if end is None else LogOffsets(start, max(start, end), mark, partition.path, localStart=first)
 
     def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
         target = directory.files.get(f"{name}-checkpoint")

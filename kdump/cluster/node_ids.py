@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import Open, open_window
 from kdump.log.log_directory import META, LogDirectory
-from kdump.state.partition_summary import Open, open_window
 
 if TYPE_CHECKING:  # most commands ask for IDs alone
     from kdump.state.metadata_image import MetadataImage

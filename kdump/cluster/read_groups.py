@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.cluster.internal_log import Take, bounded, read_records
+from kdump.cluster.partition_summary import log_end
 from kdump.core.record_columns import RecordColumns
 from kdump.io import file_system
 from kdump.io.directory_listing import is_directory, parent, real_path
@@ -25,7 +26,6 @@ from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead, ShareState
 from kdump.state.internal_records import ENTRY, ROOM, memory
-from kdump.state.partition_summary import log_end
 
 
 class CoordinatorLog(NamedTuple):

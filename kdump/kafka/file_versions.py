@@ -20,8 +20,8 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.kafka.small_files import READERS, properties
 from kdump.log import file_kinds
+from kdump.log.live_files import open_window
 from kdump.log.paths import Target, target
-from kdump.state.partition_summary import open_window
 
 LONGEST_NUMBER = 16
 """Bytes of a checkpoint in which its version is looked for."""

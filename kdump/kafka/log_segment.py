@@ -23,7 +23,8 @@ from kdump.kafka.file_records import ensure_valid, search, search_by_last_offset
 from kdump.kafka.index_builder import IndexBuilder
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex, read_index
-from kdump.kafka.producer_state_manager import Open, ProducerStateManager
+from kdump.kafka.producer_state_manager import ProducerStateManager
+from kdump.log.live_files import Open
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 from kdump.state.releases import SEARCH_BY_BASE_OFFSET

@@ -6,7 +6,7 @@ Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerApp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from operator import itemgetter
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.producer_snapshot import SNAPSHOT_HEADER, newer_snapshot
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
-from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, RejectedBatch
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
+from kdump.log.live_files import Open
 from kdump.log.paths import Target
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.releases import MARKER_UNDERFLOW
@@ -34,7 +34,6 @@ LARGEST = 256 * 1024 * 1024
 END_TXN_VALUE = 6
 """Size in bytes of the value of a transaction marker: version and coordinator epoch."""
 REMAINING = "Incorrect declared batch size, records still remaining in file"
-Open = Callable[[Target], Window]
 
 
 class SnapshotFiles:

@@ -19,12 +19,11 @@ from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import FileKind
-from kdump.log.live_files import Opener, read_stable
+from kdump.log.live_files import Open, Opener, open_window, read_stable
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
-from kdump.state.partition_summary import Open, open_window
 from kdump.state.unknown_offsets import DAMAGED, UNREADABLE, CheckpointFiles, no_file
 
 READERS = {

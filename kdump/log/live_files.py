@@ -22,12 +22,15 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import existing_paths
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError, SourceNotFound, went_away
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.file_identities import FirstLooks
 from kdump.io.source import FileSource, Identity, Source, identity_of, open_source
+from kdump.io.window import Window
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.served_files import segments_in
 
 Opener = Callable[[str], Source]
+Open = Callable[[Target], Window]
 ReadT = TypeVar("ReadT")
 
 
@@ -41,6 +44,11 @@ def open_target(target: Target, opener: Opener = open_source) -> Source:
         if file_system.islink(target.path) or (target.source == target.path and target.path not in existing_paths()):
             raise
         raise SourceError(went_away(target.path)) from error
+
+
+def open_window(target: Target) -> Window:
+    """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
+    return Window(open_target(target, careful_source))
 
 
 def identity(path: str) -> Identity | None:

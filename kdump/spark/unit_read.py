@@ -19,6 +19,7 @@ from kdump.check.resume_state import StateError
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.check.unchanged import file_stamps
+from kdump.cluster.partition_summary import segments_of
 from kdump.core.column_numbers import ATTRIBUTES, IS_CONTROL
 from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, within
 from kdump.format.codec_table import codec_name
@@ -43,7 +44,6 @@ from kdump.spark.resume_point import (
 )
 from kdump.spark.unit_writer import UnitWriter
 from kdump.spark.units import Entry
-from kdump.state.partition_summary import segments_of
 from kdump.tables.batch_rows import BatchColumns
 from kdump.tables.declarations import COUNTS, FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
 from kdump.tables.disk_identity import DiskIdentity

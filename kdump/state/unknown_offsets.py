@@ -18,8 +18,8 @@ LogStartOffset = Annotated[
 LogEndOffset = Annotated[
     int | None,
     Doc(
-        "offset after the last batch of the last segment, or its base offset; a damaged one counts unless startup "
-        "recovers it; null if unread",
+        "offset after the last batch that a broker finds when it starts, damaged or not unless it recovers the last "
+        "segment, or the base offset of that; null if unread",
         OFFSET,
     ),
 ]

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from kdump.answer import Key, answer_keys, keys_by_type
 from kdump.check.finding import Finding
 from kdump.cluster.lag import CommittedPosition
+from kdump.cluster.segment_answer import ListedSegment
 from kdump.format.batch_formats import FORMATS, NEWEST
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
 from kdump.log import inspect_answer
-from kdump.state.segment_answer import ListedSegment
 from kdump.state.unknown_offsets import CheckpointedOffsets
 
 OWN = "_kdump"

@@ -12,14 +12,14 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.rules.bytes import not_checked
 from kdump.check.totals import CheckTotals
+from kdump.cluster.partition_summary import SegmentSummary, read_segment
+from kdump.cluster.segment_answer import segment_object
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.paths import Target, target
 from kdump.render.escape import path_text
-from kdump.state.partition_summary import SegmentSummary, read_segment
-from kdump.state.segment_answer import segment_object
 from kdump.tables.segment_split import opened
 
 Row = dict[str, Any]

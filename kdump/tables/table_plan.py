@@ -10,6 +10,7 @@ from itertools import pairwise
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.partition_summary import SegmentSummary, segments_of
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url, length
@@ -18,7 +19,6 @@ from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
-from kdump.state.partition_summary import SegmentSummary, segments_of
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.tables.filters import PushedFilters
 from kdump.tables.fleet import Fleet, FoundDirectory

@@ -11,6 +11,7 @@ from typing import Any
 from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.partition_summary import SegmentSummary
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.control_record import decode_control
 from kdump.format.transaction_record import decode_transaction
@@ -26,7 +27,6 @@ from kdump.log.selection import Selection
 from kdump.log.walk import RegionObserver, walk
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
-from kdump.state.partition_summary import SegmentSummary
 from kdump.tables.arrow import ArrowBatch, ArrowSchema, Rows
 from kdump.tables.batch_rows import BatchRows
 from kdump.tables.declarations import FINDINGS

@@ -13,10 +13,10 @@ from kdump.format.metadata_record import read_frame
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.versioned_messages import decode
 from kdump.log.batch_records import records
+from kdump.log.live_files import open_window
 from kdump.log.paths import target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.state.partition_summary import open_window
 from tests.conftest import DISKS
 from tests.each_case import each_case
 

@@ -38,12 +38,10 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
-from kdump.log.region_totals import by_header
 from kdump.log.walk import RegionObserver, walk
 from kdump.log.withheld_bytes import with_bytes
 from kdump.log.withheld_segment import withheld_segment
 from kdump.state.other_replicas import who_has_it
-from kdump.state.partition_summary import recovers_last
 from kdump.state.producer_state import ProducerState
 from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
@@ -61,7 +59,7 @@ class PartitionScan(Resumable, RegionObserver):
     resumed there: `state` returns the state, `resume` restores it."""
 
     saved_fields = {
-        **dict.fromkeys(("log_start", "log_end", "reached", "recovery_sensitive", "_records"), NUMBER),
+        **dict.fromkeys(("log_start", "_valid_end", "reached", "recovery_sensitive", "_records"), NUMBER),
         "_held": HELD_FINDINGS,
     }
     _part: SegmentContext
@@ -88,8 +86,8 @@ class PartitionScan(Resumable, RegionObserver):
         self.totals = totals
         self.alone = alone
         self.log_start: int | None = None
-        self.log_end: int | None = None
-        """The log end offset, as `next_offset` has it; None if it is unknown."""
+        self._valid_end: int | None = None
+        """The offset after the last valid batch; None if it is unknown."""
         self._base = 0
         """The base offset of the current segment."""
         self.reached = -1
@@ -125,7 +123,7 @@ class PartitionScan(Resumable, RegionObserver):
     def start(self) -> BrokerStart:
         """What a broker does with the snapshots."""
         read = replace(self.options, open_source=with_bytes(self.options.open_source)).open
-        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, read)
+        return BrokerStart(self.partition, self.known, self.neighbor_files.snapshot, read, self.totals.add_unreadable)
 
     @property
     def is_one_log(self) -> bool:
@@ -190,7 +188,7 @@ class PartitionScan(Resumable, RegionObserver):
 
     def forget(self) -> None:
         """Note that what was read so far says nothing of what is read next: no rule concludes anything from both."""
-        self.log_end = None
+        self._valid_end = None
         for observer in self.observers:
             observer.unread()
 
@@ -208,7 +206,7 @@ class PartitionScan(Resumable, RegionObserver):
         self.within = None
         if segment.log.name_offset is not None:
             self._base = segment.log.name_offset
-            self.log_end = start_offset if start else self._base
+            self._valid_end = start_offset if start else self._base
         part = SegmentContext(
             segment,
             segment.log,
@@ -326,9 +324,6 @@ class PartitionScan(Resumable, RegionObserver):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-            end = by_header(batch)
-            if end and not recovers_last(part.segment, self.known.clean) and self.known.topic != METADATA_TOPIC:
-                self.log_end = max(self._base, end)
             marker = None if repaired is None else marker_of(repaired)
         if not valid or batch.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)
@@ -351,7 +346,7 @@ class PartitionScan(Resumable, RegionObserver):
         self.totals.records += records
         self._records += records
         self.log_start = first if self.log_start is None else min(self.log_start, first)
-        self.log_end = max(self._base, last + 1)
+        self._valid_end = max(self._base, last + 1)
         self.reached = max(self.reached, first, last)
 
     def _grows(self, source: FileSource) -> bool:
@@ -367,7 +362,7 @@ class PartitionScan(Resumable, RegionObserver):
         self.recovery_sensitive += doubtful
         survives = finding.code == MAGIC_UNKNOWN.code  # its checksum does not cover magic: recovery may keep it
         if self._part.recovers and doubtful and not survives and len(self._held) < MAX_HELD:
-            self._held.append((finding, self._records, self.log_end))
+            self._held.append((finding, self._records, self._valid_end))
         else:
             yield finding
 
@@ -400,23 +395,22 @@ class PartitionScan(Resumable, RegionObserver):
     def last_stable_offset(self) -> int | None:
         """The first offset of the oldest open transaction of a broker, or its log end offset (BrokerStart); None if it
         is unknown."""
-        running, start, end = next(iter(self.open_transactions.values()), None), self.transactions.start, self.start_end
+        running, start, end = next(iter(self.open_transactions.values()), None), self.transactions.start, self.log_end
         if running is None or start is None:
             return end if running is None else running.first_offset
         return start.last_stable_offset(end, running.first_offset, is_suspect=self.transactions.is_suspect)
 
     @property
-    def start_end(self) -> int | None:
-        """The log end offset of a broker that starts and does not check the log, else that of its valid batches; None
-        if it is unknown."""
-        start = self.transactions.start
-        return self.log_end if start is None else start.log_end(self.log_end, is_suspect=self.transactions.is_suspect)
+    def log_end(self) -> int | None:
+        """The log end offset of a broker that starts, as `next_offset` has it; None if it is unknown."""
+        start, end = self.transactions.start, self._valid_end
+        return end if start is None else start.log_end(end, is_suspect=self.transactions.is_suspect)
 
     @property
     def held_by(self) -> int | None:
         """The producer ID of the transaction at which read_committed consumers stop; None if there is none."""
         producer_id = next(iter(self.open_transactions), None)
-        return None if producer_id is None or self.last_stable_offset == self.start_end else producer_id
+        return None if producer_id is None or self.last_stable_offset == self.log_end else producer_id
 
 
 def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:

@@ -12,12 +12,15 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.io.errors import SourceError
+from kdump.cluster.partition_summary import recovers_last
+from kdump.io.errors import OnUnreadable, SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
-from kdump.kafka.producer_state_manager import Open, SnapshotFiles
+from kdump.kafka.producer_state_manager import SnapshotFiles
 from kdump.kafka.unified_log import LoadedLog, batch_of, first_unstable_offset, load_clean
 from kdump.log.file_kinds import INDEX
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import Open
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn, transaction_in
@@ -39,7 +42,7 @@ class BrokerStart:
     """What a broker does with the producer snapshots of a partition when it starts. `read` returns the entries of a
     snapshot, None if it is not valid. `log_start`: log start offset; `points`: in ascending order; `starts_empty`: it
     does not read the log, because it was shut down cleanly and has no snapshot; `trusts`: it applies batches without
-    checking them, as after a clean shutdown. `open_` opens a file."""
+    checking them, as after a clean shutdown. `open_` opens a file; `on_unreadable` is told what cannot be read."""
 
     def __init__(
         self,
@@ -47,8 +50,12 @@ class BrokerStart:
         known: PartitionContext,
         read: Callable[[Target], SnapshotEntries | None],
         open_: Open,
+        on_unreadable: OnUnreadable,
     ) -> None:
         self.read, self.partition, self.known, self.open_ = read, partition, known, open_
+        self.on_unreadable = on_unreadable
+        self.unread: list[str] = []
+        """What could not be read of that which decides what a broker does."""
         self.bases = [segment.offset for segment in partition.segments] or [0]
         first, is_whole = self.bases[0], partition.given is None
         checkpointed = known.log_start or 0
@@ -103,7 +110,10 @@ class BrokerStart:
         snapshots = SnapshotFiles({target.name_offset or 0: target for target in self.partition.snapshots}, self.open_)
         try:
             return load_clean(self.segments(), snapshots, self.log_start, self.known.clean is True)
-        except (KafkaError, SourceError, OSError):
+        except SourceError as error:
+            self._not_read(error)
+            return None
+        except (KafkaError, OSError):
             return None
 
     def transaction_at(self, producer_id: int, offset: int) -> OngoingTxn:
@@ -122,20 +132,45 @@ class BrokerStart:
     def log_end(self, read: int | None, *, is_suspect: bool) -> int | None:
         """Return the log end offset. `read`: that of the valid batches, None if unknown; `is_suspect`: whether a broker
         may read the log in another way."""
-        loaded = self.loaded if is_suspect else None
-        end = read if loaded is None else loaded.end
-        return None if end is None else max(end, self.log_start)
+        end = self._unchecked_end if is_suspect and read is not None else None
+        end = read if end is None else end
+        return None if end is None or self.unread else max(end, self.log_start)
 
-    def last_stable_offset(self, end: int | None, first: int, *, is_suspect: bool) -> int:
+    @cached_property
+    def _unchecked_end(self) -> int | None:
+        """The offset after the last batch that a broker finds which does not check it; None if it checks it, or finds
+        none."""
+        known, segments = self.known, self.partition.segments
+        is_part = self.partition.given is not None or known.last is False or known.topic == METADATA_TOPIC
+        if is_part or not segments or recovers_last(segments[-1], known.clean):
+            return None
+        try:
+            return self.segments()[-1].next_offset().offset
+        except SourceError as error:
+            self._not_read(error)
+        except (KafkaError, OSError):
+            pass
+        return None
+
+    def last_stable_offset(self, end: int | None, first: int, *, is_suspect: bool) -> int | None:
         """Return the last stable offset of a log that ends at `end`, and whose earliest open transaction has the first
-        offset `first`."""
+        offset `first`; None if it is unknown."""
         offset = max(first, self.log_start)
+        if self.unread:
+            return None
         if end is None or (offset == first and not is_suspect):
             return offset
         try:
             return first_unstable_offset(self.segments(), offset, end, self.known.release.release)
-        except (KafkaError, SourceError, OSError):
+        except SourceError as error:
+            self._not_read(error)
+            return None
+        except (KafkaError, OSError):
             return offset
+
+    def _not_read(self, error: SourceError) -> None:
+        self.unread.append(str(error))
+        self.on_unreadable(error)
 
     def newest(self, end: int | None) -> Target | None:
         """Return the newest valid snapshot that a broker may load, not above the log end offset `end` (None: unknown);

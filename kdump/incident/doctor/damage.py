@@ -16,6 +16,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.rules.remote_segments import OFFSETS_UNREADABLE as UNREADABLE
 from kdump.check.totals import CheckTotals
+from kdump.cluster.partition_summary import partition_summary
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.disks import Broker, Disks
@@ -27,7 +28,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
-from kdump.state.partition_summary import partition_summary
 
 LITTLE = 16 << 20
 """Bytes of segments, for each second of the time, up to which they are checked in one go: each is then read once."""
@@ -107,7 +107,7 @@ class DamageExamination:
                 facts.read()
                 if facts.damage and not place.state:
                     self._suspects[unit.name] = facts.damage
-                facts.release()
+                facts.forget_segments()
             done += 1
         self._no_headers = len(parts) - done
 

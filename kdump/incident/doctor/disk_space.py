@@ -1,5 +1,5 @@
 """What fills the disks: the largest topics, and what keeps segments of the largest partitions longer than configured.
-From kdump.state.partition_summary and kdump.questions.retention."""
+From kdump.cluster.partition_summary and kdump.questions.retention."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from typing import NamedTuple
 
+from kdump.cluster.partition_summary import occupied, partition_summary
 from kdump.format.count_text import count_text, first_of, size_text
 from kdump.incident.doctor.answer import LargestTopic
 from kdump.incident.doctor.disks import Disks
@@ -23,7 +24,6 @@ from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionQuery
 from kdump.questions.space.disks import file_system_of
 from kdump.questions.space.usage import root_usage
-from kdump.state.partition_summary import occupied, partition_summary
 
 TOPICS = 5
 """Number of topics that are named."""

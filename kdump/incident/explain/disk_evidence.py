@@ -21,6 +21,7 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.cluster.disks import Disks
+from kdump.cluster.partition_summary import PartitionSummary
 from kdump.format.count_text import count_text
 from kdump.format.number_range import Range
 from kdump.incident.explain.answer import BATCH, DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
@@ -46,7 +47,6 @@ from kdump.log.selection import Selection
 from kdump.problems.catalogue import Declaration
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.run import predict_startup
-from kdump.state.partition_summary import PartitionSummary
 
 
 def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, limits: Limits) -> Evidence | None:

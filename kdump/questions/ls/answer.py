@@ -21,9 +21,9 @@ from kdump.answer import (
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
+from kdump.cluster.partition_summary import PartitionSummary, occupied
+from kdump.cluster.segment_answer import ListedBatches, ListedHeaders, batches_answer, headers_answer
 from kdump.log.header_totals import HeaderTotals
-from kdump.state.partition_summary import PartitionSummary, occupied
-from kdump.state.segment_answer import ListedBatches, ListedHeaders, batches_answer, headers_answer
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 from kdump.text import path_text
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, BYTES, EPOCH_MS, Key, Object, Shown, answer_keys, shown_keys
 from kdump.cluster.directory_summary import LogDirectorySummary
+from kdump.cluster.partition_summary import PartitionSummary
+from kdump.cluster.segment_answer import segment_object
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.questions.ls.answer import directory_object, partition_object, topic_object, whole_size
 from kdump.questions.ls.rows import LsRow
@@ -19,8 +21,6 @@ from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import NAME, TEXT, Column, Table, check_names
 from kdump.render.times import iso
-from kdump.state.partition_summary import PartitionSummary
-from kdump.state.segment_answer import segment_object
 
 MORE = "+?"
 """Suffix of formats and codecs if the list may be incomplete."""

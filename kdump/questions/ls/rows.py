@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from kdump.cluster.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 from kdump.io.run import Run
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.paths import natural
-from kdump.state.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
 BY_READING = ("offsets", "oldest", "newest")
@@ -58,7 +58,7 @@ class LsRow:
         else:
             for part in self.parts:
                 part.read(quick=quick, run=run)
-                part.release()
+                part.forget_segments()
 
     def headers(self) -> HeaderTotals:
         """Return the combined headers of everything that was read."""
@@ -72,7 +72,7 @@ class LsRow:
     @property
     def offsets(self) -> int:
         if self.segment is not None:
-            return self.segment.end(self.parts[0].clean) - self.segment.segment.offset
+            return self.segment.end(self.parts[0].clean, self.parts[0].release) - self.segment.segment.offset
         return sum(part.offsets or 0 for part in self.parts)
 
     @property
@@ -116,7 +116,7 @@ class LsRows:
             for segment in part.segments:
                 yield LsRow([part], segment, is_alone=self.is_alone)
             if len(self.parts) > 1:
-                part.release()
+                part.forget_segments()
 
     @property
     def size(self) -> int:

@@ -11,6 +11,8 @@ import click
 
 from kdump.cluster.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
 from kdump.cluster.disks import Disks
+from kdump.cluster.partition_summary import PartitionSummary
+from kdump.cluster.segment_answer import ListedSegment
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.metrics_option import metrics_option
@@ -40,8 +42,6 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.partition_summary import PartitionSummary
-from kdump.state.segment_answer import ListedSegment
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""

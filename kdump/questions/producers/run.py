@@ -13,13 +13,13 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.rule import Observer
 from kdump.check.totals import CheckTotals
+from kdump.cluster.partition_summary import log_end
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.paths import Target
 from kdump.questions.certain_answers import REPORTED, certain_answers
 from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away, release_doubts
 from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, Producer, ProducerEvent
 from kdump.questions.producers.ledger import ProducerHistory, ProducerLedger
-from kdump.state.partition_summary import log_end
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
 from kdump.state.releases import PRODUCER_EXPIRATION
 

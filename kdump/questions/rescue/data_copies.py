@@ -32,6 +32,7 @@ from kdump.log import file_kinds
 from kdump.log.batch_validity import is_valid
 from kdump.log.entries import Entry, entries
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import open_window
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
@@ -41,7 +42,6 @@ from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.rescuer import new_uuid
-from kdump.state.partition_summary import open_window
 
 STRAY, FUTURE, DELETE = "stray", "future", "delete"
 OTHER_ID, OTHER_NAME, TWICE, NO_ID, TAKEN = "otherId", "otherName", "twice", "noId", "used"

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kdump.cluster.disks import Disks, Node
+from kdump.cluster.partition_summary import log_end
 from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
@@ -24,7 +25,6 @@ from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplic
 from kdump.questions.restart_plan.replicas.replica_losses import Counted, Replica, partition_replicas, replica_of
 from kdump.questions.restart_plan.replicas.restart_cluster import needs_you, start_orders, worst_loss
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
-from kdump.state.partition_summary import log_end
 
 Key = tuple[str, int]
 

@@ -476,6 +476,10 @@ class PartitionRun:
         is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
         if expected is None or not is_last or head.base <= expected + 1 or not is_one_bit(head.base ^ expected):
             return
+        tail = self.tail
+        is_same_file = tail is not None and tail.reader.place.target.path == reader.place.target.path
+        if head.position != (tail.position + tail.size if tail is not None and is_same_file else 0):
+            return  # another batch is before it in the file
         if expected < (reader.place.name or 0) or self._is_lost(expected, head.base - 1):
             return  # not an offset of this segment; or something else had the missing offsets
         if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):

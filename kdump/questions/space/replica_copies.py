@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import own_context
 from kdump.check.options import Options
 from kdump.cluster.disks import Node
+from kdump.cluster.partition_summary import log_end
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
@@ -23,7 +24,6 @@ from kdump.questions.space.answer import JUDGE, NOTHING
 from kdump.questions.space.usage import PartitionUsage
 from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_summary import log_end
 
 UNCLEAN = "unclean.leader.election.enable"
 EMPTY = "so that it may become the leader with an empty log"

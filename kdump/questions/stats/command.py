@@ -9,6 +9,7 @@ from functools import partial
 import click
 
 from kdump.answer import Object
+from kdump.cluster.partition_summary import partition_summary
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
@@ -30,7 +31,6 @@ from kdump.questions.stats.run import read_each, stats
 from kdump.questions.stats.totals import Stats
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
-from kdump.state.partition_summary import partition_summary
 
 EXAMPLES = """
 \b

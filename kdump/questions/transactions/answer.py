@@ -89,8 +89,7 @@ class PartitionTransactions(NamedTuple):
     startLogEndOffset: Annotated[
         int | None,
         Doc(
-            "log end offset of a broker that starts: after a clean shutdown it does not check the batches, so that it "
-            "may differ from logEndOffset if some are damaged; null if unknown",
+            "the same as logEndOffset; null if the newest segment was not selected",
             OFFSET,
         ),
     ]

@@ -160,8 +160,6 @@ class TransactionReport(Sink[Any]):
         line = f"{name}: {line}"
         if partition.logStartOffset is not None and partition.logEndOffset is not None:
             line += f"; offsets {partition.logStartOffset}..{partition.logEndOffset - 1}"
-            if partition.startLogEndOffset not in (None, partition.logEndOffset):
-                line += f" (up to {partition.startLogEndOffset - 1} for a broker, which does not check the damage)"
         if partition.lastStableOffset is not None:
             line += f", last stable offset {partition.lastStableOffset}"
             if partition.heldBy is None:

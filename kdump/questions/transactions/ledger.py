@@ -311,6 +311,11 @@ class TransactionLedger(Observer):
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
         end = scan.log_end
+        stable = None if known.last is False else scan.last_stable_offset
+        no_log_end = no_end(len(segments), scan.start.unread)
+        no_stable = no_log_end._replace(key="lastStableOffset")
+        if known.last is False:
+            no_stable = Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
         return PartitionTransactions(
             source=scan.partition.source,
             topic=known.topic,
@@ -318,9 +323,9 @@ class TransactionLedger(Observer):
             path=scan.partition.path,
             logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
-            startLogEndOffset=None if known.last is False else scan.start_end,
+            startLogEndOffset=None if known.last is False else end,
             highWatermark=known.high_watermark,
-            lastStableOffset=None if known.last is False else scan.last_stable_offset,
+            lastStableOffset=stable,
             heldBy=scan.held_by,
             committed=self.counts[COMMITTED],
             aborted=self.counts[ABORTED],
@@ -335,10 +340,8 @@ class TransactionLedger(Observer):
             seededFrom=self.seeded,
             unknown=unknown_keys(
                 known.unstated("highWatermark"),
-                no_end(len(segments), []) if end is None else None,
-                Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
-                if known.last is False
-                else None,
+                no_log_end if end is None else None,
+                no_stable if stable is None else None,
             ),
         )
 

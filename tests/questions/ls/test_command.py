@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from kdump.all_answers import TYPES
 from kdump.cli import cli
+from kdump.cluster import partition_summary
+from kdump.log import live_files
 from kdump.questions.ls import rows as ls_rows
-from kdump.state import partition_summary
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
@@ -333,14 +334,14 @@ def test_left_overs(disk: Path) -> None:
 
 def test_a_segment_that_goes_away(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = disk / "ledger-0" / f"{0:020}.log"
-    real = partition_summary.careful_source
+    real = live_files.careful_source
 
     def careful_source(path: str) -> Any:
         if path == str(gone):
             gone.unlink(missing_ok=True)
         return real(path)
 
-    monkeypatch.setattr(partition_summary, "careful_source", careful_source)
+    monkeypatch.setattr(live_files, "careful_source", careful_source)
     row = row_of(disk)
     assert (row["segments"], row["errors"], row["logEndOffset"], row["records"]) == (0, [], None, 0)
     assert of_type(objects(disk, "--segments", "--topic", "ledger"), "logSegment") == []

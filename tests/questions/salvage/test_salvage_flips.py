@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import pytest
 
 from kdump.questions.salvage.run import salvage
 from tests import craft
-from tests.conftest import sample
+from tests.conftest import SEED, sample, seeded
 
 FIELDS = {"baseOffset": (0, 64), "batchLength": (64, 32), "partitionLeaderEpoch": (96, 32), "magic": (128, 8)}
 """First bit, and number of bits."""
@@ -137,6 +138,46 @@ def test_a_gap_that_a_dropped_batch_explains_is_no_flip(tmp_path: Path) -> None:
     found = [batch for file in made.files for batch in craft.split((tmp_path / "out" / file).read_bytes())]
     assert {craft.BATCH_HEADER.read(each).baseOffset for each in found} <= {at for at, _ in OUT_OF_ORDER}
     assert not made.is_whole
+
+
+def moved(root: Path, batches: list[bytes]) -> list[str]:
+    """Salvage a segment with these batches; return those that are written before the end of the one before them."""
+    home = root / "t-0"
+    home.mkdir(parents=True)
+    (home / f"{0:020}.log").write_bytes(b"".join(batches))
+    (made,) = salvage([str(home)], str(root / "out"))
+    found = [batch for file in made.files for batch in craft.split((root / "out" / file).read_bytes())]
+    headers = {batch[8:]: craft.BATCH_HEADER.read(batch) for batch in found}
+    places = {batch[8:]: len({other[:8] for other in batches if other[8:] == batch[8:]}) for batch in batches}
+    wrong = []
+    for previous, batch in pairwise(batches):
+        before, header = headers.get(previous[8:]), headers.get(batch[8:])
+        is_known = places[previous[8:]] == places[batch[8:]] == 1  # else which of them was written is not
+        if before is not None and header is not None and is_known and header.packed()[:8] != batch[:8]:
+            wrong += [f"to {header.baseOffset}, after {before.lastOffset}"] * (header.baseOffset <= before.lastOffset)
+    return wrong
+
+
+@pytest.mark.sampled
+def test_no_batch_is_moved_before_the_end_of_the_one_before_it(tmp_path: Path) -> None:
+    """Whatever base offsets are damaged, and whatever is missing, twice or elsewhere in the file."""
+    first, last = (data for _, data in Log((8, 1)).batches())
+    assert moved(tmp_path / "0", [craft.flip(first, 58), craft.flip(first, 58), last]) == []
+    for number in range(1, 3000 if SEED else 150):
+        rng = seeded(f"moved {number}")
+        batches = [data for _, data in Log(tuple(rng.choice((1, 2, 3, 8)) for _ in range(rng.randint(2, 9)))).batches()]
+        for _ in range(rng.randint(1, 3)):
+            place, other = rng.randrange(len(batches)), rng.randrange(len(batches))
+            change = rng.choice(("flip", "flip", "double", "swap", "drop"))
+            if change == "flip":
+                batches[place] = craft.flip(batches[place], rng.randrange(55, 64))
+            elif change == "double":
+                batches.insert(other, batches[place])
+            elif change == "swap":
+                batches[place], batches[other] = batches[other], batches[place]
+            elif len(batches) > 2:
+                del batches[place]
+        assert moved(tmp_path / str(number), batches) == [], number
 
 
 OUT_OF_ORDER = [(0, 2), (8, 2), (2, 2), (2, 4), (6, 2)]

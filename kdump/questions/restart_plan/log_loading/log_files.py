@@ -14,8 +14,7 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.unreadable_paths import note
 from kdump.kafka.log_segment import segment_at
-from kdump.kafka.producer_state_manager import Open
-from kdump.log.live_files import SeenDirectory
+from kdump.log.live_files import Open, SeenDirectory
 from kdump.log.served_files import is_complete
 from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, Step, failure
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop

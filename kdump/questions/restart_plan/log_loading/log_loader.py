@@ -24,11 +24,11 @@ from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogEnd, LogSegment, Recovered, first_unflushed, recover, segment_at
 from kdump.kafka.offset_index import OffsetIndex
-from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
+from kdump.kafka.producer_state_manager import ProducerStateManager, SnapshotFiles
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.kafka.unified_log import batch_of, rebuild_producers
 from kdump.log.indexed_timestamp import indexed_timestamp
-from kdump.log.live_files import SeenDirectory
+from kdump.log.live_files import Open, SeenDirectory
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.problems.problem import Problem

@@ -12,6 +12,7 @@ from itertools import chain
 
 from kdump.answer import Unknown
 from kdump.format.count_text import plain_count
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_gone, unread
 from kdump.io.fault_tolerant import careful_source
@@ -21,19 +22,20 @@ from kdump.io.source import FileSource, Source
 from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.live_files import open_target
+from kdump.log.live_files import Open, open_target, open_window
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import summarize_headers
+from kdump.log.withheld_bytes import with_bytes
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles, no_end
 
-Open = Callable[[Target], Window]
+Release = Callable[[], KafkaRelease]
+"""Finds out which release reads a log, where that may decide."""
 
 
-def open_window(target: Target) -> Window:
-    """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
-    return Window(open_target(target, careful_source))
+def newest() -> KafkaRelease:
+    return NEWEST
 
 
 @dataclass(slots=True)
@@ -52,18 +54,36 @@ class SegmentSummary:
     grows: bool = False
     """The file grew while it was read: a broker is writing to it."""
 
-    def end(self, clean: bool | None) -> int:
-        """Return the offset after the last batch (`next_offset`)."""
-        return next_offset(self.segment, self.headers, clean)
+    def end(self, clean: bool | None, release: Release) -> int:
+        """Return the offset after the last batch (`next_offset`); `error` states why it is another one."""
+        try:
+            return next_offset(self.segment, self.headers, clean if self.last else None, release)
+        except SourceError as error:
+            self.error = str(error)
+            return self.segment.offset
 
 
-def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None) -> int:
+def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None, release: Release) -> int:
     """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
-    it that starts: by the header of that batch, damaged or not (LogSegment.readNextOffset). Only a recovery, after an
-    unclean shutdown or without an .index, checks it, and ends after the last valid one."""
-    valid = segment.offset if headers.last is None else headers.last + 1
-    is_checked = headers.end is None or recovers_last(segment, clean)
-    return max(segment.offset, valid if is_checked else headers.end or 0)
+    it that starts. Only a recovery, after an unclean shutdown or without an .index, checks that batch, and ends after
+    the last valid one. Else, where headers show damage, a broker may find another batch than kdump: it looks it up in
+    the .index, and goes from length to length (LogSegment.readNextOffset); a log that it does not load ends after the
+    last valid batch. Raises SourceError."""
+    valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
+    is_sound = headers.end is None and not (headers.damage or headers.tail)
+    if is_sound or recovers_last(segment, clean) or segment.log is None:
+        return valid
+    from kdump.kafka.errors import KafkaError
+    from kdump.kafka.log_segment import segment_at
+
+    try:
+        return segment_at(segment.log.path, segment.offset, _open_bytes, release=release()).next_offset().offset
+    except KafkaError:
+        return valid
+
+
+def _open_bytes(target: Target) -> Window:
+    return Window(open_target(target, with_bytes(careful_source)))
 
 
 def recovers_last(segment: SegmentFiles, clean: bool | None) -> bool:
@@ -102,6 +122,7 @@ class PartitionSummary:
     """Ranges of offsets between the log start offset and the first segment that no segment in remote storage has; None
     if that is not known."""
     clean: bool | None = None
+    release: Release = newest
     headers: HeaderTotals = field(default_factory=HeaderTotals)
     was_read: bool = False
     log_end: int | None = None
@@ -134,7 +155,7 @@ class PartitionSummary:
                 segment.size = size
         return self._segments
 
-    def release(self) -> None:
+    def forget_segments(self) -> None:
         """Keep the totals alone."""
         self._segments = None
 
@@ -209,8 +230,9 @@ class PartitionSummary:
             damage = segment_damage(segment, self.clean)
             if damage and not self.damage:
                 self.damage = damage if len(segments) == 1 else f"{damage}, in {segment.segment.name}.log"
+        end = segments[-1].end(self.clean, self.release) if segments and not segments[-1].error else None
         self.unread = [segment.error for segment in segments if segment.error]
-        self.log_end = segments[-1].end(self.clean) if segments and not segments[-1].error else None
+        self.log_end = None if end is None or segments[-1].error else max(end, self.log_start or 0)
         self.was_read = True
 
 
@@ -307,7 +329,9 @@ def occupied(partitions: Iterable[PartitionSummary], seen: set[tuple[int, int]] 
     return total
 
 
-def log_end(partition: PartitionDirectory, clean: bool | None, problems: list[str]) -> int | None:
+def log_end(
+    partition: PartitionDirectory, clean: bool | None, problems: list[str], release: Release = newest
+) -> int | None:
     """Return the log end offset: that after the last batch of the newest segment (`next_offset`). `clean`: whether its
     log directory was shut down cleanly. None if it cannot be read, or if there is no segment."""
     for segment in reversed(partition.segments):
@@ -316,10 +340,10 @@ def log_end(partition: PartitionDirectory, clean: bool | None, problems: list[st
             window = open_window(segment.log)
             with closing(window.source):
                 headers = summarize_headers(segment.log, window, quick=True)
+            return next_offset(segment, headers, clean, release)
         except SourceError as error:
             problems.append(unread(error))
             if is_gone(error):  # a truncation removed it
                 continue
             return None
-        return next_offset(segment, headers, clean)
     return None

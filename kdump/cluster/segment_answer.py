@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.cluster.partition_summary import SegmentSummary, segment_damage
 from kdump.format.codec_table import NAMES
 from kdump.log.header_totals import HeaderTotals
-from kdump.state.partition_summary import SegmentSummary, segment_damage
 
 
 class ListedBatches(NamedTuple):

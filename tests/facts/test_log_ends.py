@@ -1,0 +1,100 @@
+"""Whichever bit of the last batch's header is flipped, a log ends at one offset: that of the broker that starts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdump.cluster.partition_summary import log_end
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.log.log_directory import LogDirectory, directory_at
+from tests.command import run
+from tests.conftest import RELEASES, sample
+from tests.craft import flip, split
+from tests.damages import copy_some
+from tests.questions.salvage.test_cut import _java
+
+LOGS = [
+    (f"{release}/{state}", partition)
+    for release, state in (("4.3.1-kraft", "clean"), ("3.9.1-zk", "clean"), ("4.3.1-kraft", "crash"))
+    for partition in ("plain-0", "payments-0", "pair-0")
+]
+"""Logs with an index entry of the last batch, with a marker at the end, and of one segment."""
+BITS = 8 * BATCH_HEADER.size
+
+
+def last_header(place: Path) -> tuple[Path, bytes, int]:
+    """Return the last segment of a partition, its bytes, and the number of the first bit of its last batch."""
+    log = max(place.glob("*.log"))
+    data = log.read_bytes()
+    return log, data, 8 * (len(data) - len(split(data)[-1]))
+
+
+def of_type(disk: Path, command: tuple[str, ...], kind: str) -> dict[str, object]:
+    rows = map(json.loads, run(*command, disk, "--json").stdout.splitlines())
+    return next(row for row in rows if row["type"] == kind)
+
+
+def stated(disk: Path) -> dict[str, object]:
+    """Return the log end by each command that states it; that of restart-plan if the log is loaded."""
+    ends = {
+        command[0]: of_type(disk, command, kind)["logEndOffset"]
+        for command, kind in (
+            (("ls",), "partitionLog"),
+            (("transactions", "--list"), "transactionPartition"),
+            (("producers", "--list"), "producerPartition"),
+            (("retention", "--list"), "retention"),
+        )
+    }
+    plan = of_type(disk, ("restart-plan", "--all"), "restartPartition")
+    return ends if plan["stops"] else ends | {"restart-plan": plan["logEndOffset"]}
+
+
+EVERY = [(*log, bit) for log in LOGS for bit in range(BITS)]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("disk", "partition", "bit"), sample(EVERY, 170, "log ends"))
+def test_commands_agree(disk: str, partition: str, bit: int, tmp_path: Path) -> None:
+    made = copy_some(RELEASES / disk, tmp_path / "disk", partition)
+    log, data, start = last_header(made / partition)
+    log.write_bytes(flip(data, start + bit))
+    ends = stated(made)
+    assert len(set(ends.values())) == 1, ends
+
+
+def flipped(root: Path) -> Iterator[Path]:
+    """Yield the log of a clean disk with one bit flipped, for each of them."""
+    for disk, partition in LOGS:
+        for bit in range(BITS) if disk.endswith("clean") else ():
+            place = root / f"{len(list(root.iterdir()))}"
+            made = copy_some(RELEASES / disk, place, partition)
+            log, data, start = last_header(made / partition)
+            log.write_bytes(flip(data, start + bit))
+            yield made
+
+
+@pytest.mark.jars
+def test_the_end_is_that_of_a_broker(tmp_path: Path) -> None:
+    """LogLoader, after a clean shutdown; a log that it does not load has no other end than its valid batches."""
+    known = {"interval": 4096, "largest": 10 << 20, "clean": True, "logStart": 0, "recoveryPoint": 0, "remote": False}
+    ends, lines = [], []
+    for disk in flipped(tmp_path):
+        directory = directory_at(str(disk))
+        assert isinstance(directory, LogDirectory)
+        (place,) = directory.partitions
+        ends.append(max(0, log_end(place, True, []) or 0))  # a broker deletes a log that ends before it starts
+        lines.append(json.dumps({"path": place.path, **known}))
+    answers = [json.loads(line) for line in _java("LoadLogs.java", lines)]
+    shutil.rmtree(tmp_path)
+    wrong = [
+        (end, answer["answer"]["logEnd"], answer["path"])
+        for end, answer in zip(ends, answers, strict=True)
+        if answer["answer"] is not None and answer["answer"]["logEnd"] != end
+    ]
+    assert wrong == []
+    assert sum(answer["answer"] is None for answer in answers) < len(answers) // 50
