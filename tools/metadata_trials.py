@@ -556,23 +556,8 @@ REASONS = (
         lambda release: True,
     ),
     (
-        "batch 6 begins 5 offsets later",
-        "the controller keeps a state for each metadata transaction, by its offset; no release writes such offsets",
-        lambda release: True,
-    ),
-    (
-        "batch 7 begins an offset earlier",
-        "the controller keeps a state for each metadata transaction, by its offset; no release writes such offsets",
-        lambda release: True,
-    ),
-    (
         "snapshot: record 2.2 is missing",
         "the controller counts the record by the offset of its batch, and kdump as MetadataLoader does",
-        lambda release: True,
-    ),
-    (
-        "snapshot: record 4.0 is missing",
-        "a batch without records, which no release writes into a snapshot",
         lambda release: True,
     ),
     (

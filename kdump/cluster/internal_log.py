@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from kdump.core.record_columns import RecordColumns
 from kdump.io.errors import SourceError, unread
-from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.io.run import PLAIN_RUN, Limits, Run, ignore
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
@@ -39,12 +39,17 @@ not take."""
 
 
 def read_records(
-    path: str, note: Callable[[str], None], run: Run = PLAIN_RUN, take: Take | None = None
+    path: str,
+    note: Callable[[str], None],
+    run: Run = PLAIN_RUN,
+    take: Take | None = None,
+    on_empty: Callable[[Batch], object] = ignore,
 ) -> Iterator[Record | None]:
     """Yield the records of a file in order, from valid batches only, and None for anything else, after passing a
     description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
     requested, and should be decoded only if it is not `too_large`. Calls `run.more` with numbers of bytes read.
-    What `take` takes, which must not be damaged, is not yielded. Never raises for the contents of the disk."""
+    What `take` takes, which must not be damaged, is not yielded. Calls `on_empty` with batches that count no record.
+    Never raises for the contents of the disk."""
     name = os.path.basename(path)
     problems: list[str] = []
     reader = PartitionReader(
@@ -67,6 +72,8 @@ def read_records(
                 yield None
                 continue
             for batch in valid:
+                if batch.recordCount == 0:
+                    on_empty(batch)
                 yield from records(batch) if take is None else _not_taken(batch, take)
                 for problem in batch.problems:
                     note(Malformed(f"{name} at byte {batch.position}: {problem.reason}"))

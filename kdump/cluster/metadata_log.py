@@ -23,11 +23,11 @@ from kdump.format.metadata_record import decode_metadata_record, metadata_record
 from kdump.format.numbers import LONG_MAX
 from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, Unread, listing_error, unread
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import DefaultRecordBatch
+from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large
@@ -273,7 +273,7 @@ class _MetadataReader:
                 replay.number += end - row
             return end
 
-        for record in read_records(path, note, Run(self.run.limits, more=self._more), take):
+        for record in read_records(path, note, Run(self.run.limits, more=self._more), take, replay.refuse_empty):
             if record is None:
                 if go_on:
                     continue
@@ -330,7 +330,7 @@ class _MetadataReader:
         def note(problem: str) -> None:
             replay.note(Unread(problem) if isinstance(problem, Malformed) else problem)  # a node may halt there
 
-        for record in self._log(needed, start, note, take):
+        for record in self._log(needed, start, note, take, replay.refuse_empty):
             assert record.offset is not None
             is_control = record.is_control
             value = record.value
@@ -344,6 +344,8 @@ class _MetadataReader:
                 dropped.reverse()
             if metadata.end_offset == 0 and start is None and record.offset > 0:
                 replay.is_partial = True
+            if record.index == 0:
+                replay.stable = max(replay.stable, metadata.end_offset - 1)
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
             self.newest_epoch = max(self.newest_epoch or 0, record.batch.partitionLeaderEpoch or 0)
             replay.file, replay.is_partial = self.reading, replay.is_partial or self.is_broken
@@ -377,6 +379,7 @@ class _MetadataReader:
         start: int | None,
         note: Callable[[str], None],
         take: Callable[[DefaultRecordBatch, RecordColumns, int, int], int] = lambda batch, columns, row, offset: row,
+        on_empty: Callable[[Batch], object] = ignore,
     ) -> Iterator[Record]:
         """Yield the log's records from offset `start` up to the moment, in order, but those that `take` takes, which
         must have this offset and the next ones. Ends at invalid bytes, and at an offset that is not above that of the
@@ -395,8 +398,12 @@ class _MetadataReader:
             expected += end - row
             return end
 
+        def empty(batch: Batch) -> None:
+            if start is None or batch.lastOffset >= start:
+                on_empty(batch)
+
         for path in paths:
-            for record in read_records(path, note, Run(self.run.limits, more=self._more), take_next):
+            for record in read_records(path, note, Run(self.run.limits, more=self._more), take_next, empty):
                 if record is None:
                     if begun or start is None:
                         self.gap = expected or 0 if self.gap is None else self.gap

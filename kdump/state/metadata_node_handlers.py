@@ -68,6 +68,11 @@ BEGUN = Rule(
     "closed.",
     "RuntimeException: Encountered BeginTransactionRecord while already in a transaction",
 )
+COMMITTED_LATER = Rule(
+    "RuntimeException: Can't create a new in-memory snapshot at epoch {before} because there is already a snapshot "
+    "with epoch {stable}. Snapshot epochs are {stable}",
+    is_certain=True,
+)
 NOT_BEGUN = Rule(
     "RuntimeException: Can't replay an {record} at {offset} because there is no open transaction.",
     "RuntimeException: Encountered {record} without having seen a BeginTransactionRecord",
@@ -268,6 +273,10 @@ def transaction(replay: ReplayState, values: dict[str, Any]) -> None:
             replay.refuse(BEGUN, **names)
             replay.at(f"the transaction at offset {replay.transaction} was never closed")
         else:
+            before = (replay.offset or 0) - 1
+            if before < replay.stable:  # OffsetControlManager has a state of each stable offset, in ascending order
+                replay.refuse(COMMITTED_LATER, before=before, stable=replay.stable)
+                replay.at(f"a batch before it has the offset {replay.stable}")
             replay.transaction, replay.begun_at = replay.offset, (replay.file, replay.position)
     elif replay.transaction is None:
         replay.refuse(NOT_BEGUN, **names)

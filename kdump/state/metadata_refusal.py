@@ -19,13 +19,14 @@ READ_FIRST = (3, 8)
 class Rule(NamedTuple):
     """Why a record is refused in the releases from `since` to `until`. `controller` and `loader`: the exceptions of
     QuorumController and MetadataLoader, with names of values in braces; empty: it applies the record. `reader`: the one
-    of MetadataRecordSerde, with which the record cannot even be read."""
+    of MetadataRecordSerde, with which the record cannot even be read. `is_certain`: whatever is missing before it."""
 
     controller: str = ""
     loader: str = ""
     reader: str = ""
     since: Line = OLDEST
     until: Line = NO_LIMIT
+    is_certain: bool = False
 
 
 class Refusal(NamedTuple):

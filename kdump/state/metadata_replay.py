@@ -16,6 +16,7 @@ from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, plain_values, read_frame
 from kdump.log.record import Record
+from kdump.log.region import Batch
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
@@ -53,6 +54,10 @@ UNREADABLE = {
         reader="IllegalArgumentException: Got numHeaders of {count}, but this is invalid because it is not 0 as "
         "expected."
     ),
+    "no records": Rule(
+        reader="IllegalArgumentException: Batch must contain at least one record; baseOffset = {offset}; "
+        "epoch = {epoch}"
+    ),
     "empty": Rule(reader="IllegalArgumentException: Got an unexpected empty value in the record"),
     "rest": Rule(reader="MetadataParseException: Found {count} byte(s) of garbage after {apiKey}"),
     "content": Rule(reader="MetadataParseException: Failed to deserialize record with type {apiKey}"),
@@ -76,6 +81,7 @@ class MetadataReplay(ReplayState):
         """Apply a record that is not a control record; one that does not decode changes nothing. `name` is the
         metadata_record_name of its value."""
         self.offset, self.timestamp, self.source, self.record = record.offset, record.timestamp, record, name
+        self.position = record.batch.position
         if too_large(record):
             self.at(f"the record is too large: {plain_count(record.valueSize, 'byte')}")
             return
@@ -108,6 +114,12 @@ class MetadataReplay(ReplayState):
             handler(self, values)
             if self.choice is not None:
                 self.choice.applied(self.log_offset, name, values)
+
+    def refuse_empty(self, batch: Batch) -> None:
+        """Refuse a batch without records, which no node reads."""
+        self.offset, self.source, self.record, self.position = batch.baseOffset, None, "RecordBatch", batch.position
+        self.refuse(UNREADABLE["no records"], offset=batch.baseOffset, epoch=batch.partitionLeaderEpoch)
+        self.at("a batch without records, which no node reads")
 
     def take(
         self, columns: RecordColumns, row: int, batch: BatchHeader, offset: int, last_offset: int, last_time: int

@@ -44,10 +44,14 @@ class ReplayState:
         """File of the record being applied."""
         self.source: Record | None = None
         """The record being applied."""
+        self.position = 0
+        """Position of its batch."""
         self.is_partial = False
         """Whether records before this one are missing, so that nothing follows from what is unknown."""
         self.transaction: int | None = None
         """Offset at which a metadata transaction begins that is open."""
+        self.stable = -1
+        """Highest offset in the batches before that of the record being applied."""
         self.begun_at = ("", 0)
         """File, and position of the batch, of its record."""
         self.directory_owners: dict[str, int] = {}
@@ -66,14 +70,10 @@ class ReplayState:
         """Note a problem in the record being applied."""
         self.note(f"at offset {self.offset}: {problem}")
 
-    @property
-    def position(self) -> int:
-        """Position of the batch of the record being applied."""
-        return self.source.batch.position if self.source is not None else 0
-
     def refuse(self, rule: Rule, **values: Any) -> None:
         """Note that a node cannot apply the record. The caller leaves it out."""
-        if self.is_full or self.is_partial or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
+        is_unknown = self.is_partial and not rule.is_certain
+        if self.is_full or is_unknown or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
             return
         controller, loader, reader = (end.format(**values) for end in (rule.controller, rule.loader, rule.reader))
         refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
