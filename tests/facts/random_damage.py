@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from kdump.format.batch_header import MAGIC_POSITION
+from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
 from tests.conftest import FIXTURES, RELEASES
-from tests.craft import split
+from tests.craft import fix_crc, rebase, split
 from tests.damages import aged, copy_disk, second_directory
 
 Dice = random.Random
@@ -258,6 +258,16 @@ def unclean(root: Path, dice: Dice) -> None:
 OF_DISKS = [partition_twice, older_metadata, moved, other_state, other_state, partition_lost, segments_lost, unclean]
 
 
+def share_beyond_log(root: Path) -> None:
+    """Let the share group begin beyond the log end: nothing else here has a remark on the offset of one."""
+    log = root / "__share_group_state-0" / f"{0:020}.log"
+    data = log.read_bytes()
+    header, records = data[: BATCH_HEADER.size], data[BATCH_HEADER.size :]
+    before = (-1).to_bytes(8, "big", signed=True)
+    assert records.count(before)
+    log.write_bytes(data + rebase(fix_crc(header + records.replace(before, (9999).to_bytes(8, "big"), 1)), 1))
+
+
 def damaged(
     number: object, source: Path, root: Path, most: int = 3, changes: list[Change] = CHANGES
 ) -> tuple[list[Path], list[str]]:
@@ -266,6 +276,7 @@ def damaged(
     copy_disk(source, root)
     if source == SHARED:
         shutil.copy(FIXTURES / "disk-1" / "meta.properties", root)
+        share_beyond_log(root)
     done = []
     for _ in range(dice.randint(1, most)):
         if dice.random() < 0.25:

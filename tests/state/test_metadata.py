@@ -112,7 +112,7 @@ def log(*batches: list[bytes], offset: int = 0) -> bytes:
 
 
 def snapshot(*values: bytes, header: bytes = HEADER, footer: bytes = FOOTER) -> bytes:
-    data = batch([header], offset=0, attributes=CONTROL) + log([*values], offset=1)
+    data = batch([header], offset=0, attributes=CONTROL) + (log([*values], offset=1) if values else b"")
     return data + batch([footer], offset=1 + len(values), attributes=CONTROL)
 
 
