@@ -88,10 +88,10 @@ PAGE = ROOT / "docs" / "bundle.md"
 def unknown_keys(*, deep: bool = False) -> dict[str, set[str]]:
     """Return the JSON keys that docs/bundle.md lists as different, by the type of the object. `deep`: with --depth
     records."""
-    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \| (.*) \|$", PAGE.read_text(), re.M)
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ((?:`\w+`(?:, )?)+) \| (.*) \|$", PAGE.read_text(), re.M)
     found: dict[str, set[str]] = {}
-    for kind, keys, what in rows:
-        if not (deep and "unless `--depth records`" in what):
+    for kinds, keys, what in rows:
+        for kind in re.findall(r"`(\w+)`", kinds) if not (deep and "unless `--depth records`" in what) else ():
             found.setdefault(kind, set()).update(re.findall(r"`(\w+)`", keys))
     return found
 
