@@ -18,12 +18,12 @@ SENTENCES = {
     "docs/kafka-releases.md": {
         r"checkpoints from 0\.8 to (\d\.\d+)\. ": LINE,
         r"partition directory, it is (\d\.\d+\.\d+)\. ": NEWEST.number,
-        r"writes the same entries in 2\.8 to (\d\.\d+)\. ": LINE,
+        r"writes the same index entries in 2\.8 to\s(\d\.\d+), ": LINE,
         r"after (\d\.\d+\.\d+) are those of that one, with a warning": NEWEST.number,
     },
-    "docs/explain.md": {r"with Kafka's sources from 2\.8\s+to (\d\.\d+)\. ": LINE},
+    "docs/explain.md": {r"\sfrom 2\.8\s+to (\d\.\d+)\. ": LINE},
     "docs/restart-plan.md": {r"- Otherwise it is (\d\.\d+\.\d+)\.": NEWEST.number},
-    "docs/dump-log.md": {r"newest one that kdump\s+knows, (\d\.\d+\.\d+)\. ": NEWEST.number},
+    "docs/dump-log.md": {r"by default the\s+newest, (\d\.\d+\.\d+)[:.] ": NEWEST.number},
 }
 """Expressions whose group is the newest release, by file."""
 

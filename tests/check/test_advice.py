@@ -127,6 +127,8 @@ def kafka_commands(text: str) -> list[tuple[str, set[str]]]:
         words = match[2].split()
         taken: list[str] = []
         for word in words:
+            if word == "$":  # the next command
+                break
             taken.append(word.rstrip(".,:;)"))
             if word.endswith((".", ":", ";", ")")):
                 break
