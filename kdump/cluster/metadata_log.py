@@ -330,7 +330,11 @@ class _MetadataReader:
         def note(problem: str) -> None:
             replay.note(Unread(problem) if isinstance(problem, Malformed) else problem)  # a node may halt there
 
-        for record in self._log(needed, start, note, take, replay.refuse_empty):
+        def refuse_empty(batch: Batch) -> None:
+            replay.file = self.reading
+            replay.refuse_empty(batch)
+
+        for record in self._log(needed, start, note, take, refuse_empty):
             assert record.offset is not None
             is_control = record.is_control
             value = record.value
@@ -400,6 +404,7 @@ class _MetadataReader:
 
         def empty(batch: Batch) -> None:
             if start is None or batch.lastOffset >= start:
+                self.reading = path
                 on_empty(batch)
 
         for path in paths:

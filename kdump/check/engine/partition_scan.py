@@ -407,6 +407,12 @@ class PartitionScan(Resumable, RegionObserver):
         return end if start is None else start.log_end(end, is_suspect=self.transactions.is_suspect)
 
     @property
+    def stored_end(self) -> int | None:
+        """The offset at which the stored log ends; None if it is unknown."""
+        start, end = self.transactions.start, self._valid_end
+        return end if start is None else start.stored_end(end, is_suspect=self.transactions.is_suspect)
+
+    @property
     def held_by(self) -> int | None:
         """The producer ID of the transaction at which read_committed consumers stop; None if there is none."""
         producer_id = next(iter(self.open_transactions), None)

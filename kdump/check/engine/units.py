@@ -427,6 +427,6 @@ class PartitionDirectoryCheck:
         """Return the log end offset; None if it is unknown because of what could not be read. A log without a segment
         is created at its checkpointed log start offset (LogLoader.recoverLog)."""
         if self.partition.segments or self.partition.listing_errors:
-            return log.log_end
+            return log.stored_end
         start = self.known.checkpoints.get("log-start-offset")
         return start.offset if start else 0

@@ -7,6 +7,7 @@ Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -98,7 +99,12 @@ class BrokerStart:
     def segments(self) -> list[LogSegment]:
         """The segments as a broker opens them. Raises SourceError."""
         release, logs = self.known.release.release, (segment.log for segment in self.partition.segments)
-        return [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
+        found = [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
+        for segment in found:
+            if segment.created:  # it is an object in a store
+                with closing(self.open_(segment.target).source) as source:
+                    segment.size, segment.created = source.size or 0, False
+        return found
 
     @cached_property
     def loaded(self) -> LoadedLog | None:
@@ -130,11 +136,15 @@ class BrokerStart:
         return OngoingTxn(segment.target, head.position, head.size, offset, header.producerEpoch, header.maxTimestamp)
 
     def log_end(self, read: int | None, *, is_suspect: bool) -> int | None:
-        """Return the log end offset. `read`: that of the valid batches, None if unknown; `is_suspect`: whether a broker
-        may read the log in another way."""
+        """Return the log end offset: not below the log start offset, because a broker deletes a log that ends there."""
+        end = self.stored_end(read, is_suspect=is_suspect)
+        return None if end is None else max(end, self.log_start)
+
+    def stored_end(self, read: int | None, *, is_suspect: bool) -> int | None:
+        """Return the offset at which a broker finds the end of the log. `read`: that of the valid batches, None if
+        unknown; `is_suspect`: whether a broker may read the log in another way."""
         end = self._unchecked_end if is_suspect and read is not None else None
-        end = read if end is None else end
-        return None if end is None or self.unread else max(end, self.log_start)
+        return None if self.unread else read if end is None else end
 
     @cached_property
     def _unchecked_end(self) -> int | None:

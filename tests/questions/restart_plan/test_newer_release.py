@@ -36,7 +36,7 @@ META = "version=1\nnode.id=0\ncluster.id=FN96DRb6S3GeSIQS03itlw\ndirectory.id=JK
 def controller(root: Path, *values: bytes, newest: bytes | None = None) -> Path:
     """Make the disk of a controller whose log has these records; `newest`: the metadata snapshot after them."""
     folder = root / "__cluster_metadata-0"
-    write_file(folder / f"{0:020}.log", log([*values]))
+    write_file(folder / f"{0:020}.log", log([*values]) if values else b"")
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
     (folder / "quorum-state").write_text(
@@ -417,6 +417,14 @@ def test_a_transaction_index_of_a_newer_version(tmp_path: Path) -> None:
         # 4.3 reads one byte of the two.
         assert plan(disk, "4.3").verdict == ("clean" if 256 not in versions else "stopped")
         assert plan(disk, NEWEST.number).verdict == "stopped"
+
+
+def test_a_batch_without_records_is_named_by_its_file(tmp_path: Path) -> None:
+    """Also if a snapshot was read before it."""
+    disk = controller(tmp_path / "disk", newest=snapshot(KNOWN_BY_ALL))
+    path = disk / "__cluster_metadata-0" / f"{0:020}.log"
+    path.write_bytes(log([], [KNOWN_BY_ALL]))
+    assert [failure.file for failure in plan(disk).stops] == [str(path)]
 
 
 def test_what_format_writes_is_no_state(tmp_path: Path) -> None:
