@@ -84,16 +84,17 @@ class Scrub:
 
     def go(self, seconds: float) -> None:
         """Run for this many seconds."""
-        end = time.monotonic() + seconds
         self.process.send_signal(signal.SIGCONT)
+        self.wait(seconds)
+        self.process.send_signal(signal.SIGSTOP)
+
+    def wait(self, seconds: float) -> None:
+        """Wait in the same way whether it runs or not; it begins again if it has ended."""
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 self._begin()
-            time.sleep(0.05)
-        self.pause()
-
-    def pause(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.25)
 
 
 def processor_time(pid: int) -> float:
@@ -180,7 +181,7 @@ class Measured:
         if runs:
             self.scrub.go(SETTLE + seconds)
         else:
-            time.sleep(SETTLE + seconds)
+            self.scrub.wait(SETTLE + seconds)
         after, busy, elapsed = self._used(), machine_time() - busy, time.monotonic() - began
         scrub = after[0] - before[0]
         if runs and scrub >= 0:  # else it has begun again

@@ -64,7 +64,7 @@ def low_impact_options(command: F) -> F:
             is_flag=True,
             expose_value=False,
             callback=_be_idle,
-            help="Yield to other processes: 1 % of the processors while others work, nice 19, idle I/O class, one job.",
+            help="Yield to others: 0.3 % of the processors while they work, nice 19, idle I/O class, one job.",
         ),
     )
 

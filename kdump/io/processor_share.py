@@ -13,7 +13,7 @@ from threading import Lock
 
 from kdump.io.token_bucket import TokenBucket
 
-SHARE = 0.01
+SHARE = 0.003
 """Part of the time of all processors of the machine."""
 AT_WORK = 0.1
 """Other processes are at work if together they use more than this part of the time of all processors."""

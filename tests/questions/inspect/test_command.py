@@ -99,6 +99,7 @@ def test_times(path: Path) -> None:
 def test_time_is_echoed_and_ends_with_the_day() -> None:
     result = run(PAYMENTS, "--time", "2026-11-21", "--records", "--tz", "+02:00", "-n", "1")
     assert "time range 2026-11-21T00:00:00.000+02:00..2026-11-21T23:59:59.999+02:00" in result.stderr
+    assert "A whole minute, hour or day B is itself excluded" in " ".join(run("--help").stdout.split())
 
 
 def test_old_timestamps_are_not_pruned_by_the_first(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from kdump.all_answers import TYPES
 from kdump.questions.stats import run as read_stats
+from kdump.questions.stats.report import CountReport
 from tests import command, craft
 from tests.conftest import FIXTURES, each_segment, seeded, some_segments
 
@@ -292,3 +293,22 @@ def test_counts_by_period_key_and_producer(zone: str) -> None:
     shown = command.run("stats", disk, "--by", "hour").stdout
     assert f"{total['dataRecords']:,} data records" in shown
     assert command.run("stats", disk, "--by", "hour", "--detail").exit_code == 2
+
+
+def test_counts_have_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest is that of the most records."""
+    end = CountReport.end
+
+    def on_terminal(report: CountReport) -> None:
+        report.output.terminal = True
+        end(report)
+
+    disk = FIXTURES / "disk-1"
+    assert "█" not in command.run("stats", disk, "--by", "hour").stdout
+    monkeypatch.setattr(CountReport, "end", on_terminal)
+    monkeypatch.setenv("KDUMP_PAGER", "")
+    rows = [line for line in command.run("stats", disk, "--by", "hour").stdout.splitlines() if "%" in line]
+    records = [int(line.split("Z")[-1].split()[0].replace(",", "")) for line in rows]
+    bars = [line.count("█") for line in rows]
+    assert max(bars) > 10
+    assert records.index(max(records)) == bars.index(max(bars))
