@@ -19,6 +19,7 @@ from tests.conftest import DISKS, seeded
 from tests.craft import batch, record, write_file
 from tests.damages import copy_disk
 from tests.each_case import each_case
+from tests.s3_server import s3_server
 
 AIVEN = Path(__file__).parent / "aiven"
 """What Aiven's plugin (8fb15816) has written of `aiven_batches`, as its options for compression and encryption are."""
@@ -263,26 +264,16 @@ def test_a_partition_whose_directory_is_lost(broker: tuple[Path, Path], tmp_path
 def s3() -> Iterator[str]:
     """The bucket of a real broker in a server that implements S3."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    _, port = server.get_host_and_port()
-    options = {
-        "key": "any",
-        "secret": "verysecret",
-        "endpoint_url": f"http://127.0.0.1:{port}",
-        "client_kwargs": {"region_name": "eu-west-1"},
-    }
-    store = s3fs.S3FileSystem(**options)
-    store.mkdir("tier")
-    (partition,) = (TIERED / "tier").glob("*/tiered-0-*")
-    store.put(str(partition), "tier/prefix/", recursive=True)
-    store.put(str(AIVEN / "both"), "tier/", recursive=True)
-    fsspec.config.conf["s3"] = options
-    yield "s3://tier"
-    del fsspec.config.conf["s3"]
-    server.stop()
+    with s3_server("verysecret") as options:
+        store = s3fs.S3FileSystem(**options)
+        store.mkdir("tier")
+        (partition,) = (TIERED / "tier").glob("*/tiered-0-*")
+        store.put(str(partition), "tier/prefix/", recursive=True)
+        store.put(str(AIVEN / "both"), "tier/", recursive=True)
+        fsspec.config.conf["s3"] = options
+        yield "s3://tier"
+        del fsspec.config.conf["s3"]
 
 
 def test_what_a_bucket_does_not_show_is_not_missing(s3: str, broker: tuple[Path, Path]) -> None:

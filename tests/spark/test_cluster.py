@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.conftest import DISKS, ROOT
+from tests.s3_server import s3_server
 from tools.manual import DISTRIBUTION
 
 pytestmark = pytest.mark.cluster
@@ -146,16 +147,13 @@ def test_what_executors_lack_travels_with_the_command(
 def test_a_result_in_an_object_store(alone: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Hadoop's s3a reads what fsspec writes there; a second scan keeps it, and a query reads it."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    url = "http://{}:{}".format(*server.get_host_and_port())
-    for name, value in (("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any"), ("ENDPOINT_URL", url)):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    try:
-        s3fs.S3FileSystem(key="any", secret="any", endpoint_url=url).mkdir("results")
+    with s3_server() as options:
+        s3fs.S3FileSystem(**options).mkdir("results")
+        url = options["endpoint_url"]
+        for name, value in (("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any"), ("ENDPOINT_URL", url)):
+            monkeypatch.setenv(f"AWS_{name}", value)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
         jars = ",".join(map(str, Path(os.environ["KDUMP_HADOOP_AWS"]).glob("*.jar")))
         settings = [f"spark.jars={jars}", f"spark.hadoop.fs.s3a.endpoint={url}"]
         settings.append("spark.hadoop.fs.s3a.path.style.access=true")
@@ -168,8 +166,6 @@ def test_a_result_in_an_object_store(alone: dict[str, Any], monkeypatch: pytest.
         command = [sys.executable, "-m", "kdump", "query", there, "select * from replica_differences", "--json", *confs]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert [json.loads(line) for line in done.stdout.splitlines()] == alone["replicas"]
-    finally:
-        server.stop()
 
 
 def test_on_executors(alone: dict[str, Any], tmp_path: Path) -> None:

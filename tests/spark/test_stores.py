@@ -19,6 +19,7 @@ from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store
 from kdump.tables.read_options import OptionError
 from tests.conftest import DISKS, FIXTURES
+from tests.s3_server import s3_server
 from tests.spark import same
 from tests.spark.test_incremental import Here
 
@@ -43,23 +44,13 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def s3(disk: Path) -> Iterator[str]:
     """A server that implements S3, with clean-2 in a bucket; yields its storageOptions."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    _, port = server.get_host_and_port()
-    options = {
-        "key": "any",
-        "secret": "any",
-        "endpoint_url": f"http://127.0.0.1:{port}",
-        "client_kwargs": {"region_name": "eu-west-1"},
-    }
-    store = s3fs.S3FileSystem(**options)
-    store.mkdir("disks")
-    for each in (disk, FIXTURES / "diverged-1"):
-        store.put(str(each), f"disks/fleet/{each.name}", recursive=True)
-    yield json.dumps(options)
-    server.stop()
+    with s3_server() as options:
+        store = s3fs.S3FileSystem(**options)
+        store.mkdir("disks")
+        for each in (disk, FIXTURES / "diverged-1"):
+            store.put(str(each), f"disks/fleet/{each.name}", recursive=True)
+        yield json.dumps(options)
 
 
 def elsewhere(rows: list[dict[str, Any]], here: str, there: str) -> list[dict[str, Any]]:
