@@ -15,7 +15,7 @@ from kdump.log.skim import key_digest
 from kdump.questions.restore.answer import RestoreDifference, RestoreError, RestoreGroup
 from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, TargetRecord, TopicState
 from kdump.questions.restore.plan import copied_configs, key_of
-from kdump.questions.restore.source import RestoreSource, SourceRecord, hashed_bytes, hashing
+from kdump.questions.restore.source import RestoreSource, SourceRecord, digest
 from kdump.state.metadata_image import MetadataImage
 
 MAX_RECORDS, MAX_BYTES, MAX_SECONDS = 50_000, 64 << 20, 20.0
@@ -304,19 +304,13 @@ def _check_repartitioned(
     """Compare topics whose records are in other partitions than in the source: as sums, in any order."""
     for topic in sorted({source.target_topic for source in sources if source.target_topic in states}):
         ours, theirs, total, count = 0, 0, 0, 0
-
-        def number_of(record: SourceRecord) -> int:
-            own = hashing()
-            own.update(hashed_bytes(record))
-            return int.from_bytes(own.digest(), "big")
-
         for source in sources:
             if source.target_topic == topic:
                 for record in source.records():
-                    total, ours = total + 1, ours + number_of(record)
+                    total, ours = total + 1, ours + digest(record)
         for number in range(states[topic].partitions):
             for found in cluster.records(topic, number, None):
-                count, theirs = count + 1, theirs + number_of(found.record)
+                count, theirs = count + 1, theirs + digest(found.record)
         if ours != theirs:
             kind = "missing" if count < total else "extra" if count > total else "differs"
             yield RestoreDifference(

@@ -22,6 +22,7 @@ from kdump.questions.read_committed import ReadCommitted
 from kdump.questions.restore.answer import RestoreError, RestorePartition
 
 Headers = list[tuple[str, bytes | None]]
+DIGEST_SIZE = 16
 OVERHEAD = 100
 """Bytes that a batch with one record has besides key, value and headers, at most."""
 
@@ -56,15 +57,10 @@ class RestoreQuery:
     limits: dict[str, int] = field(default_factory=dict)
 
 
-def hashing() -> hashlib.blake2b:
-    """Return the hash of no records yet, to be updated with `hashed_bytes` of each."""
-    return hashlib.blake2b(digest_size=16)
-
-
 def hashed_bytes(record: SourceRecord) -> bytes:
     """Return bytes that are the same for equal records only, wherever they are."""
     _, time, key, value, headers = record
-    text = b"%d;%d:%d;%b%b" % (
+    joined = b"%d;%d:%d;%b%b" % (
         -1 if time is None else time,
         -1 if key is None else len(key),
         -1 if value is None else len(value),
@@ -73,8 +69,13 @@ def hashed_bytes(record: SourceRecord) -> bytes:
     )
     for name, data in headers:
         named = name.encode()
-        text += b";%d:%d:%b%b" % (len(named), -1 if data is None else len(data), named, data or b"")
-    return text
+        joined += b";%d:%d:%b%b" % (len(named), -1 if data is None else len(data), named, data or b"")
+    return joined
+
+
+def digest(record: SourceRecord) -> int:
+    """Return the hash of one record."""
+    return int.from_bytes(hashlib.blake2b(hashed_bytes(record), digest_size=DIGEST_SIZE).digest(), "big")
 
 
 class RestoreSource:
@@ -95,7 +96,7 @@ class RestoreSource:
     def survey(self) -> None:
         """Read all records once, and fill `plan`."""
         restored, self.plan = self.plan.restored, self._new_plan()
-        plan, hashed = self.plan, hashing()
+        plan, hashed = self.plan, hashlib.blake2b(digest_size=DIGEST_SIZE)
         oldest: int | None = None
         newest: int | None = None
         plan.restored = restored
