@@ -56,8 +56,7 @@ def make(jars: Path, base: Path) -> None:
         each.mkdir(parents=True)
     configs = CONFIG.format(tier=tier) + COPY
     cluster = Cluster(jars, base, base / "controller", [disk], combined=True, configs=configs)
-    properties = cluster.write_properties("broker")
-    cluster.java_run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
+    cluster.format_disks("MkU3OEVBNTcwNTJENDM2Qk")
     with cluster:
         assert cluster.started(), cluster.log("broker")[-20:]
         options = [part for config in CREATE for part in ("--config", config)]

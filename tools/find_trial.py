@@ -393,8 +393,7 @@ def main() -> int:
     work = Path(tempfile.mkdtemp())
     logs = work / "logs"
     cluster = Cluster(options.jars.resolve(), work, logs, [logs], combined=True, configs=CONFIGS)
-    settings = str(cluster.write_properties("broker"))
-    cluster.java_run("kafka.tools.StorageTool", "format", "-t", "q1Sh-9_ISia_zwGINzRvyQ", "-c", settings)
+    cluster.format_disks()
     with cluster:
         if not cluster.started():
             raise RuntimeError("the broker does not start")

@@ -30,7 +30,6 @@ from tools.trials.cluster import TOOL, Cluster
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = "auto.create.topics.enable=true\nlog.segment.bytes=104857600\nlog.retention.bytes=209715200\n"
-CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 SENT = re.compile(rb"(\d+) records sent, ")
 REPORTING = 500
 """Milliseconds between two lines of the producer."""
@@ -118,9 +117,7 @@ def main() -> None:
         split(work / "one", work / "disk" / "orders-0", max(1, options.mib // 64))
         (work / "one").unlink()
         cluster = Cluster(options.jars, work, work / "unused", [work / "broker"], combined=True, configs=CONFIGS)
-        (work / "broker.properties").write_text(cluster._properties(1, "broker"))
-        formatting = ["format", "-t", CLUSTER_ID, "-c", str(work / "broker.properties")]
-        subprocess.run(cluster.java("kafka.tools.StorageTool", *formatting), check=True, capture_output=True)
+        cluster.format_disks()
         with cluster:
             if not cluster.started():
                 raise SystemExit("\n".join(cluster.log("broker")[-20:]))

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -143,9 +142,7 @@ def template(jars: Path, place: Path) -> Path:
     for each in (work / "metadata", *dirs):
         each.mkdir(parents=True)
     broker = node(jars, work, dirs)
-    settings = work / "broker.properties"
-    settings.write_text(broker._properties(1, "broker"))
-    subprocess.run(broker.java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(settings)), check=True)
+    broker.format_disks(CLUSTER_ID)
     with broker:
         if not broker.started():
             raise RuntimeError("\n".join(broker.log("broker")[-20:]))

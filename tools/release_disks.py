@@ -51,7 +51,7 @@ def build(release: Release, jars: Path, out: Path) -> None:
         for part in ("first", "more"):
             node = ReleaseCluster(release, jars, work, keeper, [root])
             if part == "first" and release.mode == KRAFT:
-                node.format()
+                node.format_disks()
             with node:
                 cluster = node
                 if not cluster.started():

@@ -30,7 +30,6 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tools.trials.cluster import Cluster, classpath, release_of
 
 ROOT = Path(__file__).parents[1]
-CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 PARTITIONS = 3
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LARGE = 10_000_000
@@ -79,13 +78,11 @@ def running(jars: Path, work: Path, brokers: int) -> Iterator[Cluster]:
         configs=CONFIGS,
         others=dirs[2:],
     )
-    for role in ("broker",) if brokers == 1 else cluster.ports:
+    for role in cluster.ports if brokers > 1 else ():
         path = cluster.write_properties(role)
-        if brokers > 1:
-            path.write_text(path.read_text() + CONFIGS + THREE)
-            cluster.edited.add(role)
-        formatting = ["format", "-t", CLUSTER_ID, "-c", str(path)]
-        subprocess.run(cluster.java("kafka.tools.StorageTool", *formatting), check=True, capture_output=True)
+        path.write_text(path.read_text() + CONFIGS + THREE)
+        cluster.edited.add(role)
+    cluster.format_disks()
     with cluster:
         if not cluster.started():
             raise SystemExit("\n".join(cluster.log("broker")[-20:]))

@@ -75,7 +75,7 @@ def starts(pair: Pair, jars: Path, kept: Path) -> Iterator[dict[str, Any]]:
             # Once the metadata has voters, it has their endpoints, too.
             ports = cluster.ports = ports or cluster.ports
             if step == "format":
-                cluster.format()
+                cluster.format_disks()
             for role, root in roots.items():
                 shutil.copytree(root, kept / step / role)
             record: dict[str, Any] = {"name": pair.name, "step": step, "startedBy": version}

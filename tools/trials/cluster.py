@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import re
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -177,6 +179,14 @@ class Cluster:
         path = self.work / f"{role}.properties"
         path.write_text(self._properties([*self.ports].index(role), role))
         return path
+
+    def format_disks(self, cluster_id: str = "", *roles: str, options: Sequence[str] = ()) -> None:
+        """Format the log directories of these nodes, or of all; without `cluster_id`, for a new cluster. `options`: of
+        kafka-storage.sh."""
+        cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        for role in roles or [role for role in self.ports if not (self.combined and role == "controller")]:
+            path = self.work / f"{role}.properties" if role in self.edited else self.write_properties(role)
+            self.java_run("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *options)
 
     def command(self, role: str) -> list[str]:
         """Return the command that starts a process with its properties file."""

@@ -3,10 +3,7 @@ directories."""
 
 from __future__ import annotations
 
-import base64
 import re
-import subprocess
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -105,17 +102,6 @@ class ReleaseCluster(Cluster):
         lines = [line for line in lines if not line.startswith(NOT_OF_ZOOKEEPER)]
         return "\n".join(lines) + BROKER_OF_ZOOKEEPER.format(node=node, **ports)
 
-    def format(self, cluster_id: str = "", *roles: str, options: Sequence[str] = ()) -> None:
-        """Format the directories of a cluster with KRaft before it is started; without an ID, that of a new cluster.
-        `options`: of kafka-storage.sh."""
-        cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        for node, role in enumerate(self.ports):
-            if role in (roles or self.ports):
-                settings = self.work / f"{role}.properties"
-                settings.write_text(self._properties(node, role))
-                tool = self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *options)
-                subprocess.run(tool, check=True, capture_output=True)
-
 
 class LoneController(ReleaseCluster):
     """A controller of any release, without a broker."""
@@ -129,4 +115,6 @@ def fresh_controller(release: Release, jars: Path, directory: Path, root: Path) 
     """Create the directory of a controller without topics, of the cluster that the broker's `root` belongs to."""
     found = re.search(r"^cluster\.id=(\S+)", (root / "meta.properties").read_text(), re.MULTILINE)
     directory.mkdir()
-    ReleaseCluster(release, jars, directory.parent, directory, [root]).format(found[1] if found else "", "controller")
+    ReleaseCluster(release, jars, directory.parent, directory, [root]).format_disks(
+        found[1] if found else "", "controller"
+    )

@@ -173,7 +173,7 @@ def with_snapshots(cluster: ReleaseCluster) -> ReleaseCluster:
 def low_level(jars: Path, disks: Path, work: Path) -> None:
     """The cluster was formatted with metadata.version 3.3-IV0, and ran with 3.9.1."""
     cluster = of_release("3.9.1-kraft", jars, work)
-    cluster.format(options=("--release-version", "3.3-IV0"))
+    cluster.format_disks(options=("--release-version", "3.3-IV0"))
     with cluster:
         assert cluster.started()
         records(cluster)
@@ -183,7 +183,7 @@ def low_level(jars: Path, disks: Path, work: Path) -> None:
 def lowered_level(jars: Path, disks: Path, work: Path) -> None:
     """The cluster ran with 4.4.0, and its metadata.version was lowered to that of 4.3 just before it was stopped."""
     cluster = of_release("4.4.0-kraft", jars, work)
-    cluster.format(options=("--release-version", "4.4-IV0"))
+    cluster.format_disks(options=("--release-version", "4.4-IV0"))
     with cluster:
         assert cluster.started()
         records(cluster)

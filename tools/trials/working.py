@@ -49,10 +49,7 @@ class Working(Cluster):
         return super().java(name, *arguments, heap=heap)
 
     def __enter__(self) -> Working:
-        (self.work / "broker.properties").write_text(self._properties(1, "broker"))
-        properties = str(self.work / "broker.properties")
-        tool = [*self.java("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", properties)]
-        subprocess.run(tool, check=True, capture_output=True)
+        self.format_disks()
         super().__enter__()
         if not self.started():
             raise RuntimeError("\n".join(self.log("broker")[-20:]))
