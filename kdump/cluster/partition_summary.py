@@ -65,21 +65,27 @@ class SegmentSummary:
 
 def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None, release: Release) -> int:
     """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
-    it that starts. Only a recovery, after an unclean shutdown or without an .index, checks that batch, and ends after
-    the last valid one. Else, where headers show damage, a broker may find another batch than kdump: it looks it up in
-    the .index, and goes from length to length (LogSegment.readNextOffset); a log that it does not load ends after the
-    last valid batch. Raises SourceError."""
+    it that starts: where headers show damage, it may find another batch than kdump. Raises SourceError."""
     valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
     is_sound = headers.end is None and not (headers.damage or headers.tail)
-    if is_sound or recovers_last(segment, clean) or segment.log is None:
-        return valid
+    end = None if is_sound else unchecked_end(segment, clean, _open_bytes, release)
+    return valid if end is None else end
+
+
+def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, release: Release) -> int | None:
+    """Return the offset after the last batch of a log that a broker finds which does not check it: it looks it up in
+    the .index, and goes from length to length (LogSegment.readNextOffset). None if a recovery, after an unclean
+    shutdown or without an .index, checks it and ends after the last valid one, and if the broker does not load the log.
+    Raises SourceError."""
+    if segment.log is None or recovers_last(segment, clean):
+        return None
     from kdump.kafka.errors import KafkaError
     from kdump.kafka.log_segment import segment_at
 
     try:
-        return segment_at(segment.log.path, segment.offset, _open_bytes, release=release()).next_offset().offset
+        return segment_at(segment.log.path, segment.offset, open_, release=release()).next_offset().offset
     except KafkaError:
-        return valid
+        return None
 
 
 def _open_bytes(target: Target) -> Window:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.io.run import Run
 from kdump.io.source import SeekableSource
 from kdump.io.window import Window
@@ -141,20 +141,11 @@ class LogSegment:
             return end - first.position
 
 
-def segment_at(path: str, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST) -> LogSegment:
+def segment_at(
+    path: str, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST, *, created: bool = False
+) -> LogSegment:
     """Return the segment whose .log is at `path`, or is created there."""
-    created = not file_system.exists(path)
-    return LogSegment(
-        base,
-        target(path),
-        0 if created else file_system.stat(path).st_size,
-        open_,
-        None,
-        False,
-        suffix,
-        created,
-        release,
-    )
+    return LogSegment(base, target(path), length(path) or 0, open_, None, False, suffix, created, release)
 
 
 class Recovered(NamedTuple):

@@ -7,13 +7,12 @@ Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.partition_summary import recovers_last
+from kdump.cluster.partition_summary import unchecked_end
 from kdump.io.errors import OnUnreadable, SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
@@ -97,14 +96,9 @@ class BrokerStart:
         self.points.sort(key=lambda point: point.offset)  # the one without a snapshot stays first
 
     def segments(self) -> list[LogSegment]:
-        """The segments as a broker opens them. Raises SourceError."""
+        """The segments as a broker opens them."""
         release, logs = self.known.release.release, (segment.log for segment in self.partition.segments)
-        found = [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
-        for segment in found:
-            if segment.created:  # it is an object in a store
-                with closing(self.open_(segment.target).source) as source:
-                    segment.size, segment.created = source.size or 0, False
-        return found
+        return [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
 
     @cached_property
     def loaded(self) -> LoadedLog | None:
@@ -148,19 +142,15 @@ class BrokerStart:
 
     @cached_property
     def _unchecked_end(self) -> int | None:
-        """The offset after the last batch that a broker finds which does not check it; None if it checks it, or finds
-        none."""
         known, segments = self.known, self.partition.segments
         is_part = self.partition.given is not None or known.last is False or known.topic == METADATA_TOPIC
-        if is_part or not segments or recovers_last(segments[-1], known.clean):
+        if is_part or not segments:
             return None
         try:
-            return self.segments()[-1].next_offset().offset
+            return unchecked_end(segments[-1], known.clean, self.open_, lambda: known.release.release)
         except SourceError as error:
             self._not_read(error)
-        except (KafkaError, OSError):
-            pass
-        return None
+            return None
 
     def last_stable_offset(self, end: int | None, first: int, *, is_suspect: bool) -> int | None:
         """Return the last stable offset of a log that ends at `end`, and whose earliest open transaction has the first

@@ -271,15 +271,15 @@ class _LogLoader:
             elif name.endswith(".log"):
                 base = files.offset(name)
                 own = f"{padded(base)}.log"
-                if own not in files.files:
+                created = own not in files.files
+                if created:
                     files.files[own] = os.path.join(plan.path, own)
                     reason = f"an empty segment {base}, because of the file name {name}"
                     files.step("create", files.files[own], reason, offset=base)
                 path = files.files[own]
                 files.needs(path)
-                segment = segment_at(
-                    path, base, self.how.open, ".swap" if path.endswith(".swap") else "", self.how.release
-                )
+                suffix = ".swap" if path.endswith(".swap") else ""
+                segment = segment_at(path, base, self.how.open, suffix, self.how.release, created=created)
                 self.sizes[base] = segment.size
                 if segment.size > MAX_SEGMENT_SIZE:
                     exception = (
