@@ -75,6 +75,11 @@ class RemoteLog:
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def copied(self) -> int:
+        """How many segments a broker may read."""
+        return sum(segment.state == COPY_FINISHED for here in self.segments.values() for segment in here.values())
+
     def of(self, topic_id: str | None, partition: int | None, *states: int) -> list[RemoteSegment]:
         """Return a partition's segments in one of these states, in the order of their records."""
         if topic_id is None or partition is None:

@@ -56,6 +56,7 @@ def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_
     for problem in remote.problems:
         run.unreadable(SourceError(problem))
     listing = list_objects(storage)
+    listing.expect(remote.copied, remote.segments)
     for error in listing.unread:
         run.unreadable(error)
     added: dict[str, AddedFiles] = {}
@@ -89,9 +90,7 @@ def _files(
         for line in (accepted_epochs(epochs.path, open_source) if epochs is not None else None) or ()
     )
     stop = place.segments[0].offset if place.segments else (1 << 63) - 1
-    objects: dict[str, list[RemoteObject]] = {}
-    for each in listing.objects.get(key, ()):
-        objects.setdefault(each.segment_id, []).append(each)
+    objects = listing.by_segment(key)
     files = RemoteFiles()
     for segment, end in remote.served(*key, start, stop, lineage):
         for kind, file in _of_segment(segment, objects.get(segment.id, []), listing):

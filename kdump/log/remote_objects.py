@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
+from kdump.format.count_text import count_text
 from kdump.io.directory_listing import pages, sized
 from kdump.io.errors import SourceError, listing_error
 from kdump.io.remote_paths import OBJECT, TOPIC_ID, remote_partition
@@ -77,6 +78,25 @@ class RemoteListing:
     some_others: list[str] = field(default_factory=list)
     unread: list[SourceError] = field(default_factory=list)
 
+    def by_segment(self, place: Place) -> dict[str, list[RemoteObject]]:
+        """Return a partition's objects by the ID of their segment."""
+        segments: dict[str, list[RemoteObject]] = {}
+        for each in self.objects.get(place, ()):
+            segments.setdefault(each.segment_id, []).append(each)
+        return segments
+
+    def expect(self, stated: int, known: Mapping[Place, Mapping[str, object]]) -> None:
+        """Discard the objects if none is of a `known` segment, of which `stated` should be there: more probably the URL
+        or the layout is wrong than all of them gone, and what was listed may be another cluster's."""
+        if not stated or any(ids.keys() & self.by_segment(place).keys() for place, ids in known.items()):
+            return
+        self.objects.clear()
+        if not self.unread:
+            many = count_text(stated, "segment")
+            why = f"{self.url}: not one object of the {many} that __remote_log_metadata states is here"
+            check = "check the bucket, the prefix and --remote-layout against the configs of the brokers' plugin"
+            self.unread.append(SourceError(f"{why}; {check} (if they are right, all objects are gone)"))
+
 
 def layout_pattern(template: str) -> re.Pattern[str]:
     """Return what matches the path below the URL of a segment's object, as `{topic}-{topicId}/{partition}/…` writes it.
@@ -110,7 +130,10 @@ def list_objects(storage: RemoteStorage, more: Callable[[int], object] = ignore)
             listing.others_bytes += size
             if len(listing.some_others) < MAX_NAMED:
                 listing.some_others.append(path)
-        elif listing.count < MAX_OBJECTS:
+        elif listing.count == MAX_OBJECTS:
+            listing.unread.append(SourceError(f"{url}: only its first {MAX_OBJECTS:,} objects of segments were listed"))
+            break
+        else:
             listing.count += 1
             listing.bytes += size
             listing.objects.setdefault(found.place, []).append(found)

@@ -103,8 +103,9 @@ def whole(bucket: Path, name: str = PLUGIN, suffixes: tuple[str, ...] = SUFFIXES
 
 
 def test_objects_of_a_plugin_of_ones_own(tmp_path: Path) -> None:
-    root, bucket = tiered(tmp_path / "disk", *COPIED), tmp_path / "bucket"
-    path = write(bucket, 0, 0, "log", SIZE, "x/{topicId}/p-0/{id}.{suffix}")
+    more = change(1, STARTED, 10, 19, size=SIZE), change(1, FINISHED)
+    root, bucket = tiered(tmp_path / "disk", *COPIED, *more), tmp_path / "bucket"
+    path, _ = (write(bucket, n, n * 10, "log", SIZE, "x/{topicId}/p-0/{id}.{suffix}") for n in range(2))
     (bucket / "README").write_text("what else is there")
     pattern = ("--remote-layout", "x/{topicId}/p-{partition}/{segmentId}.log", "--quick")
     assert found(root, str(bucket), *pattern, status=0) == []
@@ -180,6 +181,36 @@ def test_what_is_there_is_unknown_without_its_metadata(tmp_path: Path) -> None:
     assert result.exit_code in (1, 2)
     assert "remote-orphan" not in result.stdout
     assert "which objects are orphans, is unknown" in " ".join(result.output.split())
+
+
+@each_case("where", ["empty", "another cluster's", "layout", "partly listed"])
+def test_a_wrong_url_shows_nothing_missing_and_no_orphan(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If not one object of the segments that the metadata states is there, none is called missing, and those of
+    another cluster are not called orphans, which one may delete."""
+    root, bucket = tiered(tmp_path / "disk", *COPIED), tmp_path / "bucket"
+    bucket.mkdir()
+    if where == "another cluster's":
+        write(bucket, 7, 0, "log", SIZE, topic=uuid_text(b"Z" * 16))
+    elif where != "empty":
+        whole(bucket, PLUGIN if where == "partly listed" else f"more/{PLUGIN}.gz")
+    reason = "not one object of the 1 segment that __remote_log_metadata states is here"
+    if where == "partly listed":
+        monkeypatch.setattr("kdump.log.remote_objects.MAX_OBJECTS", 1)
+        (bucket / f"t-0-{TOPIC}" / f"{0:020}-{segment_id(0)}.index").rename(bucket / "other")
+        reason = "only its first 1 objects of segments were listed"
+    for options in (("--quick",), ()):
+        result = command.run("verify", root, "--only", "remote", "--remote", bucket, *options)
+        assert result.exit_code == 2, result.output
+        assert reason in " ".join(result.output.split())
+        assert not [row for row in found(root, str(bucket), *options) if row["code"].startswith("remote-")]
+    doctor = command.run("doctor", root, "--remote", bucket)
+    assert reason in " ".join(doctor.output.split())
+    assert "kafka-delete-records" not in doctor.output
+    (root / "t-0" / f"{0:020}.log").unlink()
+    shown = command.run("ls", root / "t-0", "--remote", bucket)
+    assert (reason in " ".join(shown.stderr.split()), shown.exit_code) == (True, 2)
 
 
 def test_offsets_are_looked_for_in_the_epochs_of_the_log(tmp_path: Path) -> None:

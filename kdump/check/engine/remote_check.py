@@ -83,9 +83,10 @@ class RemoteCheck:
             for place, segments in before.segments.items()
         }
         """The states before the objects were listed, by partition and segment ID."""
-        self.was_complete = before.is_complete
+        self.was_complete, stated = before.is_complete, before.copied
         del before  # the objects need memory, too
         self.listing = list_objects(storage, lambda _: options.show(f"object {next(counts):,}"))
+        self.listing.expect(stated, self.before)
         self.remote = self._read()
         self.local = _local_logs(units, self.remote)
 
@@ -147,7 +148,7 @@ class RemoteCheck:
     @property
     def size(self) -> int:
         """Bytes of the objects that are read."""
-        return self.listing.bytes if self.deep else 0
+        return self.listing.bytes if self.deep and self.listing.objects else 0
 
     def places(self) -> list[tuple[Place, str]]:
         """Return the partitions that the metadata, the objects or the disks have, each with its name."""
@@ -169,9 +170,7 @@ class RemoteCheck:
 
     def _findings(self, place: Place, topic: str, totals: CheckTotals) -> Iterator[Finding]:
         here = self._target(place, topic)
-        objects: dict[str, list[RemoteObject]] = {}
-        for each in self.listing.objects.get(place, ()):
-            objects.setdefault(each.segment_id, []).append(each)
+        objects = self.listing.by_segment(place)
         log = self.local.get(place)
         was = self.before.get(place, {})
         segments = self.remote.segments.get(place, {})
