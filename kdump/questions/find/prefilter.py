@@ -57,15 +57,15 @@ class Prefilter:
         found = [each for each in contents if isinstance(each, Content) and each.test.literal is not None]
         if len(found) < len(contents):
             return None
-        scanned = found[0] if len(found) == 1 and _is_scanned(found[0]) else None
-        if scanned is None and not all(needles_of(content.test) for content in found):
-            return None
-        if scanned is not None:
-            return _FieldScan(scanned)
+        if len(found) == 1 and _is_scanned(found[0]):
+            return _FieldScan(found[0])
         parts, needles = 0, list[bytes]()
         for content in found:
+            own = needles_of(content.test)
+            if not own:
+                return None
             parts |= PARTS[content.name]
-            needles += needles_of(content.test)
+            needles += own
         of_number = any(plain_number(content.test.literal) is not None for content in found)
         programs = Programs(self._known, found, needles)
         return lambda columns: candidate_rows(columns, parts, needles, of_number, programs.of, programs.digits)

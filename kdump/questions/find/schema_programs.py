@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import struct
 from array import array
@@ -31,9 +30,10 @@ from kdump.core.column_numbers import (
     NODE_UNION,
     NODE_VARINT,
 )
+from kdump.decode.avro import parsed_schemas
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.known_schemas import KnownSchemas
-from kdump.decode.registry_decoder import protobuf_descriptors
+from kdump.decode.registry_decoder import avro_schemas, protobuf_descriptors
 from kdump.format.varint import unsigned_varint, varint
 from kdump.log.expression.comparison import Comparison, number_of, plain_number
 from kdump.log.expression.terms import Content
@@ -56,7 +56,7 @@ INTEGERS = {"int", "signed", "unsigned"}
 WITH_DIGITS = INTEGERS | {"double"}
 """Types of which the core knows the digits."""
 TIMES = {"time", "millis"}
-"""Types of times: with any fraction, and with milliseconds, whose text has three zeros behind them."""
+"""Types of times: with any fraction, and with milliseconds, whose text ends with three zeros."""
 NUMBERS = WITH_DIGITS | TIMES | {"float", "fixed32", "fixed64"}
 """Types whose text is not in the bytes."""
 OF_NUMBERS = re.compile(r"[-+0-9.:eETZ]*")
@@ -113,6 +113,10 @@ PRIMITIVES: dict[str, tuple[Any, ...]] = {
 """Types of Avro: type here, and node."""
 
 
+NOTHING = array("q", (NODE_NULL,))
+"""The program of a schema whose values are decoded: none fits."""
+
+
 class Program:
     """A program, and the types of what is compared. Making one raises ValueError for what is not known."""
 
@@ -142,7 +146,7 @@ def _below(path: Path, name: str) -> Path:
 
 
 class AvroProgram(Program):
-    """The program of an Avro schema."""
+    """The program of an Avro schema as fastavro parses it, in which names are full."""
 
     def __init__(self, schema: Any, path: Path) -> None:
         super().__init__()
@@ -374,15 +378,15 @@ class Programs:
         """Return the program of the schema with an ID; a node that fits nothing if it has none."""
         program = self._made.get(number)
         if program is None:
-            program = self._made[number] = self._make(number)
+            version = None if self._known is None else self._known.only(number)
+            if version is None:
+                return NOTHING  # not kept: any number may be in the bytes
+            program = self._made[number] = self._make(version)
         return program
 
-    def _make(self, number: int) -> array[int]:
-        version = None if self._known is None else self._known.only(number)
+    def _make(self, version: SchemaVersion) -> array[int]:
         found: list[bytes] = []
-        numbers = array("q", (NODE_NULL,))
-        if version is None:
-            return numbers
+        numbers = NOTHING
         try:
             for content in self._contents:
                 if content.path and content.path[0] in FRAME:
@@ -391,14 +395,15 @@ class Programs:
                 found += program_needles(program, content.test, self.digits)
                 numbers = program.numbers
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, DecoderError):
-            return array("q", (NODE_NULL,))  # values of this schema are decoded
+            return NOTHING
         self._needles += [needle for needle in found if needle not in self._needles]
         return numbers
 
     def _program(self, version: SchemaVersion, content: Content) -> Program:
+        assert self._known is not None
         if version.schema_type == "PROTOBUF":
-            assert self._known is not None
             return ProtobufProgram(protobuf_descriptors(self._known, version), content.path)
         if version.schema_type != "AVRO" or any(True for _ in version.referenced()):
             raise ValueError(version.schema_type)
-        return AvroProgram(json.loads(version.text), content.path)
+        parsed, _ = parsed_schemas(avro_schemas(self._known, version), version.subject)
+        return AvroProgram(parsed, content.path)

@@ -26,7 +26,7 @@ from kdump.log.expression.parser import parse
 from kdump.log.expression.terms import NO, NO_DECODERS, RecordFacts
 from kdump.log.region import DefaultRecordBatch
 from kdump.questions.find.prefilter import Prefilter
-from kdump.questions.find.schema_programs import AvroProgram, ProtobufProgram
+from kdump.questions.find.schema_programs import AvroProgram, Programs, ProtobufProgram
 from kdump.state.schema_registry import SchemaRegistry
 from kdump.state.schema_registry_replay import RegistryReplay
 from tests import craft
@@ -216,6 +216,22 @@ def test_only_whole_values_fit(value: dict[str, Any], cut: int) -> None:
     program = AvroProgram(SCHEMA, ("none",))
     data = encoded(value, SCHEMA)
     assert fits(program.numbers, data[:cut] if cut < 0 else data + bytes(cut), 0) is (cut == 0)
+
+
+def test_types_with_one_name_in_two_namespaces() -> None:
+    """A name without a namespace is of the one around it: `c` has two numbers, and fits a text."""
+    numbers = {"type": "record", "name": "A", "fields": [{"name": name, "type": "long"} for name in ("n", "m")]}
+    text = {"type": "record", "name": "A", "fields": [{"name": "s", "type": "string"}]}
+    other = {"type": "record", "name": "B", "namespace": "y", "fields": [{"name": "i", "type": text}]}
+    fields = [{"name": "a", "type": numbers}, {"name": "b", "type": other}, {"name": "c", "type": "A"}]
+    schema = {"type": "record", "name": "Order", "namespace": "x", "fields": fields}
+    value = {"a": {"n": 0, "m": 0}, "b": {"i": {"s": "z"}}, "c": {"n": 1, "m": -25}}
+    assert check("'25' in any", framed([encoded(value, schema)]), decoder_of(json.dumps(schema), "AVRO")) == (1, 1)
+
+
+def test_ids_without_a_schema_take_no_memory() -> None:
+    programs = Programs(KnownSchemas(SchemaRegistry()), [], [])
+    assert programs.of(1) is programs.of(1 << 31)
 
 
 def test_a_longer_varint_is_not_ruled_out() -> None:
