@@ -78,6 +78,21 @@ def test_no_secret_is_shown(
         assert_none(text, secrets)
 
 
+@pytest.mark.parametrize(
+    ("at", "byte"), [(4, 0x7F), (6, 0x7F), (23, 0x7F), (len(CONFIG) - 1, 5)], ids=["resource", "name", "value", "tags"]
+)
+@pytest.mark.parametrize("name", [name for name in SHOWS if "metadata_records" not in name])
+def test_no_secret_is_shown_of_a_record_that_does_not_decode(
+    name: str, at: int, byte: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Path(shutil.copytree(FIXTURES / "state-1" / f"{METADATA_TOPIC}-0", tmp_path / f"{METADATA_TOPIC}-0"))
+    last = max(log.glob("*.log"))
+    broken = CONFIG[:at] + bytes([byte]) + CONFIG[at + 1 :]
+    last.write_bytes(with_metadata_record(last.read_bytes(), broken))
+    monkeypatch.chdir(tmp_path)
+    assert_none(shown(name, log), [PASSWORD])
+
+
 def test_the_bytes_are_shown_where_nothing_is_decoded(logs: dict[Path, list[str]], tmp_path: Path) -> None:
     for log, secrets in logs.items():
         raw = run("inspect", log, "--records", "--json", "--no-decode").stdout

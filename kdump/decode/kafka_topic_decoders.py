@@ -215,7 +215,8 @@ class MetadataDecoder:
     def _value(self, decoded: MetadataRecord) -> DecodedPart:
         problem, stop = problem_of(decoded.problem) if decoded.problem else ("", None)
         if decoded.values is None or (decoded.problem and not decoded.values):
-            return DecodedPart(title=decoded.name, problem=problem, stop=stop)
+            hides = bool(secrets_of(decoded.name, {}))
+            return DecodedPart(title=decoded.name, problem=problem, stop=stop, hides=hides)
         data = metadata_json(decoded, self.folder)
         secrets = secrets_of(decoded.name, data)
         value = {

@@ -30,7 +30,8 @@ def is_secret(config: str) -> bool:
 
 
 def secrets_of(message: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields of a metadata record that must not be shown; the ID of a delegation token is not its secret."""
-    if message == CONFIG and fields.get("value") is not None and is_secret(str(fields.get("name"))):
+    """Return the fields of a metadata record that must not be shown; the ID of a delegation token is not its secret.
+    The name or value of a config may not decode: it may be a secret then."""
+    if message == CONFIG and fields.get("value", HIDDEN) is not None and is_secret(fields.get("name", "secret")):
         return ("value",)
     return SECRET_FIELDS[message] if message == SCRAM else ()

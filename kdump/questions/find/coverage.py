@@ -15,6 +15,7 @@ NO_TOPIC = "the rest of EXPR is met, but no directory names their topic and part
 NOT_ABORTED = "the rest of EXPR is met, but whether their transaction was aborted is not known"
 NOT_THERE = "no partition of this topic is in the paths: "
 ALL_OUT = "no file in the paths is of a topic and partition that EXPR asks for"
+NONE_LIVE = "no file in the paths is live, and of a topic and partition that EXPR asks for"
 
 
 @dataclass
@@ -69,12 +70,13 @@ class Coverage:
         if not undecoded:
             self.add(file.path, NO_TOPIC if file.topic_name is None else NOT_ABORTED, None, 0, 1)
 
-    def not_there(self, expression: Expression, listing: Listing, paths: tuple[str, ...]) -> None:
-        """Take note of topics that the expression names and that are in none of the paths, and if it rules out all."""
+    def not_there(self, expression: Expression, listing: Listing, paths: tuple[str, ...], *, live: bool) -> None:
+        """Take note of topics that the expression names and that are in none of the paths, and if all files are ruled
+        out. `live`: so are those that no consumer reads."""
         for topic in sorted(expression.topics - listing.topics) if listing.directories else ():
             self.add(paths[0], NOT_THERE + topic, None, 0)
         if self.ruled_out_files and not self.files and not self.gaps:
-            self.add(paths[0], ALL_OUT, None, 0)
+            self.add(paths[0], NONE_LIVE if live else ALL_OUT, None, 0)
 
     def answer(self, expression: str, listing: Listing) -> SearchCoverage:
         """Return the counts of the search, with those of the files that were listed for it."""

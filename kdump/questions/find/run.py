@@ -85,7 +85,7 @@ def _answers(
     for place, lacking in search.remote.not_searched():
         reason = f"offsets {offsets_text(lacking)} are in remote storage, and in none of the paths"
         search.coverage.add(place, reason, None, 0)
-    search.coverage.not_there(question.expression, listing, paths)
+    search.coverage.not_there(question.expression, listing, paths, live=question.live)
     yield search.coverage.answer(question.expression.text, listing)
 
 

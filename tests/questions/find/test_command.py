@@ -393,6 +393,12 @@ def test_a_topic_that_is_not_there_is_no_proof(tmp_path: Path) -> None:
         (coverage,) = objects("find", expression, tmp_path / "disk", status=status)
         assert (coverage["isComplete"], bool(coverage["notSearched"])) == (status == 1, status == 2), expression
         assert reason in json.dumps(coverage["notSearched"])
+    log_directory = tmp_path / "deleted" / f"users-0.{'0' * 32}-delete"
+    write_file(log_directory / LOG.format(0), log)
+    (coverage,) = objects("find", "key == 'u7'", log_directory, "--live", status=2)
+    assert [gap["reason"] for gap in coverage["notSearched"]] == [
+        "no file in the paths is live, and of a topic and partition that EXPR asks for"
+    ]
     # A snapshot above all topics is of the metadata.
     shutil.copy(DISKS / "kafka-4.3" / "clean-1" / "bootstrap.checkpoint", tmp_path / "disk")
     for expression in ("topic == 'users' and offset == 5", "partition == 0 and topic == 'users' and key == 'u8'"):
