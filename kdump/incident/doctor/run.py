@@ -224,7 +224,8 @@ class Doctor:
         if item.code == "disk-full" and self._startup is not None and self._startup.is_full(item.source):
             return True
         topic, partition = item.topic, item.partition
-        if topic is None and (match := PARTITION.match(os.path.basename(item.file or ""))):
+        name = os.path.basename(item.file or "") if item.file != item.source else ""  # a log directory may be disk-1
+        if topic is None and (match := PARTITION.match(name)):
             topic, partition = match["topic"], int(match["partition"])
         if item.code == TWICE and (TWICE, topic, partition) in self._covered:  # found in the other log directory
             return True

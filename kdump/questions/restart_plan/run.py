@@ -192,7 +192,8 @@ def _examine_directories(node: StartingNode) -> list[str]:
             assumed.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
         stop = read_only_stop(directory) or full_stop(directory, rights, release)
         if stop is None:
-            logs = sum(not log.state for here in node.disks.below(directory.path) for log in here.partitions)
+            every = (log for here in node.disks.below(directory.path) for log in here.partitions)
+            logs = sum(not log.state and log.topic != METADATA_TOPIC for log in every)
             directory.problems += filter(None, [full_warning(directory, rights, logs)])
         else:
             directory.stops.append(stop)

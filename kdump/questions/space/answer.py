@@ -47,7 +47,7 @@ class SpaceDirectory(NamedTuple):
     fileSystem: Annotated[str | None, Doc("type of the file system, such as ext4")]
     device: Annotated[PathText | None, Doc("device that is mounted")]
     total: Annotated[int | None, Doc("size of the file system", BYTES)]
-    free: Annotated[int | None, Doc("free for any user", BYTES)]
+    free: Annotated[int | None, Doc("free for the broker's user", BYTES)]
     reserved: Annotated[int | None, Doc("free for root only", BYTES)]
     inodesFree: Annotated[int | None, Doc("free inodes; null if the file system does not limit them")]
     allocated: Annotated[int, Doc("allocated by all files in the log directory", BYTES)]

@@ -16,6 +16,7 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_inside, is_url
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory
+from kdump.questions.restart_plan.node.access_rights import broker_rights, free_space
 from kdump.questions.space.answer import RUNNING, STOPPED, UNKNOWN, SpaceKept, SpaceStep
 from kdump.questions.space.usage import DirectoryUsage, total
 
@@ -24,8 +25,8 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class FileSystem(NamedTuple):
-    """A file system, with the fields of SpaceDirectory. `free` is what any user can write, `reserved` what only root
-    can (tune2fs -m). The numbers of inodes are None if they are not limited."""
+    """A file system, with the fields of SpaceDirectory. `free` is what the broker's user can write, `reserved` what
+    only root can (tune2fs -m). The numbers of inodes are None if they are not limited."""
 
     number: int
     mount: str | None
@@ -55,15 +56,21 @@ def file_system_of(directory: LogDirectory) -> FileSystem | None:
     if not_the_disk(directory) is not None:
         return None
     path = directory.path
+    is_root = broker_rights([path]).is_root
     try:
         status = os.statvfs(path)
         number = os.stat(path).st_dev
     except OSError:
         return None
-    blocks = status.f_blocks, status.f_blocks - status.f_bfree, status.f_bavail, status.f_bfree - status.f_bavail
-    sizes = (count * status.f_frsize for count in blocks)
-    inodes = (status.f_files, status.f_favail) if status.f_files else (None, None)
-    return FileSystem(number, *_mount_of(os.path.realpath(path)), *sizes, *inodes)
+    space = free_space(path, as_root=is_root)
+    if space is None:
+        return None
+    reserved = 0 if is_root else status.f_bfree - status.f_bavail
+    total, used, reserved = (
+        count * status.f_frsize for count in (status.f_blocks, status.f_blocks - status.f_bfree, reserved)
+    )
+    inodes = (status.f_files or None, space[1])
+    return FileSystem(number, *_mount_of(os.path.realpath(path)), total, used, space[0], reserved, *inodes)
 
 
 def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import kdump
+from kdump.incident.doctor import disk_space
 from kdump.questions.restart_plan.answer import CLEAN, STOPPED
 from kdump.questions.restart_plan.node import access_rights
 from kdump.questions.space import disks
@@ -30,17 +32,19 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def fill(monkeypatch: pytest.MonkeyPatch, directory: Path, *, free: int = 0, inodes: int = 9) -> None:
-    """Let the file system of a directory have so many free bytes and inodes."""
+def fill(monkeypatch: pytest.MonkeyPatch, directory: Path, *, free: int = 0, inodes: int = 9, kept: int = 0) -> None:
+    """Let the file system of a directory have so many free bytes and inodes. `kept`: blocks that ext4 counts as free,
+    and gives to nobody."""
     real = os.statvfs
 
     def statvfs(path: str) -> object:
         if not os.path.abspath(path).startswith(str(directory)):
             return real(path)
-        values = {"f_bfree": free // 512, "f_bavail": free // 512, "f_frsize": 512, "f_flag": 0}
+        values = {"f_bfree": free // 512 + kept, "f_bavail": free // 512, "f_frsize": 512, "f_flag": 0}
         return SimpleNamespace(**values, f_files=99, f_ffree=inodes, f_favail=inodes)
 
     monkeypatch.setattr(access_rights.os, "statvfs", statvfs)
+    monkeypatch.setattr(access_rights, "_kept_by_ext4", lambda device: kept)
 
 
 def plan(*directories: Path) -> tuple[str, list[str], list[str]]:
@@ -99,6 +103,25 @@ def test_space_and_the_plan_have_one_answer(is_clean: bool, tmp_path: Path, monk
         assert ("NOT ENOUGH TO START" in space) == (found.verdict == STOPPED) == (free < 4096), free
         assert ("MAY NOT BE ENOUGH TO START" in space) == (warned == ["startup-disk-nearly-full"]), free
         assert bool(warned) == (4096 <= free <= 1 << 20)
+
+
+def test_root_has_not_what_ext4_keeps(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a full ext4 of 65 MiB, statvfs counts 1,362,944 bytes as free for root: a write as root fails."""
+    monkeypatch.setattr(access_rights, "_rights", lambda directories: access_rights.Rights(0))
+    fill(monkeypatch, two[0], kept=1_362_944 // 512)
+    assert plan(*two)[:2] == (STOPPED, [f"the file system of {two[0]} has no free space"])
+
+
+def test_a_nearly_full_disk_is_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the startup and of the space, also in a log directory whose name is like a partition's."""
+    for name in ("disk", "disk-1"):
+        disk = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / name))
+        fill(monkeypatch, disk, free=107 << 10)
+        system = FileSystem(1, "/disk", "ext4", "/dev/sdb1", 100 << 20, 99 << 20, 107 << 10, 0)
+        monkeypatch.setattr(disk_space, "file_system_of", lambda directory, system=system: system)
+        rows = map(json.loads, command.run("doctor", disk, "--json").stdout.splitlines())
+        codes = [row["code"] for row in rows if "disk" in row.get("code", "")]
+        assert codes == ["startup-disk-nearly-full"]
 
 
 def test_since_4_0_a_recovery_without_space_loses_records(

@@ -171,15 +171,28 @@ def is_writable(path: str, mounts: Iterable[str]) -> bool:
 
 def free_space(path: str, *, as_root: bool) -> tuple[int, int | None] | None:
     """Return the bytes and the inodes that are free on the path's file system (None: it has no limit of inodes); None
-    if unknown. Root may use what is reserved."""
+    if unknown. Root may use what is reserved for it, but not what ext4 keeps for itself and counts as free."""
     if file_system.tree_at(path) is not None:
         return None
     try:
         state = os.statvfs(path)
+        kept = _kept_by_ext4(os.stat(path).st_dev) if as_root else 0
     except OSError:
         return None
-    blocks, inodes = (state.f_bfree, state.f_ffree) if as_root else (state.f_bavail, state.f_favail)
+    blocks = max(state.f_bavail, state.f_bfree - kept) if as_root else state.f_bavail
+    inodes = state.f_ffree if as_root else state.f_favail
     return blocks * state.f_frsize, inodes if state.f_files else None
+
+
+def _kept_by_ext4(device: int) -> int:
+    """Return the number of blocks that a file system keeps for its own metadata; 0 if it is not ext4. The kernel counts
+    clusters, which are blocks unless mkfs was given another size (bigalloc)."""
+    name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
+    try:
+        with open(f"/sys/fs/ext4/{name}/reserved_clusters", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
 
 
 def broker_rights(directories: Iterable[str]) -> Rights:
