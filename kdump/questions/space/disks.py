@@ -56,21 +56,20 @@ def file_system_of(directory: LogDirectory) -> FileSystem | None:
     if not_the_disk(directory) is not None:
         return None
     path = directory.path
-    is_root = broker_rights([path]).is_root
     try:
         status = os.statvfs(path)
         number = os.stat(path).st_dev
     except OSError:
         return None
-    space = free_space(path, as_root=is_root)
-    if space is None:
+    of_broker = free_space(path, as_root=broker_rights([path]).is_root)
+    if of_broker is None:
         return None
-    reserved = 0 if is_root else status.f_bfree - status.f_bavail
-    total, used, reserved = (
-        count * status.f_frsize for count in (status.f_blocks, status.f_blocks - status.f_bfree, reserved)
-    )
-    inodes = (status.f_files or None, space[1])
-    return FileSystem(number, *_mount_of(os.path.realpath(path)), total, used, space[0], reserved, *inodes)
+    blocks = status.f_blocks, status.f_blocks - status.f_bfree, status.f_bfree, status.f_bavail
+    total, used, left, of_any = (count * status.f_frsize for count in blocks)
+    free, inodes = of_broker
+    reserved = left - of_any if free == of_any else 0
+    mount = _mount_of(os.path.realpath(path))
+    return FileSystem(number, *mount, total, used, free, reserved, status.f_files or None, inodes)
 
 
 def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.count_text import all_of, count_text, first_of
 from kdump.problems.problem import title_of
+from kdump.questions.restart_plan.node.access_rights import MOST_RESERVED
 from kdump.questions.retention.configs import TOPIC
 from kdump.questions.space.answer import (
     CONFIG,
@@ -40,9 +41,6 @@ INITIAL_DELAY_MS, CHECK_MS = 30_000, 300_000
 """Defaults of log.initial.task.delay.ms and log.retention.check.interval.ms."""
 LEAVE_RESERVED = 64 << 20
 """Reserved bytes of a file system from which lowering them is worth a step."""
-MOST_RESERVED = 0.1
-"""Share of a file system above which something else than tune2fs reserves its blocks, such as a quota: mke2fs reserves
-5 %."""
 LOST_AND_FOUND = "lost+found"
 LARGE = 65_536
 """Allocated bytes from which a file that is not Kafka's is worth mentioning."""

@@ -41,7 +41,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, directory: Path, *, free: int = 0, ino
         if not os.path.abspath(path).startswith(str(directory)):
             return real(path)
         values = {"f_bfree": free // 512 + kept, "f_bavail": free // 512, "f_frsize": 512, "f_flag": 0}
-        return SimpleNamespace(**values, f_files=99, f_ffree=inodes, f_favail=inodes)
+        return SimpleNamespace(**values, f_blocks=1 << 30, f_files=99, f_ffree=inodes, f_favail=inodes)
 
     monkeypatch.setattr(access_rights.os, "statvfs", statvfs)
     monkeypatch.setattr(access_rights, "_kept_by_ext4", lambda device: kept)
@@ -110,6 +110,14 @@ def test_root_has_not_what_ext4_keeps(two: tuple[Path, Path], monkeypatch: pytes
     monkeypatch.setattr(access_rights, "_rights", lambda directories: access_rights.Rights(0))
     fill(monkeypatch, two[0], kept=1_362_944 // 512)
     assert plan(*two)[:2] == (STOPPED, [f"the file system of {two[0]} has no free space"])
+
+
+def test_a_quota_holds_for_root(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing reserves more than a tenth of a file system for root."""
+    monkeypatch.setattr(access_rights, "_rights", lambda directories: access_rights.Rights(0))
+    fill(monkeypatch, two[0], kept=1 << 29)
+    monkeypatch.setattr(access_rights, "_kept_by_ext4", lambda device: 0)
+    assert plan(*two)[0] == STOPPED
 
 
 def test_a_nearly_full_disk_is_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

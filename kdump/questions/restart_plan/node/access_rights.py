@@ -22,6 +22,9 @@ from kdump.questions.restart_plan.answer import OFFLINE, StartupFailure, failure
 MOUNTS = "/proc/self/mountinfo"
 ESCAPED = re.compile(r"\\([0-7]{3})")
 READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
+MOST_RESERVED = 0.1
+"""Share of a file system above which something else than tune2fs reserves its blocks, such as a quota, from root too:
+mke2fs reserves 5 %."""
 
 
 class Rights:
@@ -179,7 +182,8 @@ def free_space(path: str, *, as_root: bool) -> tuple[int, int | None] | None:
         kept = _kept_by_ext4(os.stat(path).st_dev) if as_root else 0
     except OSError:
         return None
-    blocks = max(state.f_bavail, state.f_bfree - kept) if as_root else state.f_bavail
+    is_for_root = as_root and state.f_bfree - state.f_bavail <= state.f_blocks * MOST_RESERVED
+    blocks = max(state.f_bavail, state.f_bfree - kept) if is_for_root else state.f_bavail
     inodes = state.f_ffree if as_root else state.f_favail
     return blocks * state.f_frsize, inodes if state.f_files else None
 
