@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import struct
+from array import array
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import lru_cache
 from hashlib import sha3_512
@@ -39,6 +40,7 @@ LARGEST_CHUNK = 256 << 20
 LARGEST_INDEX = 64 << 20
 LARGEST_LIST = 10 << 20
 """TransformedChunksDeserializer.MAX_DECOMPRESSED_SIZE"""
+MOST_CHUNKS = 1 << 20
 SEGMENT_MAX = (1 << 31) - 1
 IV, TAG = 12, 16
 """Bytes before and after the encrypted ones."""
@@ -75,7 +77,7 @@ class Manifest(NamedTuple):
     chunk: int
     fixed: int
     last: int
-    ends: list[int]
+    ends: array[int]
     is_compressed: bool
     encryption: Encryption | None
     parts: dict[str, tuple[int, int]]
@@ -133,15 +135,16 @@ def _manifest(data: bytes) -> Manifest:
     chunk = integer(chunks["originalChunkSize"], 1, SEGMENT_MAX)
     if min(chunk, size) > LARGEST_CHUNK:
         raise ValueError(f"chunks of {chunk} bytes are larger than {LARGEST_CHUNK}")
+    count = -(-size // chunk)
+    if count > MOST_CHUNKS:
+        raise ValueError(f"{count} chunks are more than {MOST_CHUNKS}")
     fixed = last = 0
-    ends: list[int] = []
+    ends = array("q")
     if chunks["type"] == "fixed":
         fixed = integer(chunks["transformedChunkSize"], 0, LARGEST_CHUNK + IV + TAG)
         last = integer(chunks["finalTransformedChunkSize"], 0, LARGEST_CHUNK + IV + TAG)
     else:
-        ends = [*accumulate(_sizes(b64decode(chunks["transformedChunks"], validate=True)))]
-        if len(ends) != -(-size // chunk):
-            raise ValueError(f"{len(ends)} chunks of {chunk} bytes for {size} bytes")
+        ends.extend(accumulate(_sizes(b64decode(chunks["transformedChunks"], validate=True), count)))
     parts = {
         name: (natural(part["position"]), integer(part["size"], 0, LARGEST_INDEX))
         for name in PARTS.values()
@@ -153,22 +156,24 @@ def _manifest(data: bytes) -> Manifest:
     return Manifest(size, chunk, fixed, last, ends, stated["compression"] is True, encryption, parts)
 
 
-def _sizes(compressed: bytes) -> list[int]:
-    """Return the sizes of chunks: their number, the smallest, how many bytes each difference to it has, these
-    differences, and the size of the last chunk."""
+def _sizes(compressed: bytes, count: int) -> Iterator[int]:
+    """Yield the sizes of `count` chunks. Stored are: their number, the smallest, how many bytes each difference to it
+    has, these differences, and the size of the last chunk; of a single one, only its size."""
     data = b"".join(decompress("zstd", [compressed], limit=LARGEST_LIST, size=len(compressed)))
-    (count,) = struct.unpack_from(">i", data)
-    if count <= 1:
-        return [*struct.unpack_from(f">{count}i", data, 4)]
-    base, width = struct.unpack_from(">iB", data, 4)
-    if width > 4 or len(data) != 9 + (count - 1) * width + 4:
-        raise ValueError(f"{len(data)} bytes for {count} sizes of chunks")
-    at = range(9, 9 + (count - 1) * width, width) if width else [9] * (count - 1)
-    sizes = [base + int.from_bytes(data[start : start + width], "big") for start in at]
-    sizes.append(*struct.unpack_from(">i", data, len(data) - 4))
-    if min(sizes) < 0 or max(sizes) > 2 * LARGEST_CHUNK:
-        raise ValueError("a size of a chunk is not possible")
-    return sizes
+    (stated,) = struct.unpack_from(">i", data)
+    base, width = struct.unpack_from(">iB", data, 4) if stated > 1 else (0, 0)
+    most = max(0, count - 1)
+    if stated != count or width > 4 or len(data) != 4 + (5 + most * width if most else 0) + 4 * bool(count):
+        raise ValueError(f"{len(data)} bytes for {stated} sizes of chunks, of which there are {count}")
+    for number in range(count):
+        start = 9 + number * width
+        if number == most:
+            (size,) = struct.unpack_from(">i", data, len(data) - 4)
+        else:
+            size = base + int.from_bytes(data[start : start + width], "big")
+        if not 0 <= size <= 2 * LARGEST_CHUNK:
+            raise ValueError(f"a chunk of {size} bytes is not possible")
+        yield size
 
 
 @lru_cache(1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import tracemalloc
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,11 @@ import fsspec
 import pytest
 
 from kdump.format.kafka_uuid import uuid_text
+from kdump.io.aiven import SEGMENT_MAX
 from tests import command
 from tests.cluster.test_remote_log import FINISHED, STARTED, TIME, TOPIC, change, tiered
 from tests.conftest import DISKS, seeded
-from tests.craft import batch, record, write_file
+from tests.craft import batch, compress, record, write_file
 from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.s3_server import s3_server
@@ -187,6 +190,16 @@ def test_damaged_objects_of_aivens_plugin(seed: int, tmp_path: Path) -> None:
     assert (intact == batches) == (done.exit_code == 0), done.output
 
 
+FIXED = ("originalChunkSize", "transformedChunkSize", "finalTransformedChunkSize")
+
+
+def chunk_sizes(data: bytes) -> dict[str, Any]:
+    """Return what a manifest states of one chunk of nine bytes whose list of sizes is this."""
+    sizes = b64encode(compress("zstd", data)).decode()
+    whole = {"originalChunkSize": 9, "originalFileSize": 9, "transformedChunks": sizes}
+    return {"chunkIndex": {"type": "variable", **whole}}
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -194,6 +207,9 @@ def test_damaged_objects_of_aivens_plugin(seed: int, tmp_path: Path) -> None:
         {"chunkIndex": {"type": "fixed", "originalChunkSize": 0}},
         {"chunkIndex": {"type": "fixed", "originalChunkSize": 1 << 30, "originalFileSize": 1 << 30}},
         {"chunkIndex": {"type": "variable", "originalChunkSize": 9, "originalFileSize": 9, "transformedChunks": "!"}},
+        {"chunkIndex": {**dict.fromkeys(FIXED, 1), "type": "fixed", "originalFileSize": SEGMENT_MAX}},
+        chunk_sizes(struct.pack(">iiB", (1 << 23) - 1, 5, 0) + bytes(4)),
+        chunk_sizes(struct.pack(">ii", 1, -5)),
         {"segmentIndexes": 3},
         {"encryption": {"dataKey": 3, "aad": ""}},
         [],
@@ -204,7 +220,10 @@ def test_a_manifest_that_the_plugin_does_not_write(changed: Any, tmp_path: Path)
     (path,) = bucket.rglob("*.rsm-manifest")
     whole = json.loads(path.read_text())
     path.write_text(json.dumps({**whole, **changed} if isinstance(changed, dict) else changed))
+    tracemalloc.start()
     assert "not a manifest that Aiven's plugin writes" in command.refused("inspect", path.with_suffix(".log"))
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
 
 
 @pytest.fixture
