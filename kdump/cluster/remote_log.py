@@ -120,7 +120,7 @@ class RemoteLog:
         if topic_id is None or partition is None or not self.is_complete:
             return None
         finished = self.of(topic_id, partition, COPY_FINISHED)
-        return uncovered(chain.from_iterable(_ranges(segment, lineage) for segment in finished), start, stop)
+        return uncovered(chain.from_iterable(offsets_in(segment, lineage) for segment in finished), start, stop)
 
     def in_log(
         self, topic_id: str | None, partition: int | None, lineage: Sequence[tuple[int, int]] = ()
@@ -128,7 +128,7 @@ class RemoteLog:
         """Return the segments that a log with this lineage has in remote storage, in the order of their offsets."""
         finished = self.of(topic_id, partition, COPY_FINISHED)
         ordered = sorted(finished, key=lambda each: (each.first, -each.last, -each.record))
-        return [segment for segment in ordered if _ranges(segment, lineage)]
+        return [segment for segment in ordered if offsets_in(segment, lineage)]
 
     def served(
         self, topic_id: str, partition: int, start: int, stop: int, lineage: Sequence[tuple[int, int]] = ()
@@ -143,7 +143,7 @@ class RemoteLog:
         return [*zip(here, [*(each.first for each in here[1:]), stop])]
 
 
-def _ranges(segment: RemoteSegment, lineage: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def offsets_in(segment: RemoteSegment, lineage: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the first and last offsets that a leader finds in a segment, in each epoch of its log; those of the
     segment without a lineage."""
     if not lineage:

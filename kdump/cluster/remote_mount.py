@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.remote_log import RemoteLog, RemoteSegment
+from kdump.cluster.remote_log import MAX_OFFSET, RemoteLog, RemoteSegment, offsets_in, uncovered
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError
@@ -66,7 +66,7 @@ def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_
             if not place.state and is_tiered(metadata, place.topic or ""):
                 files = _files(directory, place, metadata, remote, listing)
                 files.is_directory = place in here
-                if files:
+                if files or files.both:
                     added[os.path.abspath(place.path)] = files
     add_files(added, storage.url)
     return listing
@@ -97,6 +97,17 @@ def _files(
             files[f"{segment.first:020}-{segment.id}.{ENDINGS[kind]}"] = file._replace(
                 stop=end if end <= segment.last else None
             )
+    here = (
+        segment
+        for segment in remote.in_log(*key, lineage)
+        if any(each.kind == file_kinds.SEGMENT.name for each in objects.get(segment.id, ()))
+    )
+    lacking = uncovered((each for segment in here for each in offsets_in(segment, lineage)), 0, MAX_OFFSET)
+    files.both = frozenset(
+        os.path.basename(each.log.path)
+        for each, after in zip(place.segments, place.segments[1:])
+        if each.log is not None and not any(low < after.offset and each.offset <= high for low, high in lacking)
+    )
     return files
 
 

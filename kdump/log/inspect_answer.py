@@ -11,6 +11,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, MS, OFFSET, Doc, Ob
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.producer_snapshot import ProducerEntry
 from kdump.log.region import Batch
+from kdump.log.remote_files import BOTH, LOCAL, REMOTE
 
 NOT_IN_MESSAGES = ("offsetDelta", "timestampDelta", "sequence")
 """Keys of a record that are null in messages of magic 0 and 1."""
@@ -19,6 +20,13 @@ FileTopic = Annotated[
     str | None, Doc("from the name of the file's directory; the topic's ID if remote storage states only that")
 ]
 FilePartition = Annotated[int | None, Doc("from the name of the file's directory")]
+FileTier = Annotated[
+    str | None,
+    Doc(
+        f"with --remote, where it is: {LOCAL}, {REMOTE}, or {BOTH} (local, and objects have all offsets of its segment)",
+        optional=True,
+    ),
+]
 
 
 @answer("batch")
@@ -28,6 +36,7 @@ class InspectedBatch(NamedTuple):
     file: FilePath
     topic: FileTopic
     partition: FilePartition
+    tier: FileTier
     batch: Annotated[Batch, INLINE]
 
 
@@ -38,6 +47,7 @@ class InspectedRecord(NamedTuple):
     file: FilePath
     topic: FileTopic
     partition: FilePartition
+    tier: FileTier
     position: Annotated[int, Doc("start of its batch", FILE_BYTE)]
     offset: Annotated[int | None, Doc("offset of the record; null if a v1 wrapper is damaged", OFFSET)]
     timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS)]
@@ -95,6 +105,7 @@ class InspectedRegion(NamedTuple):
     file: FilePath
     topic: FileTopic
     partition: FilePartition
+    tier: FileTier
     position: Annotated[int, Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE)]
     size: Annotated[int, Doc("its size in the file", BYTES)]
     reason: Annotated[str, Doc("why these bytes are not a batch")]

@@ -15,13 +15,18 @@ from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
+from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError, SourceNotFound
+from kdump.io.file_system import added_files
 from kdump.io.partly_readable import PartlyReadable
+from kdump.io.remote_paths import remote_partition
 from kdump.io.source import Source, open_source
 from kdump.log.file_kinds import SEGMENT, by_name
 from kdump.log.offset_index_lookup import open_index_lookup
 from kdump.log.region import read_header
 
+LOCAL, REMOTE, BOTH = "local", "remote", "both"
+"""Where a segment is."""
 DEVICE = 1 << 47
 """Device number of these files, which are on no disk."""
 
@@ -52,9 +57,11 @@ class _Entry(NamedTuple):
 
 
 class RemoteFiles(dict[str, RemoteFile]):
-    """The AddedFiles of one directory, by their names."""
+    """The AddedFiles of one directory, by their names. `both`: names of the local segments whose offsets all are in
+    remote storage, too."""
 
     is_directory = False
+    both: frozenset[str] = frozenset()
 
     def stat(self, inside: str, *, follow: bool = True) -> os.stat_result:
         if not inside:
@@ -88,6 +95,18 @@ class RemoteFiles(dict[str, RemoteFile]):
         if file.stop is None or kind is not SEGMENT:
             return source
         return _Beginning(source, _position(source, path, base or 0, file.stop))
+
+
+def tier(path: str) -> str | None:
+    """Return where a segment is: LOCAL, REMOTE or BOTH; None if no remote storage is read."""
+    added, source = added_files()
+    if not source:
+        return None
+    directory, name = os.path.split(path if is_url(path) else os.path.abspath(path))
+    files = added.get(directory)
+    if not isinstance(files, RemoteFiles):
+        return LOCAL if remote_partition(directory) is None else REMOTE
+    return REMOTE if name in files else BOTH if name in files.both else LOCAL
 
 
 class _Beginning(PartlyReadable):

@@ -64,16 +64,20 @@ def columns_of(
     decodes: TableDecoder | None = None,
     file: Callable[[], Object] = dict,
 ) -> list[Column]:
-    """Return the columns of a table of these JSON objects: the default ones, or `names`. `file` returns the file_keys
-    of the current file. Raises UnknownColumn."""
+    """Return the columns of a table of these JSON objects: the default ones, or `names`. `file` returns the log_keys
+    of the current file: of these, a table shows the tier by default. Raises UnknownColumn."""
     same = {TYPE: Column(TYPE, TYPE, lambda item: type_name)}
-    for name, right in (("file", False), ("topic", False), ("partition", True)):
+    for name, right in (("file", False), ("topic", False), ("partition", True), ("tier", False)):
         same[name] = Column(name, name, lambda item, name=name: _text(file().get(name)), right)  # type: ignore[misc]
     if type_name == "batch":
-        return batch_columns(zone, names, same)
-    if type_name == "record":
-        return record_columns(zone, names, full, decodes, same)
-    return entry_columns(type_name, zone, names, same)
+        columns = batch_columns(zone, names, same)
+    elif type_name == "record":
+        columns = record_columns(zone, names, full, decodes, same)
+    else:
+        return entry_columns(type_name, zone, names, same)
+    if names is None and "tier" in file():
+        columns.insert(1, same["tier"])
+    return columns
 
 
 def refuse_unknown(names: list[str] | None) -> None:

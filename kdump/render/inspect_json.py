@@ -18,6 +18,7 @@ from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
+from kdump.log.remote_files import tier
 from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import LARGE, PIECE, is_text, path_text, texts
 from kdump.state.secrets import HIDDEN
@@ -28,8 +29,14 @@ def file_keys(target: Target) -> Object:
     return {"file": path_text(target.path), "topic": target.topic, "partition": target.partition}
 
 
+def log_keys(target: Target) -> Object:
+    """What every batch, record and region of inspect states of its file."""
+    where = tier(target.path)
+    return file_keys(target) if where is None else {**file_keys(target), "tier": where}
+
+
 def batch_object(target: Target, batch: Batch) -> Object:
-    return answer_object(InspectedBatch(target.path, target.topic, target.partition, batch))
+    return answer_object(InspectedBatch(target.path, target.topic, target.partition, tier(target.path), batch))
 
 
 def record_object(target: Target, record: Record, reading: DecodedRecord | None = None) -> Object:
@@ -58,7 +65,7 @@ def before_key(target: Target, record: Record) -> Object:
     """What a record's object begins with: the file, and the record's own numbers as InspectedRecord declares them."""
     return {
         "type": "record",
-        **file_keys(target),
+        **log_keys(target),
         "position": record.batch.position,
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -122,7 +129,7 @@ def entry_object(target: Target, entry: Entry) -> Object:
 def region_object(target: Target, region: Region) -> Object:
     claimed = region.claimed if region.kind == "torn" else None
     offset, length = claimed[:2] if claimed else (None, None)
-    place = {"file": target.path, "topic": target.topic, "partition": target.partition}
+    place = {"file": target.path, "topic": target.topic, "partition": target.partition, "tier": tier(target.path)}
     return answer_object(of_fact(InspectedRegion, region, **place, baseOffset=offset, batchLength=length))
 
 

@@ -23,7 +23,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.render.decoded_values import add_decoded
-from kdump.render.inspect_json import file_keys
+from kdump.render.inspect_json import log_keys
 from kdump.render.table import GAP, SizedColumns
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _plan(kind: str, target: Target, cells: Mapping[str, int | bytes]) -> RowPla
     """Return the layout of the JSON objects of a kind for that file: their keys are those of the declaration that are
     always there, and those that have a cell. Without a cell is what the format of these batches does not have."""
     keys = [key for key in answer_keys(ANSWERS[kind]) if not key.optional or key.name in cells]
-    same = file_keys(target)
+    same = log_keys(target)
     start = jsonl.line({"type": kind, **same})[:-1].encode("utf-8", "backslashreplace")
     return json_plan(start, {key.name: cells.get(key.name, b"null") for key in keys if key.name not in same}, b"}\n")
 

@@ -109,8 +109,8 @@ FROM_BATCH = (
 """Columns of a record that come from its batch."""
 DECODED = ("Decoded", "Problem", "Note")
 """Endings of record keys that only have a column if it is named: decoding takes many times as long as reading."""
-WITHOUT_COLUMN = (*DECODED, "Encoding", "names")
-"""Endings of record keys without another column: bytes need no encoding here."""
+WITHOUT_COLUMN = (*DECODED, "Encoding", "names", "tier")
+"""Endings of record keys without another column: bytes need no encoding here, and the path states the tier."""
 
 
 def own_columns(kind: str, *names: str) -> Iterator[SparkColumn]:
@@ -212,7 +212,11 @@ SEGMENTS = _table(
     columns_of(TYPES["logSegment"]),
 )
 BATCHES = _table(
-    "batches", "a record batch, or a message of magic 0 and 1", COMMON, columns_of(TYPES["batch"], HEADER), splits=True
+    "batches",
+    "a record batch, or a message of magic 0 and 1",
+    COMMON,
+    columns_of((key for key in TYPES["batch"] if key.name != "tier"), HEADER),
+    splits=True,
 )
 RECORDS = _table(
     "records",

@@ -84,6 +84,11 @@ def test_each_offset_is_read_from_where_a_broker_fetches_it(seed: int, tmp_path:
         if below and offset <= max(below)[1]:
             expected.append((offset, str(max(below)[2])))
     assert read(root, bucket) == expected + [(offset, "v") for offset in range(local, 40)]
+    copied = {offset for first, last in finished.values() for offset in range(first, last + 1)}
+    for row in command.objects("inspect", root / "t-0", "--remote", bucket):
+        base = row["baseOffset"] // 10 * 10
+        both = base < 30 and copied.issuperset(range(base, base + 10))
+        assert row["tier"] == ("remote" if row["baseOffset"] < local else "both" if both else "local"), row
 
 
 def one_remote(tmp_path: Path, size: int = 1) -> tuple[Path, Path]:

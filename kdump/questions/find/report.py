@@ -9,6 +9,7 @@ from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
 from kdump.log.expression.terms import UNDECODED
+from kdump.log.remote_files import tier
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
 from kdump.questions.find.coverage import AS_BYTES, LIMIT, NOT_THERE
 from kdump.questions.find.search_report import Names
@@ -111,6 +112,8 @@ class FoundTable(Sink[Answer]):
             Column("partition", "partition", _partition, rank=9),
             Column("states", "what it is", lambda found: found.state, rank=9),
         ]
+        if tier("") is not None:
+            own.append(Column("tier", "tier", lambda found: tier(found.target.path) or "", rank=9))
         if when:
             own.append(Column("goes", "goes", lambda found: _goes(found, zone), rank=9, least=16))
         self._found: Found | None = None

@@ -23,7 +23,7 @@ from kdump.render.decoded_values import lines
 from kdump.render.escape import LARGE, bytes_text_pieces, path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.inspect_json import batch_object, entry_object, file_keys, record_line, record_object, region_object
+from kdump.render.inspect_json import batch_object, entry_object, log_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
@@ -125,7 +125,7 @@ class TableView(View):
         return self.table
 
     def _file(self) -> Object:
-        return file_keys(self.target) if self.target is not None else {}
+        return log_keys(self.target) if self.target is not None else {}
 
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""

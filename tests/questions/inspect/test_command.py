@@ -876,7 +876,7 @@ def test_keys_are_those_of_the_declarations(tmp_path: Path) -> None:
             seen.setdefault(kind, set()).update(entry)
     assert seen.keys() >= {"batch", "record", "region", "indexEntry", "timeIndexEntry", "txnIndexEntry"}
     assert seen.keys() >= {"producerState", "checkpointEntry", "property"}
-    rare = {"keyProblem", "keyNote", "valueProblem", "valueNote", "damaged"}
+    rare = {"keyProblem", "keyNote", "valueProblem", "valueNote", "damaged", "tier"}
     assert {key.name for key in TYPES["record"]} - seen["record"] <= rare
     assert {key.name for key in TYPES["checkpointEntry"]} == seen["checkpointEntry"]
 
