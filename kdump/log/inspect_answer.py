@@ -23,7 +23,7 @@ FilePartition = Annotated[int | None, Doc("from the name of the file's directory
 FileTier = Annotated[
     str | None,
     Doc(
-        f"with --remote, where it is: {LOCAL}, {REMOTE}, or {BOTH} (local, and objects have all offsets of its segment)",
+        f"with --remote, where it is: {LOCAL}, {REMOTE}, or {BOTH} (local, and objects have all offsets of its file)",
         optional=True,
     ),
 ]
