@@ -122,15 +122,20 @@ class RecordCut:
         result = filter_to(batch, retains)
         return CutBatch(WITHIN, result, tuple(runs_of))
 
+    def keeps_all(self, target: Target, batch: Batch, base: int, last: int) -> bool:
+        """Return True if no record of the batch with the offsets base..last is left out."""
+        is_outside = self._locate(batch, base, last)
+        return not is_outside and self._is_inside(base, last) and not self._may_match(target, batch)
+
     def kept(self, target: Target, batch: Batch, base: int, last: int) -> Iterator[Record]:
         """Yield the records of the batch that are kept, and count the others in `excluded`."""
+        if self.keeps_all(target, batch, base, last):
+            yield from records(batch)
+            return
         outside = self._locate(batch, base, last)
         if outside:
             self._count_late(batch, outside)
             self.excluded[outside] += batch.possible_records
-            return
-        if self._is_inside(base, last) and not self._may_match(target, batch):
-            yield from records(batch)
             return
         for record in records(batch):
             cause = self._cause(target, record)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kdump import jsonl
+from kdump.core.plain_records import Parts
 from kdump.format.count_text import count_text
 from kdump.log.skim import key_digest
 from kdump.questions.restore.answer import RestoreDifference, RestoreError, RestoreGroup
@@ -124,37 +125,43 @@ class Restore:
         if done is None:
             start = None if number is None else self.cluster.end(topic, number)
             done = Position(0, 0, start)
-        records = done.records
-        place: dict[str, Any] = {} if number is None else {"partition": number}
-        for record in source.records(done.next):
-            if not self._count:
-                producer.begin_transaction()
-                self._since = time.monotonic()
-            if record.timestamp is not None:
-                place["timestamp"] = record.timestamp
-            else:
-                place.pop("timestamp", None)
-            on_delivery = partial(self._delivered, source, record.offset)
+        records, place = done.records, -1 if number is None else number
+        for chunk in source.chunks(done.next):
+            on_delivery = partial(self._delivered, source, chunk)
+            start = 0
+            while start < len(chunk):
+                if not self._count:
+                    producer.begin_transaction()
+                    self._since = time.monotonic()
+                part = chunk[start : start + min(500, MAX_RECORDS - self._count)]
+                start += len(part)
+                self._bytes += self._send(producer, topic, place, part, on_delivery)
+                self._count += len(part)
+                records += len(part)
+                self._touched[key] = Position(part[-1][0] + 1, records, done.start)
+                producer.poll(0)
+                is_late = time.monotonic() - self._since > MAX_SECONDS
+                if is_late or self._count >= MAX_RECORDS or self._bytes >= MAX_BYTES:
+                    self._commit(producer)
+
+    @staticmethod
+    def _send(producer: Any, topic: str, place: int, part: Sequence[Parts], on_delivery: Any) -> int:
+        """Produce records, and return the bytes of their keys and values. Arguments by position take half the time."""
+        size, produce = 0, producer.produce
+        for _, timestamp, key, value, headers in part:
             while True:
                 try:
-                    producer.produce(
-                        topic, record.value, record.key, headers=record.headers, on_delivery=on_delivery, **place
-                    )
+                    produce(topic, value, key, place, on_delivery, None, timestamp or 0, headers)
                     break
                 except BufferError:
                     producer.poll(0.1)
-            records += 1
-            self._count += 1
-            self._bytes += record.size
-            self._touched[key] = Position(record.offset + 1, records, done.start)
-            if self._count % 500 == 0:
-                producer.poll(0)
-            is_full = self._count >= MAX_RECORDS or self._bytes >= MAX_BYTES
-            if is_full or (self._count % 500 == 0 and time.monotonic() - self._since > MAX_SECONDS):
-                self._commit(producer)
+            size += len(value or b"") + len(key or b"")
+        return size
 
-    def _delivered(self, source: RestoreSource, offset: int, error: Any, message: Any) -> None:
+    def _delivered(self, source: RestoreSource, chunk: Sequence[Parts], error: Any, message: Any) -> None:
         if error is not None and error.name() in REJECTED:
+            contents = message.key(), message.value()
+            offset = next((record[0] for record in chunk if record[2:4] == contents), chunk[0][0])
             self._failed.append(_Rejected(source, offset, error))
 
     def _commit(self, producer: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -11,11 +12,28 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.rules.bytes import first_offset
+from kdump.core.plain_records import (
+    FIRST_TIME,
+    LARGEST,
+    LAST_TIME,
+    NO_KEYS,
+    NO_TIME,
+    PLAIN_BYTES,
+    PLAIN_RECORDS,
+    SUMS,
+    UNFRAMED_KEYS,
+    UNFRAMED_VALUES,
+    Parts,
+    add_records,
+    records_of,
+)
 from kdump.decode.record_cut import CutRequest, RecordCut
 from kdump.kafka.small_files import topic_id
+from kdump.log.batch_records import decode_columns
 from kdump.log.batch_validity import is_valid
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import PADDING, Batch, LegacyRecordBatch, Region
+from kdump.log.paths import Target
+from kdump.log.region import PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.questions.find_partitions import PartitionInput, find_partitions
 from kdump.questions.read_committed import ReadCommitted
@@ -57,25 +75,14 @@ class RestoreQuery:
     limits: dict[str, int] = field(default_factory=dict)
 
 
-def hashed_bytes(record: SourceRecord) -> bytes:
-    """Return bytes that are the same for equal records only, wherever they are."""
-    _, time, key, value, headers = record
-    joined = b"%d;%d:%d;%b%b" % (
-        -1 if time is None else time,
-        -1 if key is None else len(key),
-        -1 if value is None else len(value),
-        key or b"",
-        value or b"",
-    )
-    for name, data in headers:
-        named = name.encode()
-        joined += b";%d:%d:%b%b" % (len(named), -1 if data is None else len(data), named, data or b"")
-    return joined
-
-
 def digest(record: SourceRecord) -> int:
     """Return the hash of one record."""
-    return int.from_bytes(hashlib.blake2b(hashed_bytes(record), digest_size=DIGEST_SIZE).digest(), "big")
+    hashed = hashlib.blake2b(add_records((record,), _no_sums()), digest_size=DIGEST_SIZE)
+    return int.from_bytes(hashed.digest(), "big")
+
+
+def _no_sums() -> array[int]:
+    return array("q", bytes(8 * SUMS))
 
 
 class RestoreSource:
@@ -88,6 +95,8 @@ class RestoreSource:
         self.target_topic = query.renamed.get(topic, topic)
         self.target_partition = None if query.repartition else partition
         self.plan = self._new_plan()
+        limits = place.options.limits
+        self._gate = None if query.all else ReadCommitted(limits, lambda line: None, by_markers=True)
 
     def _new_plan(self) -> RestorePartition:
         path = self.place.partition.path
@@ -96,44 +105,35 @@ class RestoreSource:
     def survey(self) -> None:
         """Read all records once, and fill `plan`."""
         restored, self.plan = self.plan.restored, self._new_plan()
-        plan, hashed = self.plan, hashlib.blake2b(digest_size=DIGEST_SIZE)
-        oldest: int | None = None
-        newest: int | None = None
+        plan, hashed, sums = self.plan, hashlib.blake2b(digest_size=DIGEST_SIZE), _no_sums()
         plan.restored = restored
-        for record in self.records():
-            size, time = record.size, record.timestamp
-            plan.records += 1
-            plan.bytes += size
-            if size + OVERHEAD > plan.largest:
-                plan.largest = size + OVERHEAD
-            if plan.firstOffset is None:
-                plan.firstOffset = record.offset
-            plan.lastOffset = record.offset
-            if time is None:
-                plan.untimed += 1
-            else:
-                oldest, newest = (
-                    (time, time) if oldest is None or newest is None else (min(oldest, time), max(newest, time))
-                )
-            if record.key is None:
-                plan.nullKeys += 1
-            elif not _is_framed(record.key):
-                plan.unframedKeys += 1
-            if record.value is not None and not _is_framed(record.value):
-                plan.unframedValues += 1
-            hashed.update(hashed_bytes(record))
-        plan.oldest, plan.newest = oldest, newest
+        for chunk in self.chunks():
+            hashed.update(add_records(chunk, sums))
+            plan.firstOffset = chunk[0][0] if plan.firstOffset is None else plan.firstOffset
+            plan.lastOffset = chunk[-1][0]
+        plan.records, plan.bytes, plan.untimed = sums[PLAIN_RECORDS], sums[PLAIN_BYTES], sums[NO_TIME]
+        plan.largest = sums[LARGEST] + OVERHEAD if plan.records else 0
+        plan.oldest, plan.newest = sums[FIRST_TIME] or None, sums[LAST_TIME] or None
+        plan.nullKeys, plan.unframedKeys, plan.unframedValues = (
+            sums[NO_KEYS],
+            sums[UNFRAMED_KEYS],
+            sums[UNFRAMED_VALUES],
+        )
         plan.hash = hashed.hexdigest()
 
     def records(self, first: int = 0) -> Iterator[SourceRecord]:
-        """Yield the selected records from offset `first` on; if that is 0, count in `plan` what is left out. Raises
-        SourceError."""
+        """Yield the records of `chunks`, one by one."""
+        for chunk in self.chunks(first):
+            yield from map(SourceRecord._make, chunk)
+
+    def chunks(self, first: int = 0) -> Iterator[list[Parts]]:
+        """Yield the selected records from offset `first` on, several at a time; if that is 0, count in `plan` what is
+        left out. Raises SourceError."""
         query, counts = self.query, Counter[str]()
         cut = RecordCut(query.cut or CutRequest())
         limit = query.limits.get(self.target_topic)
-        gate = None if query.all else ReadCommitted(self.place.options.limits, lambda line: None, by_markers=True)
-        log_start = 0 if query.all else max(self.place.known.log_start or 0, 0)
-        last, segments = -1, self.place.partition.segments
+        lowest = first if query.all else max(first, self.place.known.log_start or 0)
+        last, segments, gate = -1, self.place.partition.segments, self._gate
         for segment, following in zip(segments, [*segments[1:], None]):
             target = segment.log
             if target is None:
@@ -158,19 +158,17 @@ class RestoreSource:
                     if gate is not None and not gate.sees(batch):
                         counts["hidden"] += batch.possible_records
                         continue
-                    if batch.lastOffset < first and query.cut is None:
+                    if last < first and query.cut is None:
                         continue
-                    for record in cut.kept(target, batch, base, batch.lastOffset):
-                        offset = record.offset or 0
-                        if offset < max(first, log_start):
-                            continue
-                        time = record.timestamp if record.timestamp is not None and record.timestamp > 0 else None
-                        headers = [(name.decode(), value) for name, value in record.headers]
-                        made = SourceRecord(offset, time, record.key, record.value, headers)
-                        if limit is not None and made.size + OVERHEAD > limit:
-                            counts["skipped"] += 1
-                            continue
-                        yield made
+                    for chunk in _chunks_of(cut, target, batch, base):
+                        if base < lowest:
+                            chunk = [record for record in chunk if record[0] >= lowest]
+                        if limit is not None:
+                            small = [each for each in chunk if SourceRecord._make(each).size + OVERHEAD <= limit]
+                            counts["skipped"] += len(chunk) - len(small)
+                            chunk = small
+                        if chunk:
+                            yield chunk
         if first == 0:
             plan = self.plan
             plan.damages, plan.hidden, plan.skipped = counts["damages"], counts["hidden"], counts["skipped"]
@@ -187,9 +185,25 @@ class RestoreSource:
                 counts["damages"] += 1
 
 
-def _is_framed(data: bytes) -> bool:
-    """Return True if bytes begin as Confluent's serializers begin them: magic 0, and a schema ID."""
-    return len(data) > 4 and data[0] == 0
+def _chunks_of(cut: RecordCut, target: Target, batch: Batch, base: int) -> Iterator[list[Parts]]:
+    """Yield the records of a valid batch that are kept, several at a time. Raises RestoreError for a header that no
+    client can produce."""
+    try:
+        if isinstance(batch, DefaultRecordBatch) and cut.keeps_all(target, batch, base, batch.lastOffset):
+            header = batch.header
+            appended = header.maxTimestamp if header.timestampType == "LogAppendTime" else None
+            for columns, _ in decode_columns(batch):
+                yield records_of(columns, header.baseOffset, header.baseTimestamp, appended)
+            return
+        for record in cut.kept(target, batch, base, batch.lastOffset):
+            time = record.timestamp if record.timestamp is not None and record.timestamp > 0 else None
+            headers = [(name.decode(), value) for name, value in record.headers]
+            yield [(record.offset or 0, time, record.key, record.value, headers)]
+    except UnicodeDecodeError:
+        raise RestoreError(
+            f"{target.path}, offsets {base}..{batch.lastOffset}: a header has a name that is not UTF-8, which no "
+            'client can produce; leave its record out: --without "offset == N"'
+        ) from None
 
 
 def find_sources(

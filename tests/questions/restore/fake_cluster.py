@@ -69,14 +69,15 @@ class FakeProducer:
         topic: str,
         value: bytes | None,
         key: Any,
-        *,
         partition: int = 0,
-        timestamp: int | None = None,
-        **more: Any,
+        on_delivery: Any = None,
+        callback: Any = None,
+        timestamp: int = 0,
+        headers: Any = (),
     ) -> None:
         self._call()
         key = key.encode() if isinstance(key, str) else key
-        made = SourceRecord(0, timestamp, key, value, list(more.get("headers") or []))
+        made = SourceRecord(0, timestamp or None, key, value, list(headers or []))
         self.world.pending.append((topic, partition, made))
 
     def poll(self, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from kdump.check.options import Options
 from kdump.cli import cli
+from kdump.decode.record_cut import CutRequest
 from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.log.region import Region
@@ -130,6 +132,30 @@ def test_a_run_that_continues_reads_no_earlier_segment(tmp_path: Path, monkeypat
             assert walked == bases[bisect(bases, first) - 1 :] or not first
         walked.clear()
     assert len(bases) > 1
+
+
+def test_records_of_whole_batches_are_those_read_one_by_one(tmp_path: Path) -> None:
+    """A key that no record has makes the cut look at each record."""
+    cut = CutRequest(keys=frozenset({b"no record has it"}))
+    for number in range(40):
+        path = Log(Random(f"whole {number}")).fill().write(tmp_path / f"orders-{number}")
+        first, *others = (
+            find_sources([str(path)], Options(limits=Limits()), query, lambda topic: True)[0]
+            for query in (RestoreQuery(all=True), RestoreQuery(cut, all=True))
+        )
+        for own in (first, *others):
+            own.survey()
+        assert [list(own.records()) for own in others] == [list(first.records())]
+        assert [own.plan for own in others] == [replace(first.plan, excluded={})]
+        assert first.plan.bytes == sum(record.size for record in first.records())
+
+
+def test_a_header_that_no_client_can_produce(tmp_path: Path, kdump: Kdump) -> None:
+    record = craft.record(0, b"k", b"v", [(b"\xff", b"")])
+    craft.write_file(tmp_path / "orders-1/00000000000000000000.log", craft.batch([record]))
+    status = kdump(tmp_path)[0]
+    assert status["exit"] == 2
+    assert "offsets 0..0: a header has a name that is not UTF-8" in status["stderr"]
 
 
 def source(path: Path, *, key: bytes | None = b"k", age: int = DAY, count: int = 5) -> Path:
