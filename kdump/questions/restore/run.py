@@ -78,6 +78,7 @@ class Restore:
         kafka = self.cluster.kafka
         self._failed.clear()
         self._touched, self._count, self._bytes = {}, 0, 0
+        before = self.produced
         try:
             producer = self.cluster.producer(self.states.values())
         except kafka.KafkaException as error:
@@ -87,6 +88,8 @@ class Restore:
             for source in self.sources:
                 self._produce(producer, source)
             self._commit(producer)
+            if self.produced > before:  # the next producer waits for the markers of what was committed last
+                self.cluster.producer(self.states.values())
         except kafka.KafkaException as error:
             self._abort(producer)
             self._raise(error)

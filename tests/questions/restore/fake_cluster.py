@@ -36,6 +36,7 @@ class World:
     topics: dict[str, FakeTopic] = field(default_factory=dict)
     groups: dict[str, tuple[str, dict[tuple[str, int], int]]] = field(default_factory=dict)
     pending: list[tuple[str, int, SourceRecord]] = field(default_factory=list)
+    committed: list[tuple[str, int, SourceRecord]] = field(default_factory=list)
     kill_after: int = 1 << 60
     made: int = 0
 
@@ -44,6 +45,14 @@ class World:
         named = {key.replace("_", "."): value for key, value in configs.items()}
         self.topics[name] = FakeTopic(named, [[] for _ in range(partitions)], str(self.made))
         return self.topics[name]
+
+    def mark(self) -> None:
+        """Write the markers of the transaction that was committed last, which its coordinator does later."""
+        for topic, partition, record in self.committed:
+            self.topics[topic].logs[partition].append(record)
+        for topic, partition in {place[:2] for place in self.committed}:
+            self.topics[topic].logs[partition].append(None)
+        self.committed.clear()
 
     def abort(self) -> None:
         for topic, partition, _ in self.pending:
@@ -54,6 +63,7 @@ class World:
 class FakeProducer:
     def __init__(self, world: World) -> None:
         self.world = world
+        world.mark()
         world.abort()
 
     def _call(self) -> None:
@@ -63,6 +73,7 @@ class FakeProducer:
 
     def begin_transaction(self) -> None:
         self._call()
+        self.world.mark()
 
     def produce(
         self,
@@ -88,10 +99,7 @@ class FakeProducer:
 
     def commit_transaction(self, seconds: float) -> None:
         self._call()
-        for topic, partition, record in self.world.pending:
-            self.world.topics[topic].logs[partition].append(record)
-        for log in {(topic, partition) for topic, partition, _ in self.world.pending}:
-            self.world.topics[log[0]].logs[log[1]].append(None)
+        self.world.committed += self.world.pending
         self.world.pending.clear()
         self._call()
 
