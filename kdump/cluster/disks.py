@@ -360,9 +360,13 @@ class Disks:
         created = self.copies.created(source, described.id) if described is not None else None
         return created is not None and created > written * 1000
 
-    def was_topic(self, topic_id: str | None, path: str) -> bool:
-        """Return True if the newest metadata log of the cluster of a log directory has created a topic with this ID."""
-        return topic_id is not None and self.copies.created(self.newest_metadata(path)[0], topic_id) is not None
+    def was_deleted(self, topic_id: str, path: str) -> bool:
+        """Return True if the newest metadata log of the cluster of a log directory has created and deleted a topic with
+        this ID."""
+        source, metadata = self.newest_metadata(path)
+        if metadata is None or topic_id in metadata.by_id:
+            return False
+        return self.copies.created(source, topic_id) is not None
 
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken

@@ -165,7 +165,7 @@ def other_topic_id(
                     actual=stored,
                     severity=WARNING if of_deleted else None,
                     case="otherId",
-                    facts={"recreated": True} if of_deleted else NO_FACTS,
+                    facts={"ofDeleted": True} if of_deleted else NO_FACTS,
                 )
 
 

@@ -533,10 +533,13 @@ class StartupExamination:
             self._lose(Problem("startup-missing", case="created" if plan.steps else ""), plan, more, evidence)
         elif plan.stray:
             is_empty = plan.logEndOffset is not None and plan.logEndOffset == plan.logStartOffset
-            self.losing["stray"] += not is_empty
+            of_deleted = plan.problem is not None and bool(plan.problem.facts.get("ofDeleted"))
+            costs_nothing = is_empty or (of_deleted and not plan.strayDeleted)
+            if not costs_nothing:
+                self.losing["stray"] += 1
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
             if not _has_other_topics(self.plans[-1]):  # else that is the cause
-                order = {"severity": "warning", "urgency": "degraded"} if is_empty else {}
+                order = {"severity": "warning", "urgency": "degraded"} if costs_nothing else {}
                 self._lose(stray, plan, {**more, **order}, (plan.stray,))
         elif plan.loses or plan.mayLoseTorn:
             self.losing["loses"] += 1

@@ -10,6 +10,7 @@ from datetime import tzinfo
 
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.source import RECORDS as PAYLOADS
+from kdump.problems.problem import title_of
 from kdump.questions.diff.answer import DiffSummary
 from kdump.questions.diff.comparable_records import ComparableRecord
 from kdump.questions.diff.copy_damage import UnreadableSpan
@@ -55,13 +56,10 @@ def next_steps(diff: Diff) -> Iterator[str]:
         yield _choice(diff, choice)
     damaged = [number for number, copy in enumerate(diff.copies) if copy.damaged]
     for number in damaged:
-        yield (
-            f"{letter(number)} is damaged: run kdump verify {diff.copies[number].path}; with its broker stopped, you"
-            " can replace it with an intact copy that ends no earlier"
-        )
+        yield title_of("replica-damaged", "copy", copy=letter(number), damaged=diff.copies[number].path)
     if diff.history is not None:
         where = ", on its broker" if PAYLOADS in diff.copies[0].lacks else ""
-        yield f"before you delete one, save what it has from offset {diff.history} on{where}:"
+        yield title_of("replicas-diverge", "save", first=diff.history, where=where)
 
 
 def save_commands(diff: Diff) -> Iterator[str]:
@@ -94,12 +92,8 @@ def _choice(diff: Diff, choice: FollowerOutcome) -> str:
     pair = diff.pairs[(min(choice.leader, choice.follower), max(choice.leader, choice.follower))]
     stays = pair.first_in_records
     if choice.mends is False and stays is not None:
-        offset = stays.first
-        if stays.kind == DAMAGE:
-            outcome += f"; the damage at offset {offset} stays: no broker repairs it by itself"
-        else:
-            outcome += f"; the copies still differ at offset {offset}, and no broker detects it"
-
+        code = "replica-damaged" if stays.kind == DAMAGE else "replicas-diverge"
+        outcome += "; " + title_of(code, "stays", first=stays.first)
     return outcome
 
 

@@ -42,7 +42,6 @@ UNCOUNTED = "the records of {batches} are not counted, because recordCount canno
 OTHER_UNIT = "due because of timestamps up to {largest}: read as {unit}, they are up to {converted}"
 NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
 IS_STRAY = Problem("retention-stray")
-IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
 
 COPY_DISABLED = (
@@ -283,7 +282,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
         checkpointed=CheckpointedOffsets.of({}),
-        notes=(IS_STRAY.title if is_stray else IS_DELETED,),
+        notes=(IS_STRAY.title if is_stray else title_of("directory-note", "deleted"),),
         unknown=[
             known.checkpoint_files.why(key, "", partition.state)
             for key in ("logStartOffset", "logEndOffset", *CHECKPOINT_OF, "lastStableOffset")

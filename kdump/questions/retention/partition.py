@@ -18,6 +18,7 @@ from kdump.io.file_system import has_records
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
+from kdump.problems.problem import title_of
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
@@ -38,7 +39,6 @@ from kdump.state.releases import DECOMPRESSED_LIMIT
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
-MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
 NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
 
@@ -284,7 +284,7 @@ class OnePartition:
             topic_names={}
             if self.metadata is None
             else {topic.id: topic.name for topic in self.metadata.topics.values()},
-            notes=(MOVING,) if moves else tuple(self._remote_notes(segments, config)),
+            notes=(title_of("directory-note", "notCleaned"),) if moves else tuple(self._remote_notes(segments, config)),
             known=known,
             log=log,
             settings=config,

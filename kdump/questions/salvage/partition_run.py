@@ -117,12 +117,10 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
         below, last = only_remote[0], only_remote[1] - 1
         made.onlyRemote = [below, last]
         made.notes.append(f"offsets {below}..{last} are in remote storage: --remote URL reads them")
-    checkpoint = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:
-        made.notes.append(f"{checkpoint}, above its log end offset: with that line, a broker deletes the whole log")
+        made.notes.append(title_of("salvage-use", "startBeyond", start=start))
     elif start is not None and first is not None and first < start:
-        deleted = f"offsets {first}..{start - 1} were deleted"
-        made.notes.append(f"{checkpoint}: {deleted}, and become readable again unless you copy that line, too")
+        made.notes.append(title_of("salvage-use", "startOffset", start=start, first=first, last=start - 1))
     if made.topic == METADATA_TOPIC:
         made.notes.append(title_of("salvage-use", "metadata"))
 

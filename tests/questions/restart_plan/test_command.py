@@ -197,8 +197,8 @@ def test_the_topic_id_of_a_recreated_topic_is_not_replaced(disk: Path) -> None:
     path.write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
     remedy = ledger(disk).remedy
     assert (
-        remedy.index("deleted and created again")
-        < remedy.index("If the topic was never deleted")
+        remedy.index("If a topic with its ID was deleted, do nothing")
+        < remedy.index("If no topic with its ID was deleted")
         < remedy.index("topic_id: ")
     )
 

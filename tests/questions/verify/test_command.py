@@ -595,4 +595,9 @@ def test_a_directory_of_a_topic_that_was_created_again(tmp_path: Path) -> None:
     for record in (b"\x01\x02\x00\x09payments" + stored + b"\x00", b"\x01\x09\x00" + stored + b"\x00"):
         data.write_bytes(craft.with_metadata_record(data.read_bytes(), record))
     assert severities() == ["warning"]
-    assert "If the topic was" not in run("verify", disk).stdout
+    assert "with its ID was deleted" not in run("verify", disk).stdout
+    found = map(json.loads, run("doctor", disk, "--json").stdout.splitlines())
+    (stray,) = (each for each in found if each.get("code") == "startup-stray")
+    assert (stray["severity"], stray["actions"][0][:10]) == ("warning", "Do nothing")
+    shutil.copy(disk / "ledger-0" / "partition.metadata", disk / "payments-0")
+    assert severities() == ["error"], "the ID of another topic that is there"

@@ -5,16 +5,24 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kdump.problems.problem import Problem
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 
 class StrayPartitions:
     """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
-    ZooKeeper: no KRaft cluster's metadata has its topics."""
+    ZooKeeper: no KRaft cluster's metadata has its topics. `was_deleted`: whether a topic ID is known to be that of a
+    topic that was deleted."""
 
-    def __init__(self, metadata: MetadataImage | None, of_zookeeper: bool = False) -> None:
-        self.metadata, self.of_zookeeper = metadata, of_zookeeper
+    def __init__(
+        self,
+        metadata: MetadataImage | None,
+        of_zookeeper: bool = False,
+        was_deleted: Callable[[str], bool] = lambda topic_id: False,
+    ) -> None:
+        self.metadata, self.of_zookeeper, self.was_deleted = metadata, of_zookeeper, was_deleted
 
     def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
         if self.metadata is None or topic_id is None:
@@ -36,10 +44,11 @@ class StrayPartitions:
             return None if node in info.replicas else stray
         new_id = of_topic.id if of_topic is not None else ""
         values = {"topic": topic, "TOPIC": topic, "partition": partition, "id": topic_id, "newId": new_id}
-        facts = {"assigned": own is not None and node in own.replicas}
+        facts: dict[str, bool | None] = {"assigned": own is not None and node in own.replicas}
         if topic_id is None:
             return Problem("startup-stray-without-id", {**values, "log": f"{topic}-{partition}"}, facts)
         case = "noPartition" if new_id == topic_id else "otherId" if new_id else ""
+        facts["ofDeleted"] = True if self.was_deleted(topic_id) else None
         return Problem("startup-stray-with-other-id", values, facts, case)
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
