@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from kdump.check.engine.neighbor_files import NeighborFiles
@@ -25,6 +24,9 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import close
+from kdump.core.batch_scan import FURTHEST
+from kdump.core.header_columns import HeaderColumns, is_plain_batch
+from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE
 from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Limits, Run
@@ -43,6 +45,10 @@ from kdump.state.transaction_marker import ABORT
 Say = Callable[[str], None]
 
 
+UNCONCERNED = COMPRESSION.mask | TIMESTAMP_TYPE.mask
+"""Attribute bits that batches outside transactions may have."""
+
+
 class _Collect(Observer):
     """Fills a ReadCommittedView while a partition is scanned."""
 
@@ -54,6 +60,9 @@ class _Collect(Observer):
 
     def begin(self, part: SegmentContext) -> None:
         self.view.segments += 1
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        return is_plain_batch(heads, first, stop, UNCONCERNED, FURTHEST, False)
 
     def batch(self, seen: BatchContext) -> None:
         self._by_index()
@@ -168,16 +177,17 @@ class ReadCommitted:
         self._folder = folder
         options = self._options()
         if self._surroundings is None:  # coordinators are not needed
-            self._surroundings = Surroundings(replace(options, only=frozenset({"indexes"})))
+            self._surroundings = Surroundings(options)
         known = self._surroundings.of_partition(place)
         number = _start(place, index, options)
         here = place.with_segments(place.segments[number:]) if number else place
         self._read_view(here, known, None, alone=False, name=os.path.basename(folder))
 
     def _options(self, window: Window | None = None) -> Options:
+        only = frozenset({"indexes"})  # not the records: headers and markers state it
         if window is None:
-            return Options.of(self._run)
-        return Options.of(self._run, open_source=lambda path: _Shared(window.source))
+            return Options.of(self._run, only=only)
+        return Options.of(self._run, only=only, open_source=lambda path: _Shared(window.source))
 
     def _read_view(
         self, place: PartitionDirectory, known: PartitionContext, window: Window | None, *, alone: bool, name: str
