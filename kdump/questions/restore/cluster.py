@@ -59,7 +59,7 @@ class Position(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """A topic of the cluster. `denied`: whether it must not be written to."""
+    """A topic of the cluster. `denied`: whether it must not be written to, or not be read, or its configs not."""
 
     id: str
     partitions: int
@@ -174,13 +174,16 @@ class TargetCluster:
         described = self._wait(
             self.admin.describe_topics(topics, include_authorized_operations=True)[name], f"topic {name}"
         )
+        allowed = described.authorized_operations
+        operations = {"ALL"} if allowed is None else {operation.name for operation in allowed}
+        denied = "ALL" not in operations and not operations >= {"READ", "WRITE", "DESCRIBE_CONFIGS"}
+        configs = {} if denied else self._configs(name)
+        return TopicState(str(described.topic_id), len(described.partitions), configs, denied)
+
+    def _configs(self, name: str) -> dict[str, str]:
         resource = self.kinds.ConfigResource(self.kinds.ResourceType.TOPIC, name)
         entries = self._wait(self.admin.describe_configs([resource])[resource], f"configs of topic {name}")
-        allowed = described.authorized_operations
-        operations = None if allowed is None else {operation.name for operation in allowed}
-        denied = operations is not None and not operations & {"WRITE", "ALL"}
-        configs = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
-        return TopicState(str(described.topic_id), len(described.partitions), configs, denied)
+        return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
     def is_hidden(self, name: str) -> bool:
         """Return True if a topic that `names` does not have must not be described: whether it exists is unknown."""
@@ -190,8 +193,16 @@ class TargetCluster:
             return bool(error.args[0].code() == self.kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED)
         return False
 
+    def may_create(self, name: str) -> bool:
+        """Return False if the topic must not be created."""
+        try:
+            self.admin.create_topics([self.kinds.NewTopic(name, 1)], validate_only=True)[name].result(SECONDS)
+        except self.kafka.KafkaException as error:
+            return error.args[0].name() not in ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
+        return True
+
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        new = self.kafka.admin.NewTopic(name, num_partitions=partitions, config=dict(configs))
+        new = self.kinds.NewTopic(name, num_partitions=partitions, config=dict(configs))
         self._wait(self.admin.create_topics([new])[name], f"topic {name} cannot be created")
         deadline = time.monotonic() + SECONDS
         while name not in self.names() and time.monotonic() < deadline:

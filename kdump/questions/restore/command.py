@@ -287,17 +287,17 @@ class RestoreCommand:
                 progress.more(1)
         if unreadable():
             raise RestoreError("not everything could be read; nothing was produced")
-        if options.create and options.yes:
-            disks = run.disks_at(options.paths)
-            create_topics(cluster, self.sources, names, disks.newest_metadata()[1])
-            names = cluster.names()
         self._look(cluster, names)
+        refusals = [] if options.checks else list(self._refusals(cluster))
+        if options.create and options.yes and not refusals and {each.target_topic for each in self.sources} - names:
+            create_topics(cluster, self.sources, names, run.disks_at(options.paths).newest_metadata()[1])
+            self._look(cluster, cluster.names())
+            refusals = list(self._refusals(cluster))
         if options.checks:
             with Progress("compare"):
                 for difference in check(cluster, self.sources, self.states, self.positions, append=options.append):
                     self.differences += 1
                     self.sink.add(difference)
-        refusals = [] if options.checks else list(self._refusals(cluster))
         if options.yes and not refusals:
             self._produce(cluster)
         self._groups(cluster, run, writes=options.yes and not refusals)
@@ -312,7 +312,8 @@ class RestoreCommand:
         """Read what the cluster has: the topics, and the positions of earlier runs."""
         wanted = {source.target_topic for source in self.sources} | {LEDGER}
         self.states = {name: cluster.topic(name) for name in sorted(wanted & names)}
-        self.positions = cluster.positions()
+        is_denied = LEDGER in self.states and self.states[LEDGER].denied
+        self.positions = {} if is_denied else cluster.positions()
         for source in self.sources:
             state = self.states.get(source.target_topic)
             known = self.positions.get(key_of(source, state)) if state is not None else None
@@ -326,11 +327,10 @@ class RestoreCommand:
             self.states,
             self.positions,
             append=options.append,
+            creates=options.create,
             skips_large=options.skip_too_large,
         )
-        for refusal in found.all():
-            if not (options.create and refusal.topic not in self.states and refusal.action.startswith("--create")):
-                yield refusal
+        yield from found.all()
 
     def _produce(self, cluster: TargetCluster) -> None:
         cluster.create_ledger()

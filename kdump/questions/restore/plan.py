@@ -14,7 +14,8 @@ from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, Top
 from kdump.questions.restore.source import RestoreSource
 from kdump.state.metadata_image import TopicImage
 
-OPERATIONS = "--operation Write --operation Describe --operation DescribeConfigs"
+OPERATIONS = ("Read", "Write", "Describe", "DescribeConfigs")
+"""What restore does with a topic."""
 FOREVER = "9223372036854775807"
 NOT_COPIED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 """Configs of the topic on the disk that name its brokers."""
@@ -38,6 +39,12 @@ def copied_configs(image: TopicImage | None) -> dict[str, str]:
     return {name: value for name, value in image.configs.items() if name not in NOT_COPIED}
 
 
+def allowing(cluster: str, resource: str, *operations: str) -> str:
+    """Return the command that allows operations; `resource`: the option that names a resource, and its name."""
+    each = " ".join(f"--operation {operation}" for operation in operations)
+    return f"kafka-acls.sh --bootstrap-server {cluster} --add --allow-principal User:NAME {each} {resource}"
+
+
 class Refusals:
     """Finds what forbids to produce the records of `sources`, which have been surveyed, to `cluster`."""
 
@@ -49,10 +56,11 @@ class Refusals:
         positions: dict[str, Position],
         *,
         append: bool,
+        creates: bool,
         skips_large: bool,
     ) -> None:
         self.cluster, self.sources, self.states, self.positions = cluster, sources, states, positions
-        self.append, self.skips_large = append, skips_large
+        self.append, self.creates, self.skips_large = append, creates, skips_large
         self.now = round(time.time() * 1000)
 
     def all(self) -> Iterator[RestoreRefusal]:
@@ -69,27 +77,32 @@ class Refusals:
             by_topic.setdefault(source.target_topic, []).append(source.plan)
         for topic, plans in by_topic.items():
             if topic not in self.states and self.cluster.is_hidden(topic):
-                operations = f"{OPERATIONS} --topic {topic}"
-                yield RestoreRefusal(topic, "no permission to describe the topic", self._allow(operations))
+                yield RestoreRefusal(topic, "no permission to describe the topic", self._allow(topic))
                 continue
             if topic not in self.states:
-                yield RestoreRefusal(topic, "the topic does not exist", "--create, with its partitions and configs")
+                if self.creates and not self.cluster.may_create(topic):
+                    yield RestoreRefusal(topic, "no permission to create the topic", self._allow(topic, "Create"))
+                elif not self.creates:
+                    yield RestoreRefusal(topic, "the topic does not exist", "--create, with its partitions and configs")
                 continue
             state = self.states[topic]
             if state.denied:
-                action = self._allow(f"{OPERATIONS} --topic {topic}")
-                yield RestoreRefusal(topic, "no permission to write to the topic", action)
+                yield RestoreRefusal(
+                    topic, "no permission to read or write the topic or its configs", self._allow(topic)
+                )
+                continue
             for reason, action in self._of_topic(topic, state, plans):
                 yield RestoreRefusal(topic, reason, action)
         ledger = self.states.get(LEDGER)
-        if ledger is not None and ledger.denied:
-            operations = f"--operation Write --operation Read --topic {LEDGER}"
-            yield RestoreRefusal(LEDGER, "no permission to write to the ledger", self._allow(operations))
+        if ledger is None and not self.cluster.may_create(LEDGER):
+            reason = "no permission to create the topic that has the positions"
+            yield RestoreRefusal(LEDGER, reason, self._allow(LEDGER, "Create"))
+        elif ledger is not None and ledger.denied:
+            reason = "no permission to read or write the topic that has the positions"
+            yield RestoreRefusal(LEDGER, reason, self._allow(LEDGER))
 
-    def _allow(self, operations: str) -> str:
-        return (
-            f"kafka-acls.sh --bootstrap-server {self.cluster.bootstrap} --add --allow-principal User:NAME {operations}"
-        )
+    def _allow(self, topic: str, *more: str) -> str:
+        return allowing(self.cluster.bootstrap, f"--topic {topic}", *OPERATIONS, *more)
 
     def _of_topic(self, topic: str, state: TopicState, plans: list[RestorePartition]) -> Iterator[tuple[str, str]]:
         """Yield reasons and actions for a topic that exists."""

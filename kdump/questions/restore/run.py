@@ -15,7 +15,7 @@ from kdump.format.count_text import count_text
 from kdump.log.skim import key_digest
 from kdump.questions.restore.answer import RestoreDifference, RestoreError, RestoreGroup
 from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, TargetRecord, TopicState
-from kdump.questions.restore.plan import copied_configs, key_of
+from kdump.questions.restore.plan import allowing, copied_configs, key_of
 from kdump.questions.restore.source import RestoreSource, SourceRecord, digest
 from kdump.state.metadata_image import MetadataImage
 
@@ -26,7 +26,7 @@ TRIES = 10
 SHOWN = 10
 """Maximum number of differences that are reported per partition."""
 REJECTED = ("MSG_SIZE_TOO_LARGE", "INVALID_MSG", "INVALID_TIMESTAMP", "INVALID_RECORD", "RECORD_LIST_TOO_LARGE")
-FINAL = ("TOPIC_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
+FINAL = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
 class _Failed(Exception):
@@ -115,6 +115,10 @@ class Restore:
             raise RestoreError(
                 f"{self.cluster.bootstrap}: {self.cluster.text(error)}: kafka-acls.sh allows it"
             ) from None
+        if code.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
+            resource = f"--transactional-id {self.cluster.transactional_id}"
+            action = allowing(self.cluster.bootstrap, resource, "Write", "Describe")
+            raise RestoreError(f"{self.cluster.bootstrap}: {self.cluster.text(error)}: {action}") from None
         if code.name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"):
             raise RestoreError(
                 f"another kdump restore has begun with transactional.id {self.cluster.transactional_id}; this one ends"

@@ -37,6 +37,8 @@ class World:
     groups: dict[str, tuple[str, dict[tuple[str, int], int]]] = field(default_factory=dict)
     pending: list[tuple[str, int, SourceRecord]] = field(default_factory=list)
     committed: list[tuple[str, int, SourceRecord]] = field(default_factory=list)
+    forbidden: set[str] = field(default_factory=set)
+    """Topics that must not be created."""
     kill_after: int = 1 << 60
     made: int = 0
 
@@ -124,6 +126,9 @@ class FakeCluster(TargetCluster):
 
     def is_hidden(self, name: str) -> bool:
         return False
+
+    def may_create(self, name: str) -> bool:
+        return name not in self.world.forbidden
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         self.world.add(name, partitions).configs.update(configs)

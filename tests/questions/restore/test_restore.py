@@ -203,6 +203,9 @@ def test_a_target_that_forbids_it(tmp_path: Path, kdump: Kdump, world: World) ->
 
     source(tmp_path)
     assert actions()[0].startswith("--create")
+    world.forbidden = {"orders", LEDGER}
+    assert [each.rpartition(" ")[2] for each in actions("--create", "--yes") if "Create" in each] == ["orders", LEDGER]
+    world.forbidden.clear()
     world.add("orders", 1)
     assert "--partitions 2, or --repartition" in actions()[0]
     topic = world.add("orders")
