@@ -1,9 +1,10 @@
-"""python -m tools.restore_trials JARS TARGET_JARS [--records 1000000] [--kills 50] [--seed 1] [--out FILE]
+"""python -m tools.restore_trials JARS TARGET_JARS [--records 1000000] [--kills 50] [--source DIR] [--out FILE]
 
 Fills ten topics of a broker (five codecs, tombstones, headers without a value, records of 10 MB, a compacted and a
 transactional topic), stops it, and restores its disk to a new cluster of three brokers, while `kdump restore` or a
 broker is killed again and again. What the Java consumer and librdkafka receive from the new cluster must be what they
-received from the old one: partition, order, key, value, headers, timestamp. Each argument is a directory with the jars
+received from the old one: partition, order, key, value, headers, timestamp. Until there were so many kills, the topics
+are deleted and restored again. Each argument is a directory with the jars
 of a release (make build/release-jars/RELEASE). Needs Java 17 and confluent-kafka.
 """
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -164,15 +165,17 @@ def read(to: str, topics: list[str]) -> Digests:
     found: Digests = {}
     for topic in topics:
         for partition in range(PARTITIONS):
-            consumer.assign([kafka.TopicPartition(topic, partition, 0)])
+            place = kafka.TopicPartition(topic, partition, 0)
+            end = consumer.get_watermark_offsets(place, timeout=60, cached=False)[1]
+            consumer.assign([place])
             digest, count, is_at_end = hashlib.sha256(), 0, False
             while not is_at_end:
                 for message in consumer.consume(5000, timeout=1):
                     if message.error():
-                        is_at_end = message.error().code() == kafka.KafkaError._PARTITION_EOF
-                        if not is_at_end:
+                        if message.error().code() != kafka.KafkaError._PARTITION_EOF:
                             raise SystemExit(str(message.error()))
-                        break
+                        is_at_end = message.offset() >= end  # a new leader learns only later what was committed
+                        continue
                     count += 1
                     digest.update(message.timestamp()[1].to_bytes(8, "big", signed=True))
                     for part in (message.key(), message.value()):
@@ -201,46 +204,105 @@ def read_by_java(cluster: Cluster, to: str, topics: list[str]) -> Digests:
     return {name: (int(count), digest) for name, count, digest in lines}
 
 
-def restored(
-    cluster: Cluster, command: list[str], options: argparse.Namespace, random: Random, note: Callable[[str], None]
-) -> tuple[int, int]:
-    """Run restore to its end, with kills before that. Returns how often kdump was killed, and a broker."""
-    killed, kills = 0, options.kills
-    brokers = [role for role in cluster.ports if role != "controller"]
-    while True:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        role = None
-        if kills > 0:
+class Round:
+    """One restore, started again after each kill, until it is done. Counts the kills."""
+
+    def __init__(self, cluster: Cluster, command: list[str], options: argparse.Namespace, random: Random) -> None:
+        self.cluster, self.command, self.options, self.random = cluster, command, options, random
+        self.brokers = [role for role in cluster.ports if role != "controller"]
+        self.of_kdump = self.of_brokers = 0
+
+    def run(self, kills: int) -> None:
+        """Restore, with at most so many kills."""
+        process = self._start()
+        while True:
             try:
-                process.wait(random.uniform(2, options.within))
+                process.wait(self.random.uniform(*self.options.within) if kills > 0 else None)
             except subprocess.TimeoutExpired:
-                kills -= 1
-                if random.random() >= options.of_brokers:
-                    process.send_signal(signal.SIGKILL)
-                    killed += 1
-                    note(f"{kills} left: kdump is killed")
-                else:
-                    role = random.choice(brokers)
-                    cluster.processes[role].kill()
-                    cluster.processes[role].wait()
-                    note(f"{kills} left: {role} is killed")
-        if role is not None:
-            time.sleep(random.uniform(0, 8))
-            cluster.start_node(role)
-        out = process.communicate()[0]
-        if role is not None:
-            until = time.monotonic() + 60
-            while time.monotonic() < until and not cluster._is_up(role):
-                time.sleep(0.3)
-        if process.returncode == 0 and kills <= 0:
-            return killed, options.kills - kills - killed
-        if process.returncode not in (0, -signal.SIGKILL):
-            note(f"exit {process.returncode}: {out[-600:]}")
-            if role is None:
-                raise SystemExit(out)
-        if process.returncode == 0:
-            note("restored, so there is nothing left to interrupt")
-            return killed, options.kills - kills - killed
+                kills -= self._kill(process)
+                if process.poll() is not None:
+                    process = self._start()
+                continue
+            if process.returncode == 0:
+                self._wait_for_brokers()
+                return
+            output = self.output.read_text()
+            note(f"exit {process.returncode}: {output[-600:]}")
+            if not self.of_brokers:
+                raise SystemExit(output)
+            self._wait_for_brokers()
+            process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self.output = self.cluster.work / "restore.out"
+        with self.output.open("wb") as out:
+            return subprocess.Popen(self.command, stdout=out, stderr=out)
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> int:
+        """Kill kdump, or a broker if all are up, which is started again soon after. Returns 1 if something was."""
+        if self.random.random() >= self.options.of_brokers:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self.of_kdump += 1
+            note("kdump is killed")
+            return 1
+        if not all(map(self.cluster._is_up, self.brokers)):
+            return 0
+        role = self.random.choice(self.brokers)
+        self.cluster.processes[role].kill()
+        self.cluster.processes[role].wait()
+        self.of_brokers += 1
+        note(f"{role} is killed")
+        time.sleep(self.random.uniform(0, 8))
+        self.cluster.start_node(role)
+        return 1
+
+    def _wait_for_brokers(self) -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not all(map(self.cluster._is_up, self.brokers)):
+            time.sleep(0.3)
+
+
+def note(text: str) -> None:
+    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
+
+
+def made_source(jars: Path, place: Path, records: int, random: Random) -> Digests:
+    """Fill a cluster in `place`, unless an earlier run has, and return what both consumers receive from it."""
+    stated = place / "expected.json"
+    if stated.exists():
+        return {name: (count, digest) for name, (count, digest) in json.loads(stated.read_text()).items()}
+    with running(jars, place, 1) as cluster:
+        fill(bootstrap(cluster), records, random)
+        settle(bootstrap(cluster))
+        expected = read(bootstrap(cluster), [*TOPICS])
+        if read_by_java(cluster, bootstrap(cluster), [*TOPICS]) != expected:
+            raise SystemExit("librdkafka and the Java consumer receive different records")
+    stated.write_text(json.dumps(expected))
+    note(f"the source has {sum(count for count, _ in expected.values()):,} records")
+    return expected
+
+
+def compare(cluster: Cluster, command: list[str], expected: Digests) -> list[str]:
+    """Return the partitions of which a consumer receives other records than those of the source, or --check says so."""
+    to = bootstrap(cluster)
+    check = subprocess.run([*command, "--check", "--json"], capture_output=True, text=True)
+    found, java = read(to, [*TOPICS]), read_by_java(cluster, to, [*TOPICS])
+    differs = sorted(name for name in expected if not expected[name] == found[name] == java[name])
+    for name in differs:
+        note(f"{name}: {expected[name][0]} records, {found[name][0]} and {java[name][0]} in the target")
+    if check.returncode:
+        note("\n".join(line for line in check.stdout.splitlines() if "Difference" in line) + check.stderr[-2000:])
+        differs.append("--check")
+    return differs
+
+
+def delete_topics(to: str) -> None:
+    admin = AdminClient({"bootstrap.servers": to})
+    for future in admin.delete_topics([*TOPICS]).values():
+        future.result()
+    while set(admin.list_topics(timeout=10).topics) & set(TOPICS):
+        time.sleep(0.3)
 
 
 def main() -> None:
@@ -250,40 +312,35 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--brokers", type=int, default=3)
-    parser.add_argument("--max-rate", default="", help="--max-rate of restore, so that there is time to kill it")
     parser.add_argument("--of-brokers", type=float, default=0.4, help="part of the kills that are of a broker")
-    parser.add_argument("--within", type=float, default=30, help="seconds after the start of a run until a kill")
+    parser.add_argument("--within", type=float, nargs=2, default=(2, 30), help="seconds from one kill to the next")
+    parser.add_argument("--seconds", type=float, default=3600, help="no further round begins after so many")
+    parser.add_argument("--source", type=Path, help="the source, which is filled there if it does not exist")
     parser.add_argument("--keep", type=Path, help="keep the disks here if a partition differs")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "restore-trials.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "restore-trials.json")
     options = parser.parse_args()
-
-    def note(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    random, topics = Random(options.seed), [*TOPICS]
+    random, began = Random(options.seed), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kdump-") as name:
         work = Path(name)
-        with running(options.jars, work / "source", 1) as cluster:
-            fill(bootstrap(cluster), options.records, random)
-            settle(bootstrap(cluster))
-            expected = read(bootstrap(cluster), topics)
-            if read_by_java(cluster, bootstrap(cluster), topics) != expected:
-                raise SystemExit("librdkafka and the Java consumer receive different records")
-            note(f"the source has {sum(count for count, _ in expected.values()):,} records")
+        source = options.source or work / "source"
+        expected = made_source(options.jars, source, options.records, random)
+        if options.seconds <= 0:
+            return
+        of_kdump = of_brokers = rounds = 0
         with running(options.target, work / "target", options.brokers) as cluster:
-            config = work / "client.properties"
-            config.write_text(f"message.max.bytes={LARGE + 900_000}\n")
-            to = bootstrap(cluster)
-            command = [sys.executable, "-m", "kdump", "restore", str(work / "source" / "disk-1"), "--to", to]
-            command += ["--config", str(config), "--create", "--append"]
-            rate = ["--max-rate", options.max_rate] if options.max_rate else []
-            began = time.monotonic()
-            of_kdump, of_brokers = restored(cluster, [*command, *rate, "--yes"], options, random, note)
-            took = time.monotonic() - began
-            found, java = read(to, topics), read_by_java(cluster, to, topics)
-            differs = sorted(name for name in expected if not expected[name] == found[name] == java[name])
-            check = subprocess.run([*command, "--check", "--json"], capture_output=True, text=True)
+            command = [sys.executable, "-m", "kdump", "restore", str(source / "disk-1"), "--to", bootstrap(cluster)]
+            command.append("--create")
+            while True:
+                done = Round(cluster, [*command, "--yes"], options, random)
+                done.run(options.kills - of_kdump - of_brokers)
+                rounds, of_kdump, of_brokers = rounds + 1, of_kdump + done.of_kdump, of_brokers + done.of_brokers
+                note(f"restored; {of_kdump} kills of kdump, {of_brokers} of brokers so far")
+                differs = compare(cluster, command, expected)
+                is_done = of_kdump + of_brokers >= options.kills or time.monotonic() - began > options.seconds
+                if differs or is_done:
+                    break
+                delete_topics(bootstrap(cluster))
         if differs and options.keep:
             shutil.copytree(work, options.keep)
     result = {
@@ -292,20 +349,16 @@ def main() -> None:
         "brokers": options.brokers,
         "records": sum(count for count, _ in expected.values()),
         "partitions": len(expected),
+        "restores": rounds,
         "killsOfKdump": of_kdump,
         "killsOfBrokers": of_brokers,
-        "seconds": round(took),
+        "seconds": round(time.monotonic() - began),
         "differs": differs,
-        "check": check.returncode,
     }
     print(json.dumps(result))
-    if differs or check.returncode:
-        for name in differs:
-            note(f"{name}: {expected[name][0]} records, {found[name][0]} and {java[name][0]} in the target")
-        note("\n".join(line for line in check.stdout.splitlines() if "Difference" in line))
-        sys.exit(1)
-    done = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.write_text(json.dumps([*done, result], indent=1) + "\n")
+    done_before = json.loads(options.out.read_text()) if options.out.exists() else []
+    options.out.write_text(json.dumps([*done_before, result], indent=1) + "\n")
+    sys.exit(bool(differs))
 
 
 if __name__ == "__main__":
