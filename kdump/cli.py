@@ -95,9 +95,11 @@ def _mount(command: str, words: list[str]) -> None:
 
 def _unmount() -> None:
     """Forget what an earlier command in this process has mounted."""
+    from kdump.io.file_system import add_files
     from kdump.io.mounted_paths import unmount_paths
 
     unmount_paths()
+    add_files({})
 
 
 ELSEWHERE = {

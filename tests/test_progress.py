@@ -30,7 +30,7 @@ from kdump.questions.restart_plan.run import restart_plan
 from kdump.questions.salvage.run import salvage
 from kdump.render import progress
 from kdump.render.progress import Progress
-from kdump.spark.task_runner import TaskReadLimits, task_read_limits
+from kdump.spark.task_runner import TaskReading, task_reading
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record, write_file
@@ -282,10 +282,10 @@ def test_workers_share_the_limit_of_their_process(monkeypatch: pytest.MonkeyPatc
 
 def test_tasks_divide_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(low_impact_reads, "_rate", None)
-    assert [*task_read_limits(4)] == [None, False]
+    assert task_reading(4)[:2] == (None, False)
     with low_impact_reads.limited_to(1000):
-        each = task_read_limits(4)
-        assert [*each] == [250, False]
+        each = task_reading(4)
+        assert each[:2] == (250, False)
     assert low_impact_reads.max_rate() is None
     became: list[None] = []
     monkeypatch.setattr("kdump.spark.task_runner.be_idle", lambda: became.append(None))
@@ -294,7 +294,7 @@ def test_tasks_divide_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     rate = low_impact_reads._rate
     each.apply()
     assert low_impact_reads._rate is rate, "a task of the same process goes on with the limit of the one before"
-    TaskReadLimits(None, False).apply()
+    TaskReading(None, False, ({}, ""), ()).apply()
     assert low_impact_reads.max_rate() is None
 
 

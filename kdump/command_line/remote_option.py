@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from kdump.command_line.input_files import report_unreadable
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import CommandOptions, group, many, option
 from kdump.io.aiven import use_keys
+from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import Run
 from kdump.log.remote_objects import RemoteStorage, layout_pattern
@@ -73,11 +74,11 @@ class RemoteOptions(CommandOptions):
             raise click.UsageError(f"{'--quick' if quick else '--remote-layout'} needs --remote URL")
         return None
 
-    def mount(self, paths: Sequence[str]) -> None:
+    def mount(self, paths: Sequence[str], unreadable: Callable[[SourceError], object] = report_unreadable) -> None:
         """Read the segments in remote storage as a part of the partitions at these paths. Raises SourceError."""
         storage = self.storage()
         if storage is not None:
             from kdump.cluster.remote_mount import mount_remote  # most runs have no --remote
 
             with Progress("list remote storage") as progress:
-                mount_remote(paths, storage, Run(unreadable=report_unreadable, show=progress.show))
+                mount_remote(paths, storage, Run(unreadable=unreadable, show=progress.show))

@@ -113,7 +113,6 @@ def why_without_metadata(path: str) -> str | None:
 
 def unmount_paths() -> None:
     """Forget what an earlier run in this process has mounted."""
-    file_system.add_files({})
     while _mounted:
         file_system.unmount(_mounted.pop())
 

@@ -9,6 +9,7 @@ import stat
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from typing import NamedTuple
 
 from kdump.format.batch_formats import LARGEST_HEADER
@@ -69,8 +70,14 @@ class RemoteFiles(dict[str, RemoteFile]):
         if inside not in self:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inside)
         file = self[inside]
+        if file.object and not is_url(file.object):
+            with suppress(OSError):
+                status = os.stat(file.object)
+                if status.st_size == file.size:  # else the object is of other bytes, of which this file is made
+                    return status
         seconds = file.time // 1000
-        numbers = (stat.S_IFREG | 0o444, hash(file.object) & (1 << 62) - 1, DEVICE, 1, 0, 0, file.size)
+        inode = int.from_bytes(blake2b(file.object.encode(), digest_size=7).digest(), "big")  # in each process the same
+        numbers = (stat.S_IFREG | 0o444, inode, DEVICE, 1, 0, 0, file.size)
         return os.stat_result(
             (*numbers, seconds, seconds, seconds), {"st_mtime_ns": file.time * 1_000_000, "st_blocks": 0}
         )

@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 
 from kdump.check.options import Options
 from kdump.io.fault_tolerant import careful_source
+from kdump.io.file_system import add_files
 from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.log.remote_objects import RemoteStorage
 from kdump.spark.delta_tables import (
     KEEP,
     LAYOUT,
@@ -37,7 +39,7 @@ from kdump.spark.delta_tables import (
 )
 from kdump.spark.read_chunk import ChunkResult, ScanSetup, read_chunk_file
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
-from kdump.spark.scan_sources import Sources, find_sources, merged, named, paths_of
+from kdump.spark.scan_sources import Sources, find_remote, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
@@ -186,6 +188,7 @@ class ScanOptions:
     """Read everything again, regardless of earlier scans."""
     compact: bool = False
     """Put small files together."""
+    remote: RemoteStorage | None = None
 
 
 @dataclass
@@ -239,9 +242,14 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     parallelism = tasks.parallelism
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
     paths = paths_of(options.paths)
+    unlisted: list[tuple[str, str]] = []
+    if options.remote is not None:
+        ((objects, unlisted),) = tasks.run([partial(find_remote, paths, options.remote)])
+        add_files(objects, options.remote.url)
     found_sources = tasks.run([partial(find_sources, path, check, options.brokers) for path in paths])
     sources = named(merged(sorted(found_sources, key=lambda each: paths.index(each.path))), tasks)
-    store.begin([source.path for source in sources.sources])
+    sources.unreadable += unlisted
+    store.begin([*(source.path for source in sources.sources), *([options.remote.url] if options.remote else ())])
     scans = finished_scans(store)
     before = scans[-1] if scans else None
     files_before = {} if options.from_scratch else _files_before(store, before)

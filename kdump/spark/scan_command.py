@@ -29,7 +29,8 @@ from kdump.command_line.params import (
     timeout_option,
 )
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.render.amounts import size_text
@@ -307,6 +308,7 @@ class ScanCommandOptions(CommandOptions):
     )
     transaction_timeout: int = timeout_option()
     max_message_bytes: int | None = message_size_option()
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -361,6 +363,7 @@ class ScanCommand:
             max_message_bytes=options.max_message_bytes,
             from_scratch=options.from_scratch,
             compact=options.compact,
+            remote=options.remote.storage(),
             **more,
         )
         if options.keep > MAX_KEEP:
@@ -407,7 +410,8 @@ class ScanCommand:
             require_readable(spark, store)
             return spark
 
-        is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, self.options.paths)
+        read = [*self.options.paths, *([self.scan.remote.url] if self.scan.remote else ())]
+        is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, read)
         if is_here:
             require_java()
         tasks: TaskRunner = LocalTasks() if is_here else SparkTasks(start())

@@ -3,24 +3,29 @@ planned together. Of each, the driver only knows where it is and whose it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.metadata_copies import Age
+from kdump.cluster.remote_mount import mount_remote
 from kdump.io.directory_listing import is_url, length, parent, real_path
+from kdump.io.errors import SourceError
+from kdump.io.file_system import AddedFiles, added_files
 from kdump.io.mounted_paths import unmount_paths
+from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
+from kdump.log.remote_objects import RemoteStorage
 from kdump.spark.store import StoreError
 from kdump.spark.task_runner import TaskRunner
 from kdump.tables.disk_identity import BY_PLACE, DiskFacts, DiskIdentity, with_copies
 from kdump.tables.fleet import expanded, facts, find, id_of, read_names
-from kdump.tables.mounted_paths import recorded_place, same_place
+from kdump.tables.mounted_paths import mount_for_task, recorded_place, same_place
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
 """Topics whose records are rows of a table."""
@@ -104,6 +109,18 @@ def find_sources(path: str, options: Options, brokers: Mapping[str, str]) -> Fou
     unmount_paths()
     fleet = find([path], options, None, brokers)
     return FoundSources(path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
+
+
+def find_remote(paths: Sequence[str], storage: RemoteStorage) -> tuple[dict[str, AddedFiles], list[tuple[str, str]]]:
+    """Return the files that remote storage adds to the partitions at these paths, and why any are unknown. Raises
+    StoreError."""
+    mount_for_task(paths)
+    errors: list[SourceError] = []
+    try:
+        mount_remote(paths, storage, Run(unreadable=errors.append))
+    except SourceError as error:
+        raise StoreError(str(error)) from error
+    return added_files()[0], [(storage.url, str(error)) for error in errors]
 
 
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:

@@ -16,6 +16,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kdump.idle import be_idle, is_idle
+from kdump.io.aiven import key_files, use_keys
+from kdump.io.file_system import AddedFiles, add_files, added_files
 from kdump.io.low_impact_reads import limit_rate, max_rate
 from kdump.io.token_bucket import TokenBucket
 
@@ -28,31 +30,39 @@ POLL = 0.2
 """Seconds between two reports of progress."""
 
 
-class TaskReadLimits(NamedTuple):
+class TaskReading(NamedTuple):
     """How a task reads. `per_second`: bytes, None without a limit. Spark starts the processes of tasks, perhaps on
-    other machines, so that they cannot share one limit: each gets an equal part."""
+    other machines, so that they cannot share one limit: each gets an equal part. `added`: what remote storage adds to
+    directories; `keys`: files that decrypt it."""
 
     per_second: int | None
     idle: bool
+    added: tuple[dict[str, AddedFiles], str]
+    keys: tuple[str, ...]
 
     def apply(self) -> None:
         """Make this process read like this."""
+        add_files(*self.added)
+        use_keys(self.keys)
         if self.idle and not is_idle():
             be_idle()
         if self.per_second != max_rate():  # a process runs several tasks, one after the other
             limit_rate(TokenBucket(self.per_second) if self.per_second else None)
 
 
-def task_read_limits(parallelism: int) -> TaskReadLimits:
+def task_reading(parallelism: int) -> TaskReading:
     """Return how each of `parallelism` tasks reads, so that together they read as this process does."""
     rate = max_rate()
-    return TaskReadLimits(max(1, rate // max(1, parallelism)) if rate else None, is_idle())
+    return TaskReading(max(1, rate // max(1, parallelism)) if rate else None, is_idle(), added_files(), key_files())
 
 
-def run_task(limits: TaskReadLimits, task: Callable[[], ResultT]) -> ResultT:
+def run_task(reading: TaskReading, task: Callable[[], ResultT]) -> ResultT:
     """Run a task in the process that Spark has started for it."""
-    limits.apply()
-    return task()
+    reading.apply()
+    try:
+        return task()
+    finally:
+        add_files({})  # the process may read something else next
 
 
 class TaskRunner(Protocol):
@@ -122,7 +132,7 @@ class SparkTasks:
         return results
 
     def _run(self, tasks: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
-        work = partial(run_task, task_read_limits(self.parallelism))
+        work = partial(run_task, task_reading(self.parallelism))
         if self.context is not None:
             results: list[ResultT] = self.context.parallelize(tasks, len(tasks)).map(work).collect()
             return results

@@ -8,6 +8,7 @@ import struct
 import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from tests.craft import batch, compress, record, write_file
 from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.s3_server import s3_server
+from tests.state.test_groups import LOG, commit
+from tests.state.test_groups import segment as segment_of
 
 AIVEN = Path(__file__).parent / "aiven"
 """What Aiven's plugin (8fb15816) has written of `aiven_batches`, as its options for compression and encryption are."""
@@ -110,6 +113,19 @@ def test_an_object_that_is_not_there(tmp_path: Path) -> None:
     coverage = command.objects("find", "offset == 3", root / "t-0", "--remote", bucket, status=2)[-1]
     assert coverage["isComplete"] is False
     assert "the object of this segment" in command.run("ls", root / "t-0", "--remote", bucket).stderr
+
+
+def test_records_of_groups_in_remote_storage(tmp_path: Path) -> None:
+    """They are counted, also across the end of the local log; not if the object is not there, which is then stated."""
+    root, bucket = one_remote(tmp_path)
+    write_file(root / "__consumer_offsets-0" / LOG, segment_of(commit("g", "t", 0, 3), commit("h", "t", 0, 25)))
+    shown = partial(command.objects, "groups", root, "--offsets", "--remote", bucket)
+    for is_there, behind in ((False, [None, 15]), (True, [37, 15])):
+        write_file(object_at(bucket, 2, 20), segment(2, 20, 39))
+        if is_there:
+            write_file(object_at(bucket, 1, 0), segment(1, 0, 19))
+        rows = [row for row in shown(status=0 if is_there else 2) if row["type"] == "groupOffset"]
+        assert [(row["recordsBehind"], row["logStartOffset"]) for row in rows] == [(each, 0) for each in behind]
 
 
 def test_without_the_metadata_nothing_is_read(tmp_path: Path) -> None:

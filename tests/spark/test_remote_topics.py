@@ -8,8 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kdump.io.file_system import add_files
+from kdump.log.remote_objects import RemoteStorage
 from kdump.spark.scan import ScanOptions
-from kdump.spark.store import Store
+from kdump.spark.store import Store, StoreError
+from kdump.tables.declarations import UNITS
 from tests.conftest import DISKS, few
 from tests.spark import same
 from tests.spark.test_incremental import Here
@@ -53,3 +56,42 @@ def test_the_topic_is_that_of_the_path_or_of_the_metadata(layout: str, tmp_path:
     (segment, _) = sorted((copied / layout).glob("*.log"))
     assert of_segments(segment) == {alone}
     assert of_segments(segment, disk) == {("tiered", 0)}
+
+
+def test_objects_are_scanned_as_segments_of_their_partition(tmp_path: Path) -> None:
+    """Also in tasks; unchanged ones are not read again."""
+    disk, tier = (Path(shutil.copytree(TIERED / name, tmp_path / name)) for name in ("disk", "tier"))
+    options = ScanOptions((str(disk),), records=True, remote=RemoteStorage(str(tier)))
+    store = Store(str(tmp_path / "out"))
+    try:
+        assert same.scanned(Here(), options, store).kept == 0
+        again = same.scanned(Here(), options, store)
+        records = [
+            row for file in same.files_in(tmp_path / "out", "records") for row in pq.read_table(file).to_pylist()
+        ]
+        offsets = [row["offset"] for row in records if row["topic"] == "tiered"]
+        assert (again.read, sorted(offsets)) == (0, [*range(110_377, 260_000)])
+        with pytest.raises(StoreError, match="is in"):
+            same.scanned(Here(), options, Store(str(tier / "out")))
+        path = next(tier.rglob("*162793*.log"))
+        data = bytearray(path.read_bytes())
+        data[5000] ^= 1
+        path.write_bytes(data)
+        assert same.scanned(Here(), options, store).read == 1
+        findings = [
+            row for file in same.files_in(tmp_path / "out", "findings") for row in pq.read_table(file).to_pylist()
+        ]
+        assert [(row["code"], row["offset"]) for row in findings if row["severity"] == "error"] == [
+            ("crc-mismatch", 162_793)
+        ]
+        next(tier.rglob("*110377*.log")).unlink()
+        assert same.scanned(Here(), options, store).read == 1
+        (entry,) = (
+            row
+            for file in same.files_in(tmp_path / "out", UNITS.name)
+            for row in pq.read_table(file).to_pylist()
+            if row["topic"] == "tiered"
+        )
+        assert "the object of this segment" in " ".join(entry["unread"])
+    finally:
+        add_files({})

@@ -23,6 +23,7 @@ from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import exact_name, topic_filter, topic_option
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
@@ -107,6 +108,7 @@ class GroupsOptions(CommandOptions):
         help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
     )
     metrics: str | None = metrics_option()
+    remote: RemoteOptions = group(RemoteOptions)
     state: GroupsStateOptions = group(GroupsStateOptions)
 
     @property
@@ -180,6 +182,7 @@ class GroupsCommand:
         return group_parts(description, members=both or options.members, offsets=both or options.offsets)
 
     def run(self) -> None:
+        self.options.remote.mount(self.options.paths, self.notes.add_unreadable)
         logs, disks = self._find(self.options.paths)
         if not logs:
             self.sink.end()
