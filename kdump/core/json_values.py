@@ -14,6 +14,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.integers import valid_size_at
+    from cython.cimports.kdump.core.json_escape import escape_blocks, prepare_blocks
     from cython.cimports.kdump.core.output_buffer import put_text
 else:
     from kdump.core.integers import valid_size_at
@@ -40,6 +41,7 @@ def _quoting() -> bytes:
 if cython.compiled:
     _TABLE = cython.declare(bytes, _quoting())
     _QUOTING = cython.declare(cython.p_uchar, _TABLE)
+    _IN_BLOCKS = cython.declare(cython.bint, prepare_blocks())
 else:
     _QUOTING = _quoting()
 
@@ -74,11 +76,28 @@ def _text(
     point: cython.uint
     more: cython.Py_ssize_t
     i: cython.Py_ssize_t
+    then: cython.Py_ssize_t
+    in_blocks: cython.bint = False
+    if cython.compiled:
+        in_blocks = _IN_BLOCKS and end - at >= 8
     out[to] = 34
     to += 1
     while at < end:
+        if cython.compiled and in_blocks and data[at] < 0x80 and (at + 1 == end or data[at + 1] < 0x80):
+            then = to  # the address of `to` itself would keep it out of a register
+            at = escape_blocks(out, cython.address(then), data, at, end)
+            to = then
+            if at == end:
+                break
         byte = data[at]
         kind = quoting[byte]
+        if in_blocks and kind < 2:
+            out[to] = 92
+            to += kind
+            out[to] = quoting[256 + byte]
+            to += 1
+            at += 1
+            continue
         while kind < 2:
             # Branch-free: quotes are frequent, and the CPU cannot predict where they occur.
             out[to] = 92

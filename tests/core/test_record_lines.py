@@ -109,6 +109,16 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+def test_a_special_byte_at_each_place_of_a_block() -> None:
+    """Blocks of eight bytes are escaped at once: each pattern of quotes, and each special character at each place."""
+    quotes = [bytes(34 if mask >> bit & 1 else 97 + bit for bit in range(8)) for mask in range(256)]
+    places = [(size, place) for size in range(27) for place in range(size)]
+    special = [b"x" * place + mark.encode() + b'"' * (size - place) for mark in MARKED for size, place in places]
+    texts = [*quotes, *(text + b"\\" + text[:5] for text in quotes), *special, *(bytes([34]) * n for n in range(27))]
+    batch = only(craft.batch([craft.record(value=text) for text in texts]))
+    assert quick(AT, batch, 1 << 23) == plain(AT, batch)
+
+
 @pytest.mark.sampled
 @examples(25)
 @given(st.lists(RECORD, min_size=1, max_size=5), FIELDS, st.booleans())
