@@ -28,6 +28,7 @@ from kdump.core import (
     message_set,
     newest_commits,
     partition_records,
+    plain_records,
     record_checks,
     record_columns,
     record_counts,
@@ -45,7 +46,7 @@ UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
     *(arrow_buffers, arrow_release, batch_counts, batch_scan, candidates, header_columns, id_rows),
-    *(index_entries, integer_rows, json_values, message_set, newest_commits, partition_records),
+    *(index_entries, integer_rows, json_values, message_set, newest_commits, partition_records, plain_records),
     *(record_checks, record_search, record_columns, record_counts, row_writer, table_values, plain_messages),
     snappy_tags,
 )

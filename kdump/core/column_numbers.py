@@ -136,6 +136,22 @@ EXACT_DIGITS = 15
 NODE_DEPTH = 60
 """Depth of nested values that record_search looks into."""
 
+(
+    PLAIN_RECORDS,
+    PLAIN_BYTES,
+    LARGEST_RECORD,
+    NO_KEYS,
+    UNFRAMED_KEYS,
+    UNFRAMED_VALUES,
+    NO_TIME,
+    FIRST_TIME,
+    LAST_TIME,
+    SUMS,
+) = range(10)
+"""Sums of plain_records: records, bytes of keys, values and headers, the most of one record; without a key; keys and
+values that do not begin as Confluent's serializers begin them (magic 0, and a schema ID); without a timestamp, and the
+lowest and highest timestamp, 0 for none. The last is their number."""
+
 HEADER_SIZE = BATCH_HEADER.size
 MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 MARKER_SIZE = HEADER_SIZE + 17

@@ -26,12 +26,6 @@ else:
 COMPILED: bool = cython.compiled
 Parts = tuple[int, int | None, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Offset; timestamp in epoch ms, None if there is none; key, value and headers."""
-(PLAIN_RECORDS, PLAIN_BYTES, LARGEST, NO_KEYS, UNFRAMED_KEYS, UNFRAMED_VALUES, NO_TIME, FIRST_TIME, LAST_TIME, SUMS) = (
-    range(10)
-)
-"""Sums of `add_records`: records, bytes of keys, values and headers, the most of one record; without a key; keys and
-values that do not begin as Confluent's serializers begin them (magic 0, and a schema ID); without a timestamp, and the
-lowest and highest timestamp, 0 for none. The last is their number."""
 
 
 def records_of(
@@ -101,6 +95,6 @@ def add_records(records: Sequence[Parts], sums: array[int]) -> bytes:
             size += len(name) + max(0, content_size)
             joined.append(b";%d:%d:%b%b" % (len(encoded), content_size, encoded, content or b""))
         counts[PLAIN_BYTES] += size
-        if size > counts[LARGEST]:
-            counts[LARGEST] = size
+        if size > counts[LARGEST_RECORD]:
+            counts[LARGEST_RECORD] = size
     return b"".join(joined)

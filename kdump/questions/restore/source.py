@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.rules.bytes import first_offset
-from kdump.core.plain_records import (
+from kdump.core.column_numbers import (
     FIRST_TIME,
-    LARGEST,
+    LARGEST_RECORD,
     LAST_TIME,
     NO_KEYS,
     NO_TIME,
@@ -23,10 +23,8 @@ from kdump.core.plain_records import (
     SUMS,
     UNFRAMED_KEYS,
     UNFRAMED_VALUES,
-    Parts,
-    add_records,
-    records_of,
 )
+from kdump.core.plain_records import Parts, add_records, records_of
 from kdump.decode.record_cut import CutRequest, RecordCut
 from kdump.kafka.small_files import topic_id
 from kdump.log.batch_records import decode_columns
@@ -112,7 +110,7 @@ class RestoreSource:
             plan.firstOffset = chunk[0][0] if plan.firstOffset is None else plan.firstOffset
             plan.lastOffset = chunk[-1][0]
         plan.records, plan.bytes, plan.untimed = sums[PLAIN_RECORDS], sums[PLAIN_BYTES], sums[NO_TIME]
-        plan.largest = sums[LARGEST] + OVERHEAD if plan.records else 0
+        plan.largest = sums[LARGEST_RECORD] + OVERHEAD if plan.records else 0
         plan.oldest, plan.newest = sums[FIRST_TIME] or None, sums[LAST_TIME] or None
         plan.nullKeys, plan.unframedKeys, plan.unframedValues = (
             sums[NO_KEYS],
