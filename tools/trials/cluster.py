@@ -183,7 +183,8 @@ class Cluster:
     def format_disks(self, cluster_id: str = "", *roles: str, options: Sequence[str] = ()) -> None:
         """Format the log directories of these nodes, or of all; without `cluster_id`, for a new cluster. `options`: of
         kafka-storage.sh."""
-        cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        while not cluster_id or cluster_id.startswith("-"):  # which is an option then: Uuid.randomUuid has none
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         for role in roles or [role for role in self.ports if not (self.combined and role == "controller")]:
             path = self.work / f"{role}.properties" if role in self.edited else self.write_properties(role)
             self.java_run("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *options)
