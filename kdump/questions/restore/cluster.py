@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
 from kdump.questions.restore.answer import RestoreError
-from kdump.questions.restore.source import OVERHEAD, SourceRecord
+from kdump.questions.restore.source import LEDGER, OVERHEAD, SourceRecord
 
-LEDGER = "kdump-restore"
 LARGEST_BATCH = 1_000_000
 TRANSACTIONAL_ID = "kdump-restore"
 """One for all runs, so that a run fences another one that still writes."""

@@ -33,10 +33,10 @@ from kdump.questions.restore.answer import (
     RestoreRefusal,
     RestoreSummary,
 )
-from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, TopicState
+from kdump.questions.restore.cluster import Position, TargetCluster, TopicState
 from kdump.questions.restore.plan import Refusals, key_of
 from kdump.questions.restore.run import Committed, Restore, check, create_topics, restore_groups
-from kdump.questions.restore.source import RestoreQuery, RestoreSource, find_sources
+from kdump.questions.restore.source import LEDGER, RestoreQuery, RestoreSource, find_sources
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -354,9 +354,12 @@ class RestoreCommand:
         committed: Committed = {
             name: {place: commit.offset for place, commit in places.items()} for name, places in state.offsets.items()
         }
+        answer = None
         for answer in restore_groups(cluster, self.sources, self.states, self.positions, committed, writes=writes):
             self.is_failed |= bool(answer.note)
             self.sink.add(answer)
+        if answer is None:
+            print_error("--groups: no group has committed offsets of these partitions; --as-of TIME takes earlier ones")
 
     def _end(self, refusals: list[RestoreRefusal]) -> int:
         options = self.options

@@ -10,8 +10,8 @@ from functools import partial
 from kdump.format.count_text import count_text
 from kdump.format.numbers import parse_int
 from kdump.questions.restore.answer import RestorePartition, RestoreRefusal
-from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, TopicState
-from kdump.questions.restore.source import RestoreSource
+from kdump.questions.restore.cluster import Position, TargetCluster, TopicState
+from kdump.questions.restore.source import LEDGER, RestoreSource
 from kdump.state.metadata_image import TopicImage
 
 OPERATIONS = ("Read", "Write", "Describe", "DescribeConfigs")

@@ -14,9 +14,9 @@ from kdump.core.plain_records import Parts
 from kdump.format.count_text import count_text
 from kdump.log.skim import key_digest
 from kdump.questions.restore.answer import RestoreDifference, RestoreError, RestoreGroup
-from kdump.questions.restore.cluster import LEDGER, Position, TargetCluster, TargetRecord, TopicState
+from kdump.questions.restore.cluster import Position, TargetCluster, TargetRecord, TopicState
 from kdump.questions.restore.plan import allowing, copied_configs, key_of
-from kdump.questions.restore.source import RestoreSource, SourceRecord, digest
+from kdump.questions.restore.source import LEDGER, RestoreSource, SourceRecord, digest
 from kdump.state.metadata_image import MetadataImage
 
 MAX_RECORDS, MAX_BYTES, MAX_SECONDS = 50_000, 64 << 20, 20.0

@@ -38,6 +38,8 @@ from kdump.questions.read_committed import ReadCommitted
 from kdump.questions.restore.answer import RestoreError, RestorePartition
 
 Headers = list[tuple[str, bytes | None]]
+LEDGER = "kdump-restore"
+"""The topic of the target that has the positions of earlier runs; as a source, it is one of Kafka's own."""
 DIGEST_SIZE = 16
 OVERHEAD = 100
 """Bytes that a batch with one record has besides key, value and headers, at most."""
@@ -217,7 +219,7 @@ def find_sources(
             raise RestoreError(
                 f"{place.partition.path}: nothing names its topic; put it into a directory TOPIC-PARTITION"
             )
-        if (topic.startswith("__") and not place.was_named) or not is_selected(topic):
+        if ((topic.startswith("__") or topic == LEDGER) and not place.was_named) or not is_selected(topic):
             continue
         earlier = found.get((topic, partition))
         if earlier is not None:

@@ -22,8 +22,8 @@ from kdump.io.window import Window
 from kdump.log.region import Region
 from kdump.log.region_reader import regions
 from kdump.questions.restore import run as restore_run
-from kdump.questions.restore.cluster import LEDGER, TargetCluster
-from kdump.questions.restore.source import RestoreQuery, SourceRecord, find_sources
+from kdump.questions.restore.cluster import TargetCluster
+from kdump.questions.restore.source import LEDGER, RestoreQuery, SourceRecord, find_sources
 from tests import craft
 from tests.each_case import each_case
 from tests.questions.restore.fake_cluster import FakeCluster, Killed, World, random_kill
@@ -86,6 +86,7 @@ def in_target(world: World, topic: str, partition: int) -> list[SourceRecord]:
 
 def test_each_record_is_there_once_after_kills(tmp_path: Path, kdump: Kdump, world: World) -> None:
     random = Random("kills")
+    Log(random).fill().write(tmp_path / f"{LEDGER}-0")  # of another cluster
     logs = [Log(Random(f"kills {number}")).fill() for number in range(16)]
     for number, log in enumerate(logs):
         log.write(tmp_path / f"orders-{number}")
@@ -267,6 +268,9 @@ def test_groups(tmp_path: Path, kdump: Kdump, world: World, monkeypatch: pytest.
     assert world.groups["running"] == ("STABLE", {("orders", 1): 1})
     assert world.groups["audit"][1] == {("orders", 1): 5}
     assert "stop its members" in rows["running"]["note"]
+    early = kdump(tmp_path, "--groups", "--until", 3, "--as-of", "2020-01-01")
+    assert "no group has committed offsets of these partitions" in early[0]["stderr"]
+    assert not [answer for answer in early[1:] if answer["type"] == "restoreGroup"]
     assert status["exit"] == 1
 
 
