@@ -49,6 +49,8 @@ ssl.keystore.location={keystore}
 ssl.keystore.password={keystore_password}
 ssl.keystore.type=PKCS12
 listeners={listeners}
+listener.security.protocol.map=\\
+  PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
 """
 
 

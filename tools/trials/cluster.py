@@ -132,7 +132,7 @@ class Cluster:
         others_first: bool = False,
         later: Sequence[str] = (),
     ) -> None:
-        self.jars, self.work = jars, work
+        self.jars, self.work = jars.resolve(), work
         self.ports = {"controller": free_port(), "broker": free_port()}
         self.dirs = {"controller": [controller_dir], "broker": list(dirs)}
         for node, path in enumerate(others, 2):
