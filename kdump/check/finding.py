@@ -32,6 +32,10 @@ FILES = {
 """The facts that the name of a file is (problems/facts.toml)."""
 
 
+ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "several", "unknownType", "ignored")
+"""Cases whose impact is the same if the file is an object."""
+
+
 @answer("finding")
 class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
@@ -78,7 +82,7 @@ class Finding(NamedTuple):
     @property
     def never(self) -> tuple[str, ...]:
         """What not to do."""
-        return declaration(self.code).never
+        return () if self.facts.get("object") else declaration(self.code).never
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -152,3 +156,15 @@ class Code(NamedTuple):
 def codes_in(module: Mapping[str, object]) -> dict[str, Code]:
     """Return the codes among the names of a module (its `globals()`), in the order in which it declares them."""
     return {code.code: code for code in module.values() if isinstance(code, Code)}
+
+
+def about_object(finding: Finding, local_copy: bool | None = False) -> Finding:
+    """Return a finding as one about an object in remote storage: no broker loads, recovers or truncates it, and no
+    follower fetches it. `local_copy`: the fact localCopy."""
+    finding, declared = finding.given({"object": True, "localCopy": local_copy}), declaration(finding.code)
+    is_other = finding.severity != INFO and finding.case.partition("+")[0] not in ALSO_OF_OBJECTS
+    return (
+        finding.in_case("remote")
+        if is_other and ("remote" in declared.impacts or declared.family == "bytes")
+        else finding
+    )

@@ -101,6 +101,8 @@ class Declaration:
     """The impact in special cases, by the name of the case."""
     never: tuple[str, ...] = ()
     """What not to do, as the actions in a file."""
+    object_actions: tuple[Action, ...] = ()
+    """The actions if it is about an object in remote storage."""
     title: str = ""
     """What is wrong, with fields; a finding states it in its message."""
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -168,7 +170,8 @@ def declaration(code: str) -> Declaration:
     trials = tuple(fields.get("trials", ()))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
     fix = ". ".join(one.conditional for one in actions)
-    values |= {"never": never, "covers": covers, "trials": trials}
+    of_object = tuple(map(action, _filled_list(fields.get("objectActions", ()))))
+    values |= {"never": never, "covers": covers, "trials": trials, "object_actions": of_object}
     return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 

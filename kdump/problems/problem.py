@@ -41,7 +41,8 @@ class Problem(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do, in order."""
-        return self._chosen(self.declared.actions)
+        declared = self.declared
+        return self._chosen(declared.object_actions if self.facts.get("object") else declared.actions)
 
     @property
     def never(self) -> tuple[str, ...]:

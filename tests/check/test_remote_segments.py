@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,34 @@ def test_objects_are_read_as_local_segments_are(broker: tuple[Path, Path]) -> No
     assert (row["code"], row["file"], row["topic"], row["partition"]) == ("crc-mismatch", str(second), "tiered", 0)
     first.with_suffix(".index").write_bytes(bytes(504))
     assert {row["code"] for row in verified(disk, bucket) if row["file"].endswith(".index")}
+
+
+def test_the_advice_on_a_damaged_object_is_not_that_of_a_local_file(broker: tuple[Path, Path]) -> None:
+    """No broker loads, recovers or truncates it, and no follower fetches it: it is put back, or written again."""
+    disk, bucket = broker
+    _, path = sorted(bucket.rglob("*.log"))
+    whole = path.read_bytes()
+    at = 2 * 16_377
+    damages = [
+        (path, whole[:5000] + b"!" + whole[5001:], {"crc-mismatch"}),
+        (path, whole[:40_000] + bytes(20_000) + whole[60_000:], {"crc-mismatch", "junk-bytes", "zero-padding"}),
+        (path, whole[: at + 8] + b"\xff" + whole[at + 9 :], {"batch-length-invalid"}),
+        (path, whole[: at + 16] + b"\x09" + whole[at + 17 :], {"magic-unknown"}),
+    ]
+    for suffix, codes in ((".index", {"index-not-sorted", "index-padding"}), (".timeindex", {"index-padding"})):
+        index = path.with_suffix(suffix).read_bytes()
+        half = len(index) // 24 * 12
+        damages.append((path.with_suffix(suffix), index[:half] + bytes(len(index) - half), codes))
+    of_local = re.compile("log.dirs|salvage|recover|follower|truncate|Stop the|log cleaner")
+    for file, data, codes in damages:
+        before = file.read_bytes()
+        file.write_bytes(data)
+        assert {row["code"] for row in verified(disk, bucket)} == codes
+        shown = " ".join(command.run("verify", disk, "--remote", bucket).stdout.split())
+        assert ("Put the whole object back" if file is path else "Write the indexes again") in shown
+        assert not of_local.search(shown), of_local.search(shown)
+        file.write_bytes(before)
+    assert "names and sizes of their objects were compared" in command.run("doctor", disk, "--remote", bucket).stdout
 
 
 def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import rules
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import ERROR, Finding
+from kdump.check.finding import ERROR, Finding, about_object
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rules.offset_index import INDEX_SIZE_INVALID
+from kdump.check.rules.offset_index import INDEX_PADDING, INDEX_SIZE_INVALID
 from kdump.check.rules.remote_segments import (
     REMOTE_INDEX_MISSING,
     REMOTE_SEGMENT_MISSING,
@@ -41,8 +41,9 @@ from kdump.log.remote_files import first_offset
 from kdump.log.remote_objects import INDEXES, MANIFEST, MAX_NAMED, Place, RemoteObject, RemoteStorage, list_objects
 from kdump.problems.catalogue import declaration
 
-REFUSED = (INDEX_SIZE_INVALID, TIME_INDEX_SIZE_INVALID)
-"""Codes of indexes that RemoteIndexCache throws a CorruptIndexException for, where a local log ignores the bytes."""
+REFUSED = (INDEX_SIZE_INVALID, TIME_INDEX_SIZE_INVALID, INDEX_PADDING)
+"""Codes of indexes that RemoteIndexCache throws a CorruptIndexException for, where a local log ignores the bytes, or
+another offset is affected; zeros at the end of a .timeindex, but not of an .index (sanityCheck)."""
 ABSENT = (REMOTE_SEGMENT_MISSING.code, REMOTE_INDEX_MISSING.code)
 CHECKED_INDEXES = (file_kinds.INDEX.name, file_kinds.TIME_INDEX.name)
 LARGE = 10 << 30
@@ -179,9 +180,10 @@ class RemoteCheck:
             if segment.state == COPY_FINISHED == was.get(segment.id):
                 damage, begin, end, size = self._read_objects(segment, its, totals)
                 first = None if log is None else log.first
+                local_copy = None if first is None else first <= segment.first
                 stated = copied(segment, its, here, first, begin, end, size)
                 yield from (each for each in stated if self.is_listed or each.code not in ABSENT)
-                yield from damage
+                yield from (about_object(_refused(each, segment), local_copy) for each in damage)
             else:
                 yield from unfinished(segment, here, self.options.now)
         if log is not None:
@@ -238,7 +240,7 @@ class RemoteCheck:
         scan = PartitionScan(place, known, options, totals, rules)
         findings = [finding.given(known.facts) for finding in scan.findings()]
         findings = [
-            _refused(finding, segment)
+            finding
             for finding in findings
             if finding.file != log.path or finding.position < segment.size  # no fetch begins after that
         ]
@@ -250,7 +252,7 @@ class RemoteCheck:
 def _refused(finding: Finding, segment: RemoteSegment) -> Finding:
     """Return a finding about an index that a broker refuses when it fetches it, with what that means."""
     code = next((code for code in REFUSED if code.code == finding.code), None)
-    if code is None:
+    if code is None or (code is INDEX_PADDING and finding.severity != ERROR):
         return finding
     target = as_target(finding.file, source=finding.source)._replace(topic=finding.topic, partition=finding.partition)
     return code.finding(

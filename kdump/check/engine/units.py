@@ -14,7 +14,7 @@ from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.engine.partition_scan import ObserversOf, PartitionScan
 from kdump.check.engine.rule_list import rules
 from kdump.check.engine.second_look import stable_findings
-from kdump.check.finding import Finding
+from kdump.check.finding import Finding, about_object
 from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -45,6 +45,7 @@ from kdump.log.paths import Target, target
 from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
+from kdump.log.remote_files import REMOTE, tier
 from kdump.problems.catalogue import declaration
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ class CheckUnit:
         for finding in watched._run(totals, observers, resume):
             if options.wants(declaration(finding.code)):
                 finding = finding.given(self.known.facts)
+                if tier(finding.file) == REMOTE:
+                    finding = about_object(finding)
                 is_unknown = finding.next_offset is None and "NEXT-OFFSET" in declaration(finding.code).fix
                 if is_unknown and followed < FOLLOWED:
                     followed += 1

@@ -294,7 +294,10 @@ class DamageExamination:
             question.notExamined.append(f"{what} are not in the bundle")
         if remote:
             many = count_text(len(remote), "partition has older offsets", "partitions have older offsets")
-            question.notExamined.append(f"{many} that are not on these disks: {first_of(remote, SHOWN)}")
+            what = "that are not on these disks"
+            if self.disks.options.remote is not None:
+                what += ": names and sizes of their objects were compared, and kdump verify --remote reads them"
+            question.notExamined.append(f"{many} {what}: {first_of(remote, SHOWN)}")
         question.isComplete = not (self._left or question.unread or lacks or remote)
 
     def _in_remote_storage(self) -> list[str]:
