@@ -185,7 +185,8 @@ class StatsReport(Sink[StatsPart]):
             self._pair("for consumers", f"{count_text(stats.readable, 'record')}{start}{committed}")
         if stats.firstOffset is not None and stats.partitions == 1:
             span = (stats.lastOffset or 0) - stats.firstOffset + 1
-            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}, which are {span:,}")
+            count = f"which are {span:,}" if stats.in_order else "not in order"
+            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}, {count}")
         if stats.oldest is not None and not stats.unknown:
             self._pair("oldest", iso(stats.oldest, self.zone) + self._at(stats, stats.extremes.get(OLDEST)))
             self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))

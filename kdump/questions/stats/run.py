@@ -35,7 +35,7 @@ from kdump.core.column_numbers import (
     TIMESTAMP_DELTA,
     UNTIMED,
 )
-from kdump.core.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns, are_adjacent
 from kdump.core.record_columns import RecordColumns
 from kdump.core.record_counts import LATE, count_records
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
@@ -241,7 +241,11 @@ class StatsReader(SegmentObserver):
         stats.timestampTypes["CreateTime"] += counts.records
         payload = counts.bytes - (stop - first) * BATCH_HEADER.size
         self._codec("none", counts.records, payload, payload, stop - first)
-        stats.extend(heads.of(first, BASE_OFFSET), heads.of(stop - 1, LAST_OFFSET))
+        row = first
+        while row < stop:
+            base, place = self._place(heads, row)
+            row = are_adjacent(heads, row, stop, base - 1)
+            stats.extend(base, heads.of(row - 1, LAST_OFFSET), place)
         for row in sorted({counts.largest, counts.fullest}):
             stats.consider(*self._place(heads, row), heads.of(row, RECORD_COUNT))
         if counts.idempotent:

@@ -199,6 +199,8 @@ class Stats(LogCounts):
     committed: int | None = None
     start: int | None = None
     """Log start offset of a partition, if known."""
+    in_order: bool = True
+    """Whether the offsets of valid batches rise."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -300,7 +302,7 @@ class Stats(LogCounts):
             self.emptyBatches += not records
         records = records or 0
         self.consider(base, place, records)
-        self.extend(base, last)
+        self.extend(base, last, place)
 
     def consider(self, base: int, place: FilePosition, records: int) -> None:
         """Keep a valid batch if none before it is as large, or none as full."""
@@ -309,8 +311,14 @@ class Stats(LogCounts):
         if self.fullestBatch is None or records > self.fullestBatch[0]:
             self.fullestBatch = (records, RecordLocation(base, place))
 
-    def extend(self, first: int, last: int) -> None:
-        """Note that a valid batch has these offsets."""
+    def extend(self, first: int, last: int, place: FilePosition) -> None:
+        """Note that adjacent valid batches, the first at `place`, have these offsets."""
+        if self.lastOffset is not None and first <= self.lastOffset and self.in_order:
+            self.in_order = False
+            self.note(
+                f"{place.file}: the batch at byte {place.position} has base offset {first}, after offset"
+                f" {self.lastOffset}: the first and last offset are as the headers have them (kdump verify)"
+            )
         self.firstOffset = first if self.firstOffset is None else min(first, self.firstOffset)
         self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
 

@@ -22,6 +22,7 @@ from kdump.questions.stats import run as read_stats
 from kdump.questions.stats.report import CountReport
 from tests import command, craft
 from tests.conftest import FIXTURES, each_segment, seeded, some_segments
+from tests.each_case import each_case
 
 FIRST = f"{0:020}.log"
 
@@ -234,6 +235,17 @@ def test_small_batches_are_counted_together_as_alone(
     assert stats(path) == together
     monkeypatch.setattr(read_stats, "decode_batches", lambda heads, row, *more: row)
     assert stats(path) == together
+
+
+@each_case("size", [1, 400])
+def test_offsets_that_do_not_rise_are_named(size: int, tmp_path: Path) -> None:
+    """A flipped bit in a base offset, which no checksum covers, was 1,048,577 offsets; also in a run of batches."""
+    batches = [craft.one(b"v", offset) for offset in range(2 * size)]
+    batches[size - 1] = craft.rebase(batches[size - 1], 1 << 20)
+    path = craft.write_file(tmp_path / f"{0:020}.log", b"".join(batches))
+    output = command.run("stats", path).stdout
+    assert f"offsets      {0 if size > 1 else 1}..1048576, not in order" in output
+    assert f"the batch at byte {size * len(batches[0])} has base offset {size}, after offset 1048576" in output
 
 
 def test_no_colour_and_no_cut_in_a_pipe() -> None:
