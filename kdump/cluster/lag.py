@@ -19,6 +19,9 @@ TOPIC_DELETED = "topic deleted"
 TOPIC_UNKNOWN = "topic not in the cluster's metadata"
 BELOW_START = "{} below the log start offset: auto.offset.reset applies"
 ABOVE_END = "{} above the log end offset: auto.offset.reset applies"
+SHARE_BELOW_START = "{} below the log start offset: the share group continues there"
+SHARE_ABOVE_END = "{} above the log end offset: the share group gets nothing until the log has reached it"
+"""SharePartition.updateCacheAndOffsets: it moves to the log start offset, and never back."""
 TRUNCATED = "leader epoch {} ends at {}: consumers detect a truncation, and continue there"
 
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, OffsetAndMetadata]]]]
@@ -237,12 +240,12 @@ def removals(groups: GroupCoordinatorState, group: str, context: LagContext) -> 
     return [each for each in every if not context.missing(each.topic, each.partition, each.topicId)]
 
 
-def out_of_range(offset: int, end: LogOffsets) -> str:
+def out_of_range(offset: int, end: LogOffsets, below: str = BELOW_START, above: str = ABOVE_END) -> str:
     """Return why a consumer cannot continue from `offset`; empty if it can."""
     if offset < end.logStartOffset:
-        return BELOW_START.format(end.logStartOffset - offset)
+        return below.format(end.logStartOffset - offset)
     if offset > end.logEndOffset:
-        return ABOVE_END.format(offset - end.logEndOffset)
+        return above.format(offset - end.logEndOffset)
     return ""
 
 
@@ -268,7 +271,7 @@ def share_positions(groups: GroupCoordinatorState, group: str, context: LagConte
         if context.is_now and context.metadata and context.metadata.topics and topic_id not in context.metadata.by_id:
             remark = TOPIC_UNKNOWN
         elif end is not None and state.startOffset >= 0:
-            remark = out_of_range(state.startOffset, end)
+            remark = out_of_range(state.startOffset, end, SHARE_BELOW_START, SHARE_ABOVE_END)
             lag = max(0, end.logEndOffset - state.startOffset - max(0, state.deliveryCompleteCount))
         yield SharePosition(
             group,

@@ -72,7 +72,10 @@ KNOWN: dict[str, tuple[str, str]] = {
         "--bootstrap-server --create --max-life-time-period",
     ),
     "kafka-log-dirs.sh": (f"{TOOLS}LogDirsCommand", "--bootstrap-server --describe"),
-    "kafka-share-groups.sh": (f"{TOOLS}consumer.group.ShareGroupCommand", "--bootstrap-server --delete-offsets"),
+    "kafka-share-groups.sh": (
+        f"{TOOLS}consumer.group.ShareGroupCommand",
+        "--bootstrap-server --delete-offsets --group --topic --reset-offsets --to-latest --dry-run --execute",
+    ),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),
     "kafka-transactions.sh abort": (

@@ -129,11 +129,19 @@ class GroupsExamination:
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
         resets = any("auto.offset.reset" in position.remark for position in bad)
+        above = next((each for each in bad if isinstance(each, SharePosition) and _is_above(each)), None)
+        facts = {"shareGroup": isinstance(bad[0], SharePosition), "aboveLogEnd": above is not None}
         self.on.report(
             Problem(
                 "group-offsets-unusable",
-                {"count": count_text(len(bad), "committed offset"), "GROUP": group, **_reset(bad)},
-                case="resets" if resets else "",
+                {
+                    "count": count_text(len(bad), "committed offset"),
+                    "GROUP": group,
+                    "TOPIC": (above or bad[0]).topic,
+                    **_reset(bad),
+                },
+                facts,
+                "resets" if resets else "shares" if facts["shareGroup"] else "",
             ),
             self._source,
             urgency=CLIENTS if resets else DEGRADED,
@@ -202,6 +210,10 @@ def _first(evidence: list[str]) -> tuple[str, ...]:
     """Return the first lines, one for each partition, and the number of the others."""
     more = len(evidence) - SHOWN
     return (*evidence[:SHOWN], *([f"and {count_text(more, 'more partition')}"] if more > 0 else ()))
+
+
+def _is_above(position: SharePosition) -> bool:
+    return position.logEndOffset is not None and position.startOffset > position.logEndOffset
 
 
 def _reset(bad: list[CommittedPosition | SharePosition]) -> dict[str, object]:

@@ -28,6 +28,7 @@ from kdump.io.run import Run
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
+from kdump.problems.catalogue import declaration
 
 READING_SHARE = 0.6
 """Maximum share of the time that is spent on reading logs: the rest is for looking at the disk."""
@@ -266,14 +267,13 @@ OF_DIRECTORY = ("startup-stops", "startup-offline")
 
 
 def messages_of(item: Item) -> frozenset[str]:
-    """Return the names of the messages that the broker logs for what an item predicts."""
-    if not item.logged:
-        return frozenset()
-    reading = read_entry(Entry(item.logged), anywhere=True)
+    """Return the names of the messages that the broker logs for what an item predicts, or that its problem covers."""
+    covered = declaration(item.code).covers
+    reading = read_entry(Entry(item.logged), anywhere=True) if item.logged else None
     if reading is None:
-        return frozenset()
+        return frozenset(covered)
     inner = () if reading.inner is None else (reading.inner.name,)
-    return frozenset((reading.message.name, *inner))
+    return frozenset((reading.message.name, *inner, *covered))
 
 
 LATER = ("startup-retention", "startup-offsets-expire")

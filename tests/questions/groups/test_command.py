@@ -6,17 +6,28 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN, truncated
+from kdump.cluster.lag import (
+    ABOVE_END,
+    BELOW_START,
+    NO_PARTITION,
+    OTHER_TOPIC,
+    TOPIC_DELETED,
+    TOPIC_UNKNOWN,
+    share_positions,
+    truncated,
+)
 from kdump.cluster.log_offsets import LogOffsets, LogOffsetsByPartition
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.render.stdout import Output
 from kdump.state.committed_offsets import OffsetAndMetadata
+from kdump.state.groups import ShareState
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.craft import batch, record, split, write_file
@@ -51,6 +62,20 @@ def with_partition(root: Path, name: str, first: int, last: int) -> None:
     (folder / f"{first:020}.log").write_bytes(
         batch([record(i, value=b"v") for i in range(last - first + 1)], offset=first)
     )
+
+
+@each_case(
+    "start, remark", [(3, "2 below the log start offset: the share"), (5, ""), (9, ""), (12, "3 above the log end")]
+)
+def test_a_share_group_outside_of_the_log(start: int, remark: str) -> None:
+    """It has no auto.offset.reset: SharePartition moves it up to the log start offset, and never back."""
+    groups: Any = SimpleNamespace(share={"g": {("id", 0): ShareState(start, 1, 1, 1, 0, None, 7)}})
+    end = LogOffsets(5, 9, None, "")
+    context: Any = SimpleNamespace(topic_name=str, end=lambda topic, partition: end, is_now=False)
+    (share,) = share_positions(groups, "g", context)
+    assert share.remark.startswith(remark)
+    assert bool(share.remark) == bool(remark)
+    assert "auto.offset.reset" not in share.remark
 
 
 def test_summary_of_clean_1() -> None:

@@ -555,6 +555,14 @@ def test_several_log_directories_below_the_metadata_version_of_jbod(disk: Path) 
             found = kdump.restart_plan(list(map(str, paths)), kafka_version="4.3")
             codes = [problem.code for problem in found.directories[0].problems]
             assert ("startup-jbod-unsupported" in codes) == (is_below and len(paths) == 3)
+    log.write_bytes(craft.with_metadata_record(whole, record[:-2] + b"\x10\x00"))
+    below = "Multiple log directories (aka JBOD) are not supported in the current MetadataVersion 3.3-IV3. Need 3.7-IV2"
+    text = f"[2026-11-24 09:00:00,000] ERROR {below} or higher (org.apache.kafka.server.fault.LoggingFaultHandler)\n"
+    server = craft.write_file(disk.with_name("server.log"), text.encode())
+    page = kdump.doctor([str(each) for each in (disk, second(disk), metadata)], logs=[str(server)])
+    (item,) = [each for each in page.items if "jbod" in each.code]
+    assert item.code == "startup-jbod-unsupported", "one cause, one item"
+    assert any("server.log line 1: ERROR" in each for each in item.evidence)
 
 
 def second(disk: Path) -> Path:

@@ -48,7 +48,8 @@ class StrayPartitions:
         if topic_id is None:
             return Problem("startup-stray-without-id", {**values, "log": f"{topic}-{partition}"}, facts)
         case = "noPartition" if new_id == topic_id else "otherId" if new_id else ""
-        facts["ofDeleted"] = True if self.was_deleted(topic_id) else None
+        facts["metadataLost"] = not self.metadata.topics
+        facts["ofDeleted"] = True if self.was_deleted(topic_id) else False if facts["metadataLost"] else None
         return Problem("startup-stray-with-other-id", values, facts, case)
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
