@@ -184,6 +184,37 @@ class Operator:
             Path(name).unlink()
         return "deleted: " + " and ".join(filter(None, match.groups()))
 
+    def recover_last(self, action: str) -> str:
+        """Delete the .index of the last segment of a partition, or of every segment and leader-epoch-checkpoint."""
+        last = re.search(r"Back (\S+) up and delete the .index of the last segment", action)
+        pattern = r"[Bb]ack (\S+) up, move leader-epoch-checkpoint away and delete the .index of every segment"
+        place = Path((last or self.words(action, pattern))[1])
+        shutil.copytree(place, self.work / "backed-up")
+        gone = [max(place.glob("*.index"))] if last else [*place.glob("*.index"), place / "leader-epoch-checkpoint"]
+        for path in gone:
+            path.unlink()
+        return f"{place} is copied; deleted: {' and '.join(sorted(path.name for path in gone))}"
+
+    def write_version(self, action: str) -> str:
+        """Write 0 as the version of a checkpoint."""
+        path = Path(self.words(action, r"Write 0 as the first line of (\S+), as")[1])
+        path.write_text("\n".join(["0", *path.read_text().splitlines()[1:], ""]))
+        return f"the first line of {path} is 0"
+
+    def check_and_move(self, action: str) -> str:
+        """Check the logs, and move the file away, as the second action states."""
+        match = self.words(self.actions[1], r"[Mm]ove (?:the file|(\S+recovery-point-offset-checkpoint)) (?:away|out)")
+        found = re.findall(r'"severity":"error"[^}]*', kdump("verify", "--json", str(self.nodes[1])))
+        (self.nodes[1] / "recovery-point-offset-checkpoint").rename(self.work / "moved")
+        return f"kdump verify: {len(found)} errors; the file is moved away ({match[0]})"
+
+    def restore_marker(self, action: str) -> str:
+        """Put the partition back from a backup that has the marker."""
+        self.words(action, "Look for a replica or a backup that has this transaction marker")
+        (self.nodes[1] / PAYMENTS).rename(self.work / "moved")
+        shutil.copytree(self.work / "backup", self.nodes[1] / PAYMENTS)
+        return "the partition is found in a backup that has the marker, and put back"
+
     def write_meta(self, action: str) -> str:
         """Write meta.properties with the IDs that kdump cluster shows."""
         match = self.words(action, r"Write (\S+) again: version=1, .* kdump (cluster \S+ --show=brokers) the other IDs")
@@ -643,7 +674,7 @@ INCIDENTS = [
         "checkpoint-unreadable-open-transaction",
         "startup-stops",
         damage.start_checkpoint_unreadable,
-        Operator.move_out,
+        Operator.write_version,
         given=(0, 1),
         is_of_partition=False,
     ),
@@ -651,10 +682,14 @@ INCIDENTS = [
         "epochs-unreadable",
         "startup-offline",
         damage.epochs_unreadable,
-        Operator.delete,
+        Operator.recover_last,
         given=(0, 1),
         is_of_partition=False,
     ),
+    of_node("epochs-version", "startup-offline", damage.epochs_version, Operator.write_version),
+    of_node("epochs-count", "startup-offline", damage.epochs_count, Operator.recover_last),
+    of_node("recovery-points-unreadable", "startup-stops", damage.recovery_points_unreadable, Operator.check_and_move),
+    Incident("marker-damaged", "crc-mismatch", damage.marker_damaged, Operator.restore_marker, PAYMENTS),
     Incident(
         "topic-id-unreadable",
         "startup-offline",
@@ -739,7 +774,7 @@ INCIDENTS = [
     ),
     of_node("directory-is-a-file", "startup-directory-failed", damage.directory_is_file, Operator.out_of_log_dirs),
     of_recipe("epoch-largest", "quorum-epoch-largest", "startup-stops", Operator.move_out),
-    of_recipe("batch-too-short", "short-batch", "startup-stops", Operator.replace),
+    of_recipe("batch-too-short", "short-batch", "startup-stops", Operator.recover_last),
     of_recipe("message-codec", "magic-0-gzip", "startup-stops", Operator.replace),
     of_recipe("offset-decreases", "index-lost-offset-back", "startup-stops", Operator.replace),
     of_recipe("transaction-rejected", "transaction-recovery", "startup-stops", Operator.replace),

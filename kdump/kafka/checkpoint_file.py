@@ -153,13 +153,14 @@ def _check(lines: list[TextLine], data: bytes, path: str, release: KafkaRelease)
     _decode(data)
     is_java, (version, entries_missing, malformed) = CHECKPOINT_NUMBERS.applies(release), _wordings(release)
     count, entries = lines[1:2], sum(bool(line.values) for line in lines)
+    are_others_valid = len(lines) > 1 and not any(each.problem or each.bad is not None for each in lines[1:])
     for line in lines:
         number = parse_int(text := _text(line, data))
+        is_version = line.what == "version" and are_others_valid
         if line.newer or (line.what == "version" and number not in (0, None)):
             newer = newer_version(CHECKPOINT, number)
             exception = version.format(path=path, version=number)
             message = f"Unrecognised version:{number}, expected version: 0"
-            is_version = line.what == "version" and not any(each.problem or each.bad is not None for each in lines[1:])
             raise BadLine(line.position, message, exception, newer=newer, is_version=is_version)
         if line.what == "count" and not line.size:
             stated = _text(count[0], data)
@@ -174,7 +175,8 @@ def _check(lines: list[TextLine], data: bytes, path: str, release: KafkaRelease)
             raise BadLine(line.position, message, f"NumberFormatException: {message}", is_number=True)
         if line.problem and not line.values:
             exception = malformed.format(path=path, line=text)
-            raise BadLine(line.position, f"Malformed line in checkpoint file: {_short(text)}", exception)
+            message = f"Malformed line in checkpoint file: {_short(text)}"
+            raise BadLine(line.position, message, exception, is_version=is_version)
     for line in lines:
         if line.problem:
             message = f"Received invalid partition leader epoch entry {' '.join(map(str, line.values.values()))}"

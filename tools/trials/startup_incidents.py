@@ -11,7 +11,7 @@ from pathlib import Path
 from kdump.format.known_releases import known
 from kdump.log.log_directory import META
 from tests.craft import fix_crc, split, with_metadata_record
-from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, SECOND_DIRECTORY, ZERO, Disk
+from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, SECOND_DIRECTORY, USERS, ZERO, Disk
 from tools.metadata_trials import Entry, value_of
 from tools.trials.node import Node
 
@@ -74,6 +74,32 @@ def start_checkpoint_unreadable(disk: Disk) -> None:
 def epochs_unreadable(disk: Disk) -> None:
     """The leader-epoch-checkpoint of a partition has bytes that are not UTF-8."""
     disk.file(f"{ORDERS}/leader-epoch-checkpoint").write_bytes(GARBAGE)
+
+
+def epochs_version(disk: Disk) -> None:
+    """One bit has flipped in the version of a leader-epoch-checkpoint."""
+    disk.flip(disk.file(f"{ORDERS}/leader-epoch-checkpoint"), 0, 2)
+
+
+def epochs_count(disk: Disk) -> None:
+    """The count of a leader-epoch-checkpoint is wrong, after a clean shutdown."""
+    path = disk.file(f"{USERS}/leader-epoch-checkpoint")
+    version, _, *entries = path.read_text().splitlines()
+    path.write_text("\n".join((version, "9", *entries, "")))
+
+
+def recovery_points_unreadable(disk: Disk) -> None:
+    """recovery-point-offset-checkpoint has bytes that are not UTF-8, and the broker was killed."""
+    disk.file("recovery-point-offset-checkpoint").write_bytes(GARBAGE)
+    disk.file(".kafka_cleanshutdown").unlink()
+
+
+def marker_damaged(disk: Disk) -> None:
+    """Two bits flipped in the first COMMIT marker of a partition, of which there is a backup."""
+    shutil.copytree(disk.file(PAYMENTS), disk.root.parent / "backup")
+    at = next(position for position, header in disk.batches(PAYMENTS) if header.attributes & 0x20)
+    for bit in (1, 2):
+        disk.flip(disk.log(PAYMENTS), at + 62, bit)
 
 
 def topic_id_unreadable(disk: Disk) -> None:

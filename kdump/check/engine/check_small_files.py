@@ -61,7 +61,7 @@ def file_findings(
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as a release reads it."""
     properties: dict[str, str] = {}
     found: list[Finding] = []
-    is_version, is_newer = False, False
+    is_version, is_newer, has_count = False, False, False
     try:
         for item in read(target, options, totals):
             if isinstance(item, Problem):
@@ -71,6 +71,8 @@ def file_findings(
                     item = replace(item, code=CODE_OF_DAMAGE.get(target.kind, item.code), reason=reason)
                 is_newer |= item.code == NEWER
                 found.append(file_finding(target, item))
+            elif isinstance(item, Entry) and item.what == "count":
+                has_count = True
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
                 properties[item.values["name"]] = item.values["value"]
             elif isinstance(item, Region) and not is_newer and target.kind is file_kinds.PRODUCER_SNAPSHOT:
@@ -78,7 +80,7 @@ def file_findings(
     except SourceError as error:
         totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
-    yield from (each.given({"versionOnly": is_version and len(found) == 1}) for each in found)
+    yield from (each.given({"versionOnly": is_version and has_count and len(found) == 1}) for each in found)
     if not found:
         yield from content(target, properties, applied)
 

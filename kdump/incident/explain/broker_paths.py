@@ -87,4 +87,5 @@ def directory_of(path: str, partition: str | None) -> str:
         if owner is None:
             return ""
         return path[: path.index(owner)].rstrip("/\\")
-    return path.rstrip("/\\")[: -len(names[-1])].rstrip("/\\")
+    below = path.index(REMOTE_CACHE) if REMOTE_CACHE in names else -len(names[-1])
+    return path.rstrip("/\\")[:below].rstrip("/\\")

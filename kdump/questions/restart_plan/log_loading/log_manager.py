@@ -502,7 +502,11 @@ class LogManager:
                 path,
                 error.exception,
                 error.position,
-                facts={"versionOnly": error.is_version},
+                facts={
+                    "versionOnly": error.is_version,
+                    "recoveryFile": path.endswith(OFFSETS[0]),
+                    "clean": directory.clean,
+                },
                 values=values,
             )
             directory.stops.append(stop)
