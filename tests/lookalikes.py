@@ -253,6 +253,8 @@ on_disk("txn-index-mismatch", "clean-1", "users-0",
         lambda path: any(h.attributes & 0x30 == 0x30 for h in headers(path / f"{ZERO}.log")))
 harmless("index-missing", "clean-1", "acks0-0", "an empty .index",
          lambda root: (root / f"acks0-0/{ZERO}.index").write_bytes(b""))
+harmless("index-missing", "clean-1", "acks0-0", "an empty last segment, whose indexes the first append creates",
+         lambda root: (root / f"acks0-0/{999_999:020}.log").write_bytes(b""))
 harmless("segment-too-large", "crash-1", f"clicks-0/{400457:020}.log",
          "a preallocated segment of the largest size that a broker opens",
          lambda root: os.truncate(root / f"clicks-0/{400457:020}.log", MAX_SEGMENT_SIZE))

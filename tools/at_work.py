@@ -1,11 +1,17 @@
 """python -m tools.at_work JARS [--minutes 3 | --rounds N] [--out build/at-work.json] [--seed 1]
+python -m tools.at_work TEST_JARS --tiered --every 60 --steady --minutes 60
 
 Runs a Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
 topics that are created and deleted), shuts it down or kills it every few seconds and starts it again, and runs every
 command of kdump over its log directories in turn. A healthy disk has no errors, whatever the broker does to it during a
 run. A round is a run of every command, several at a time; scan, which starts a JVM, is run in one round of 25. Exits
 with 1 after an error finding, an exit status of 2 or a traceback, or if `kdump verify` finds an error after the broker
-has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17."""
+has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17.
+
+With --tiered (jars of tools/kafka-test-jars.xml), the broker copies its topics to LocalTieredStorage, and deletes them
+there after a minute, and the commands with --remote are run: a finding of any severity, or something that doctor
+says is to be done, is a failure. With --steady, the broker is not stopped; with --every N, a round begins each N
+seconds, and its commands run one after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +31,7 @@ from math import inf
 from pathlib import Path
 from random import Random
 
-from tools.trials.working import Working, commands
+from tools.trials.working import Working, commands, remote_commands
 
 TIMEOUT = 240
 """Timeout of a single command in seconds."""
@@ -57,12 +63,29 @@ class Count:
         )
 
 
-def error_findings(text: str) -> int:
-    """Return the number of findings with severity error in JSON Lines."""
-    return sum(1 for line in text.splitlines() if '"severity":"error"' in line)
+ERRORS = ('"severity":"error"',)
+ANY = ('"severity":"error"', '"severity":"warning"', '"type":"doctorItem"')
+"""What lines have that count as failures: without and with remote storage."""
+TRUE = ("directory-stray",)
+"""Warnings that are true of a broker at work: it deletes a topic's directory after a delay."""
 
 
-def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, object]]) -> None:
+def findings(text: str, wanted: tuple[str, ...]) -> list[str]:
+    """Return the lines of findings in JSON Lines."""
+    return [
+        line
+        for line in text.splitlines()
+        if any(part in line for part in wanted) and not any(f'"code":"{code}"' in line for code in TRUE)
+    ]
+
+
+def run(
+    name: str,
+    arguments: list[str],
+    count: Count,
+    failures: list[dict[str, object]],
+    wanted: tuple[str, ...] = ERRORS,
+) -> None:
     """Run a command once and count the result. Adds an object to `failures` if it fails."""
     began = time.monotonic()
     try:
@@ -79,15 +102,16 @@ def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, 
     count.runs += 1
     count.seconds += time.monotonic() - began
     count.statuses[status] += 1
-    errors = error_findings(out) or int(status == 1 and arguments[0] in ("verify", "scan"))
+    lines = findings(out, wanted)
+    errors = len(lines) or int(status == 1 and arguments[0] in ("verify", "scan"))
     count.errors += errors
     traceback = "Traceback (most recent call last)" in err + out
     count.tracebacks += traceback
     count.notes += err.count("went away while this ran") + err.count("kept changing while this ran")
     if errors or traceback or status not in (0, 1):
-        lines = [line for line in out.splitlines() if '"severity":"error"' in line]
         failures.append(
             {
+                "at": int(time.time() * 1000),
                 "command": name,
                 "arguments": arguments,
                 "status": status,
@@ -116,6 +140,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="instead of minutes")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tiered", action="store_true")
+    parser.add_argument("--steady", action="store_true")
+    parser.add_argument("--every", type=float, default=0)
     parser.add_argument("--only", default="", help="names of commands, separated by commas")
     options = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="at-work-"))
@@ -123,23 +150,45 @@ def main() -> None:
     failures: list[dict[str, object]] = []
     rounds = 0
     only = set(filter(None, options.only.split(",")))
+    wanted = ANY if options.tiered else ERRORS
+
+    def keep() -> None:
+        if options.out is not None:
+            result = {"rounds": rounds, "table": table(counts).splitlines(), "failures": failures}
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(result, indent=1) + "\n")
+
     try:
-        with Working(options.jars.resolve(), work, options.seed) as broker:
+        with Working(options.jars.resolve(), work, options.seed, tiered=options.tiered) as broker:
             ends = threading.Event()
             with ThreadPoolExecutor(1) as pool:
-                going = pool.submit(broker.come_and_go, ends, Random(options.seed))
+                going = (
+                    pool.submit(ends.wait)
+                    if options.steady
+                    else pool.submit(broker.come_and_go, ends, Random(options.seed))
+                )
                 try:
                     until = inf if options.rounds else time.monotonic() + options.minutes * 60
                     while time.monotonic() < until and rounds != options.rounds and not going.done():
                         rounds += 1
+                        began = time.monotonic()
+                        given = (
+                            remote_commands(broker.log_dirs, broker.tier)
+                            if options.tiered
+                            else commands(broker.log_dirs, work / f"out-{rounds}")
+                        )
                         chosen = [
-                            (name, arguments, counts.setdefault(name, Count()), failures)
-                            for name, arguments in commands(broker.log_dirs, work / f"out-{rounds}")
+                            (name, arguments, counts.setdefault(name, Count()), failures, wanted)
+                            for name, arguments in given
                             if (not only or name.split()[0] in only) and (name != "scan" or rounds % SCANNED == 1)
                         ]
-                        with ThreadPoolExecutor(AT_A_TIME) as at_once:
+                        with ThreadPoolExecutor(1 if options.every else AT_A_TIME) as at_once:
                             list(at_once.map(lambda case: run(*case), chosen))
                         shutil.rmtree(work / f"out-{rounds}", ignore_errors=True)
+                        if options.steady:
+                            broker.is_working()
+                        keep()
+                        time.sleep(max(0, began + options.every - time.monotonic()))
                 finally:
                     ends.set()
                 going.result()
@@ -158,9 +207,7 @@ def main() -> None:
     runs, ends_of_broker = sum(count.runs for count in counts.values()), Counter(broker.ways)
     stops = f"{ends_of_broker['stop']} clean stops and {ends_of_broker['kill']} kills of the broker"
     print(f"{runs} runs in {rounds} rounds, with {stops}: {failed} failures")
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"table": text.splitlines(), "failures": failures}, indent=1) + "\n")
+    keep()
     sys.exit(1 if failed else 0)
 
 

@@ -100,7 +100,7 @@ class LogDirContext:
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return context
-        from kdump.cluster.remote_log import never_copied
+        from kdump.cluster.remote_log import deleted_below, never_copied
         from kdump.kafka.small_files import topic_id
         from kdump.state.effective_config import effective, is_tiered, size_config
         from kdump.state.other_replicas import other_replicas
@@ -109,8 +109,11 @@ class LogDirContext:
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
         max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
         tiered, remote_start = is_tiered(self.metadata, topic), None
-        if tiered and context.log_start is None and partition.segments and partition.segments[0].offset:
-            remote_start = self.remote.start_of(described.id, number)
+        first = partition.segments[0].offset if partition.segments else 0
+        if tiered and first > (context.log_start or 0):
+            noted = checkpoints.get("log-start-offset")
+            deleted = deleted_below(partition, None if noted is None else noted.target)
+            remote_start = self.remote.start_of(described.id, number, context.log_start, deleted, context.lineage)
         bases = [segment.offset for segment in partition.segments]
         snapshots = {each.name_offset or 0 for each in partition.snapshots}
         lacking = None

@@ -83,7 +83,7 @@ class PartitionContext:
     tiered: bool = False
     """Whether segments of the topic are copied to remote storage."""
     remote_start: int | None = None
-    """Of a tiered partition that log-start-offset-checkpoint does not list: see RemoteLog.start_of."""
+    """Of a tiered partition whose first segments are in remote storage: see RemoteLog.start_of."""
     never_copied: int | None = None
     """Of a tiered partition: the base offset of a segment whose missing producer snapshot keeps the one before it from
     remote storage (kdump.cluster.remote_log.never_copied)."""
@@ -139,8 +139,14 @@ class PartitionContext:
 
     @property
     def log_start(self) -> int | None:
+        """The checkpointed log start offset, raised over what remote storage has deleted since."""
         noted = self.checkpoints.get("log-start-offset")
-        return noted.offset if noted else None
+        return max(noted.offset, self.remote_start or 0) if noted else None
+
+    @property
+    def lineage(self) -> tuple[tuple[int, int], ...]:
+        """Its leader epochs, each with its first offset."""
+        return tuple((each.epoch, each.startOffset) for each in self.epochs or ())
 
     def log_start_offset(self, first: int | None) -> int | None:
         """Return the log start offset; `first`: base offset of the first segment, None without segments."""

@@ -94,6 +94,7 @@ def partition_summary_in(
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
         if not first or (start is not None and start >= first):
             return facts
+        from kdump.cluster.remote_log import deleted_below
         from kdump.state.effective_config import is_tiered
 
         image = metadata()
@@ -101,8 +102,10 @@ def partition_summary_in(
             facts.tiered = True
             described = image.topics.get(place.topic) if image is not None else None
             topic_id = described.id if described else None
-            if start is None:
-                start = facts.checkpoints["log-start-offset"] = remote().start_of(topic_id, place.partition)
+            noted = offsets.of(place).get("log-start-offset")
+            deleted = deleted_below(place, None if noted is None else noted.target)
+            start = remote().start_of(topic_id, place.partition, start, deleted)
+            facts.checkpoints["log-start-offset"] = start
             lacking = remote().lacks(topic_id, place.partition, start, first)
             facts.unreadable = None if lacking is None else tuple(lacking)
     return facts

@@ -161,11 +161,11 @@ class LogOffsetsByPartition:
         checkpointed = self._checkpoint(directory, "log-start-offset").get(key)
         first = partition.segments[0].offset
         tiered = is_tiered(self.metadata, partition.topic)
-        if tiered and checkpointed is None and first and self.remote is not None and self.metadata is not None:
+        if tiered and first > (checkpointed or 0) and self.remote is not None and self.metadata is not None:
             described = self.metadata.topics[partition.topic]
             if directory.path not in self._remote_logs:
                 self._remote_logs[directory.path] = self.remote(directory)
-            checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition)
+            checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition, checkpointed)
         start = log_start_offset(checkpointed, first, tiered)
         assert start is not None
         end = log_end(

@@ -21,6 +21,10 @@ from kdump.io.directory_listing import length
 from kdump.io.errors import reason
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.live_files import identity
+from kdump.log.lock_holder import is_running
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import Target
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import MAX_PROBLEMS, too_large
 
@@ -66,11 +70,13 @@ class RemoteSegment(NamedTuple):
 @dataclass
 class RemoteLog:
     """Contents of __remote_log_metadata. `ends`: by partition, the last offset ever copied to remote storage, -1 for
-    none; `segments`: those that were not deleted, by partition and ID; `count`: of them. `is_complete`: every partition
-    of __remote_log_metadata was found and could be read. `problems`: one line for each thing that could not be read."""
+    none; `segments`: those that were not deleted, by partition and ID; `count`: of them; `expired`: first and last
+    offsets of what was deleted after it was copied, in the order of its deletion. `is_complete`: every partition of
+    __remote_log_metadata was found and could be read. `problems`: one line for each thing that could not be read."""
 
     ends: dict[Partition, int] = field(default_factory=dict)
     segments: dict[Partition, dict[str, RemoteSegment]] = field(default_factory=dict)
+    expired: dict[Partition, list[tuple[int, int]]] = field(default_factory=dict)
     count: int = 0
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
@@ -93,11 +99,26 @@ class RemoteLog:
             return None
         return self.ends.get((topic_id, partition), -1 if self.is_complete else None)
 
-    def start_of(self, topic_id: str | None, partition: int | None) -> int:
-        """Return the log start offset of a tiered partition that log-start-offset-checkpoint does not list: where its
+    def start_of(
+        self,
+        topic_id: str | None,
+        partition: int | None,
+        checkpointed: int | None = None,
+        deleted: int | None = None,
+        lineage: Sequence[tuple[int, int]] = (),
+    ) -> int:
+        """Return the log start offset of a tiered partition. If log-start-offset-checkpoint does not list it: where its
         first segment in remote storage begins (RemoteLogManager.updateLogStartOffset); 0 if none is known, as
-        LogLoader.load sets it."""
-        return min((segment.first for segment in self.of(topic_id, partition, COPY_FINISHED)), default=0)
+        LogLoader.load sets it. Else the `checkpointed` one, which is up to a minute old, raised over the segments that
+        were deleted since: the leader raises it before (RLMExpirationTask.cleanupExpiredRemoteLogSegments). `deleted`:
+        see deleted_below; `lineage`: see `lacks`."""
+        start = checkpointed
+        if start is None:
+            start = min((segment.first for segment in self.of(topic_id, partition, COPY_FINISHED)), default=0)
+        for first, last in sorted(self.expired.get((topic_id or "", partition or 0), ())):
+            start = last + 1 if first <= start <= last else start
+        lacking = None if deleted is None else self.lacks(topic_id, partition, start, deleted, lineage)
+        return lacking[0][1] + 1 if lacking and lacking[0][0] == start else start
 
     def copy_of(self, topic_id: str | None, partition: int | None) -> RemoteSegment | None:
         """Return the last copy of offsets above `end_of` that has begun; None if there is none."""
@@ -155,6 +176,17 @@ def offsets_in(segment: RemoteSegment, lineage: Sequence[tuple[int, int]]) -> li
         low, high = ends.get(epoch, (MAX_OFFSET, 0))
         here.append((max(first, low), min(end, high) - 1))
     return [offsets for offsets in here if offsets[0] <= offsets[1]]
+
+
+def deleted_below(place: PartitionDirectory, checkpoint: Target | None) -> int | None:
+    """Return the first offset of the segments here if a broker at work may have deleted some before it since it wrote
+    the `checkpoint` of its log start offset (None: it has not): kafka-delete-records.sh raises that also over what was
+    not copied. None if it has deleted none."""
+    if not (place.segments and is_running(os.path.dirname(os.path.abspath(place.path)))):
+        return None
+    listed, written = identity(place.path), None if checkpoint is None else identity(checkpoint.path)
+    is_newer = listed is not None and written is not None and listed.modified < written.modified
+    return None if is_newer else place.segments[0].offset
 
 
 def never_copied(bases: Sequence[int], snapshots: Collection[int], end: int | None) -> int | None:
@@ -254,6 +286,8 @@ def _apply(log: RemoteLog, values: dict[str, Any], offset: int) -> None:
         )
     if known is None:
         return
+    if state in (DELETE_STARTED, DELETE_FINISHED) and known.state == COPY_FINISHED:
+        _expire(log.expired.setdefault(key, []), known.first, known.last)
     if state == DELETE_FINISHED:
         del here[segment["id"]]
         log.count -= 1
@@ -261,3 +295,10 @@ def _apply(log: RemoteLog, values: dict[str, Any], offset: int) -> None:
     here[segment["id"]] = RemoteSegment(*known[:-4], *by)
     if state == COPY_FINISHED and key in log.ends:
         log.ends[key] = max(log.ends[key], known.last)
+
+
+def _expire(ranges: list[tuple[int, int]], first: int, last: int) -> None:
+    if ranges and ranges[-1][0] <= first <= ranges[-1][1] + 1:
+        ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
+    elif len(ranges) < MAX_KEPT:
+        ranges.append((first, last))

@@ -83,7 +83,7 @@ def _files(
     described = metadata.topics[place.topic or ""]
     key = described.id, place.partition or 0
     checkpoint = OffsetCheckpoints(directory).of(place).get("log-start-offset")
-    start = remote.start_of(*key) if checkpoint is None else checkpoint.offset
+    start = remote.start_of(*key, None if checkpoint is None else checkpoint.offset)
     epochs = place.text("leader-epoch-checkpoint")
     lineage = tuple(
         (line.values["epoch"], line.values["startOffset"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,19 @@ def test_a_copy_under_way_is_waited_for(tmp_path: Path) -> None:
     hold = held(root, "--now", iso(TIME + 120_000))
     assert HANGS in hold["message"]
     assert hold["fix"].startswith("Wait for the copy")
+
+
+def test_a_broker_at_work_has_not_copied_yet_what_it_has_just_rolled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tiered(tmp_path, *FIRST)
+    for is_at_work in (None, True):
+        monkeypatch.setattr("kdump.check.log_dir_context.is_running", lambda path, it=is_at_work: it)
+        for late in (0, 3_600_000):
+            now = ("--now", iso(int(time.time() * 1000) + late))
+            is_due = late > 0 or not is_at_work
+            assert held(root, *now)["isAgainstPolicy"] == is_due
+            assert ("[retention-tier]" in command.run("doctor", root, *now).stdout) == is_due
 
 
 def test_space_names_the_config_in_force(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 // Keeps a broker at work until it is killed: appends, compaction, transactions, offset commits, topics that come and go.
-// Run: java -cp 'JARS/*' AtWork.java BOOTSTRAP SEED
+// Run: java -cp 'JARS/*' AtWork.java BOOTSTRAP SEED [tiered]; tiered: a few topics in remote storage, with little load.
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
@@ -54,6 +54,10 @@ public class AtWork {
         bootstrap = arguments[0];
         random = new Random(Long.parseLong(arguments[1]));
         Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+        if (arguments.length > 2) {
+            tiered(admin);
+            return;
+        }
         String[] compact = {"cleanup.policy", "compact", "min.cleanable.dirty.ratio", "0.01", "segment.ms", "2000",
             "min.compaction.lag.ms", "0", "delete.retention.ms", "1000"};
         admin.createTopics(List.of(topic("plain", 3), topic("ledger", 2), topic("users", 2, compact),
@@ -99,5 +103,46 @@ public class AtWork {
         });
         forever("trim", 3000, number -> admin.deleteRecords(
             Map.of(new TopicPartition("ledger", number % 2), RecordsToDelete.beforeOffset(-1))).all().get());
+    }
+
+    static NewTopic tieredTopic(String name, int partitions, String... configs) {
+        String[] remote = {"remote.storage.enable", "true"};
+        return topic(name, partitions, java.util.stream.Stream.of(remote, configs).flatMap(Arrays::stream).toArray(String[]::new));
+    }
+
+    static void tiered(Admin admin) throws Exception {
+        admin.createTopics(List.of(
+            tieredTopic("timed", 3, "local.retention.ms", "8000", "retention.ms", "60000"),
+            tieredTopic("sized", 2, "local.retention.bytes", "30000", "retention.bytes", "400000", "retention.ms", "-1"),
+            tieredTopic("ledger", 1, "local.retention.ms", "5000", "retention.ms", "90000"))).all().get();
+        KafkaProducer<byte[], byte[]> plain = producer("compression.type", "lz4");
+        forever("plain", 50, number -> {
+            for (int i = 0; i < 6; i++) plain.send(record("timed", i));
+            for (int i = 0; i < 3; i++) plain.send(record("sized", i));
+        });
+        KafkaProducer<byte[], byte[]> transactional = producer("transactional.id", "teller");
+        transactional.initTransactions();
+        forever("teller", 200, number -> {
+            transactional.beginTransaction();
+            for (int i = 0; i < 5; i++) transactional.send(record("ledger", i));
+            if (number % 4 == 3) transactional.abortTransaction(); else transactional.commitTransaction();
+        });
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "group.id",
+            "readers", "auto.offset.reset", "earliest", "enable.auto.commit", "false"),
+            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.subscribe(List.of("timed", "sized", "ledger"));
+        forever("readers", 500, number -> { consumer.poll(Duration.ofMillis(100)); consumer.commitSync(); });
+        KafkaProducer<byte[], byte[]> brief = producer("retries", "0", "delivery.timeout.ms", "6000", "request.timeout.ms", "5000");
+        forever("topics", 40000, number -> {
+            if (number > 0) admin.deleteTopics(List.of("brief")).all().get();
+            Thread.sleep(1000);
+            admin.createTopics(List.of(tieredTopic("brief", 2, "local.retention.ms", "3000", "retention.ms", "60000"))).all().get();
+            for (int i = 0; i < 400; i++) brief.send(record("brief", i));
+        });
+        forever("trim", 30000, number -> {
+            long end = admin.listOffsets(Map.of(new TopicPartition("sized", 0), OffsetSpec.latest())).all().get()
+                .values().iterator().next().offset();
+            admin.deleteRecords(Map.of(new TopicPartition("sized", 0), RecordsToDelete.beforeOffset(Math.max(0, end - 1000)))).all().get();
+        });
     }
 }

@@ -28,27 +28,40 @@ num.partitions=2
 """
 """Settings that make files come and go within seconds. They override those of Cluster, because the last value of a name
 counts."""
+TIERED = """
+remote.log.storage.system.enable=true
+remote.log.storage.manager.class.name=org.apache.kafka.server.log.remote.storage.LocalTieredStorage
+remote.log.metadata.manager.listener.name=PLAINTEXT
+rlmm.config.remote.log.metadata.topic.replication.factor=1
+rlmm.config.remote.log.metadata.topic.num.partitions=4
+rsm.config.dir={tier}
+remote.log.manager.task.interval.ms=1000
+"""
 SOURCE = Path(__file__).parent / "AtWork.java"
 
 
 class Working(Cluster):
     """Combined node with two log directories, and clients that keep it busy, from the start of the `with` block to
-    `stop`."""
+    `stop`. `tiered`: copies its topics to remote storage, with little load; the jars have those of Kafka's tests."""
 
-    def __init__(self, jars: Path, work: Path, seed: int) -> None:
-        self.log_dirs = [work / "d1", work / "d2"]
-        self.seed = seed
+    def __init__(self, jars: Path, work: Path, seed: int, *, tiered: bool = False) -> None:
+        self.log_dirs = [work / "d1"] if tiered else [work / "d1", work / "d2"]  # KIP-405: only one
+        self.seed, self.tiered = seed, tiered
+        self.tier = work / "tier"
+        """Remote storage."""
         self.ways: list[str] = []
         """How the broker ended, each time."""
         super().__init__(jars, work, work / "unused", self.log_dirs, combined=True)
 
     def _properties(self, node: int, role: str) -> str:
-        return super()._properties(node, role) + CONFIGS
+        remote = TIERED.format(tier=self.tier) if self.tiered else ""
+        return super()._properties(node, role) + CONFIGS + remote
 
     def java(self, name: str, *arguments: str, heap: str = "256m") -> list[str]:
         return super().java(name, *arguments, heap=heap)
 
     def __enter__(self) -> Working:
+        self.tier.mkdir()
         self.format_disks()
         super().__enter__()
         if not self.started():
@@ -63,6 +76,7 @@ class Working(Cluster):
             str(SOURCE),
             f"127.0.0.1:{port}",
             str(self.seed),
+            *(["tiered"] if self.tiered else []),
         ]
         with (self.work / "clients.log").open("wb") as log:
             self.processes["clients"] = subprocess.Popen(command, stdout=log, stderr=log)
@@ -145,4 +159,18 @@ def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
         ("report", ["report", "--out", str(out / "report.html"), *paths]),
         ("verify, text", ["verify", *paths]),
         ("scan", ["scan", "--json", "--out", str(out / "scan"), *paths]),
+    ]
+
+
+def remote_commands(dirs: list[Path], tier: Path) -> list[tuple[str, list[str]]]:
+    """Return the commands that compare a disk with its remote storage."""
+    state = ["--json", "--remote", str(tier), *map(str, dirs)]
+    return [
+        ("doctor --remote", ["doctor", *state]),
+        ("verify --remote --quick", ["verify", "--quick", *state]),
+        ("verify --remote", ["verify", *state]),
+        ("ls --remote", ["ls", *state]),
+        ("stats --remote", ["stats", *state]),
+        ("find --remote", ["find", "offset >= 0", *state]),
+        ("retention, tiered", ["retention", "--json", *map(str, dirs)]),
     ]

@@ -30,7 +30,7 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment
 from kdump.format.count_text import count_text, first_of, size_text
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import RequestLimit, SourceError
+from kdump.io.errors import RequestLimit, SourceError, SourceNotFound
 from kdump.io.low_impact_reads import max_rate, requests
 from kdump.log import file_kinds
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
@@ -45,7 +45,7 @@ REFUSED = (INDEX_SIZE_INVALID, TIME_INDEX_SIZE_INVALID, INDEX_PADDING)
 """Codes of indexes that RemoteIndexCache throws a CorruptIndexException for, where a local log ignores the bytes, or
 another offset is affected; zeros at the end of a .timeindex, but not of an .index (sanityCheck)."""
 ABSENT = (REMOTE_SEGMENT_MISSING.code, REMOTE_INDEX_MISSING.code)
-CHECKED_INDEXES = (file_kinds.INDEX.name, file_kinds.TIME_INDEX.name)
+CHECKED_INDEXES = (file_kinds.INDEX.name, file_kinds.TIME_INDEX.name, file_kinds.TXN_INDEX.name)
 LARGE = 10 << 30
 """Bytes from which a check of remote storage says in advance what it reads."""
 PART = 5 << 20
@@ -219,6 +219,8 @@ class RemoteCheck:
         paths = {file_kinds.named(kind): each.path for kind, each in kinds.items() if kind in CHECKED_INDEXES}
         if INDEXES in kinds:
             paths = {file_kinds.named(kind): f"{log.path[:-3]}{kind}" for kind in CHECKED_INDEXES}
+            if not _is_there(paths[file_kinds.TXN_INDEX], self.options):
+                del paths[file_kinds.TXN_INDEX]
         indexes = {kind: as_target(path, source=source) for kind, path in paths.items()}
         target = as_target(log.path, source=source)._replace(topic=segment.topic, partition=segment.place[1])
         only = self.options.only & OF_SEGMENTS or {"bytes"} if self.options.only else OF_SEGMENTS
@@ -249,6 +251,17 @@ class RemoteCheck:
         return findings, begin, segment.first if scan.log_end is None else scan.log_end, size
 
 
+def _is_there(path: str, options: Options) -> bool:
+    """Return False if a manifest of Aiven's plugin states no transaction index."""
+    try:
+        options.open(as_target(path)).source.close()
+    except SourceNotFound:
+        return False
+    except SourceError:  # which the check states
+        pass
+    return True
+
+
 def _refused(finding: Finding, segment: RemoteSegment) -> Finding:
     """Return a finding about an index that a broker refuses when it fetches it, with what that means."""
     code = next((code for code in REFUSED if code.code == finding.code), None)
@@ -268,11 +281,10 @@ def _local_logs(units: list[CheckUnit], remote: RemoteLog) -> dict[Place, LocalL
             continue
         key = known.topic_id, place.partition or 0
         first = place.segments[0].offset
-        start = remote.start_of(*key) if known.log_start is None else known.log_start
-        lineage = tuple((epoch.epoch, epoch.startOffset) for epoch in known.epochs or ())
-        log = LocalLog(unit, first, start, lineage)
+        start = max(remote.start_of(*key, known.log_start), known.remote_start or 0)
+        log = LocalLog(unit, first, start, known.lineage)
         other = logs.get(key)
-        if other is None or lineage[-1:] > other.lineage[-1:]:
+        if other is None or log.lineage[-1:] > other.lineage[-1:]:
             logs[key] = log
     return logs
 

@@ -151,6 +151,8 @@ def missing_indexes(partition: PartitionDirectory, damaged: Collection[str]) -> 
     for segment in partition.segments:
         if segment.log is not None and not {INDEX, TIME_INDEX} <= segment.indexes.keys():
             now = identity(segment.log.path)
+            if now is not None and not now.size and segment is partition.segments[-1]:
+                continue  # created at the first append (LazyIndex)
             is_large = now is not None and now.size > MAX_SEGMENT_SIZE
             missing = INDEX if INDEX not in segment.indexes else TIME_INDEX  # the .index brings the .timeindex back
             yield INDEX_MISSING.finding(

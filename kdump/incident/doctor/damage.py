@@ -312,7 +312,11 @@ class DamageExamination:
             if start >= first:
                 continue
             name = f"{place.topic}-{place.partition}"
-            lacks = self._remote(place).lacks(unit.known.topic_id, place.partition, start, first)
+            remote = self._remote(place)
+            start = remote.start_of(unit.known.topic_id, place.partition, start)
+            if start >= first:
+                continue
+            lacks = remote.lacks(unit.known.topic_id, place.partition, start, first)
             if lacks is None:
                 lines.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
                 continue

@@ -39,7 +39,6 @@ class TransactionsExamination:
             place for place in self.places if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
         ]
         question.partitionsLeft = len(chosen)
-        self._prepared()
         try:
             for place in chosen:
                 self._partition(place, query)
@@ -51,6 +50,7 @@ class TransactionsExamination:
                 f"the time was over: {left} left; run " + command("transactions", *self.disks.paths)
             )
         finally:
+            self._prepared()
             self._answer()
         question.isComplete = not question.partitionsLeft and not question.unread
 
@@ -74,13 +74,15 @@ class TransactionsExamination:
             question.answer = f"{begin}{counts}; {stopped}"
 
     def _prepared(self) -> None:
-        """Report the transactions that their coordinators have decided to end, and not completed."""
+        """Report the transactions that their coordinators have decided to end, and not completed: a recent one only if
+        nothing was written since, because its completion takes a moment."""
         states = (place.known.coordinator for place in self.places)
         coordinators = {id(each): each for each in states if isinstance(each, TransactionCoordinatorState)}
         for coordinator in coordinators.values():
             for each in coordinator.prepared():
                 last = coordinator.history.last_records.get(each.transactionalId or "")
-                if last is None:
+                is_recent = self.on.now - (each.transactionLastUpdateTimestampMs or 0) <= self.on.timeout
+                if last is None or (is_recent and coordinator.has_changed()):
                     continue
                 self.prepared += 1
                 source = coordinator.sources[last.name]

@@ -51,6 +51,7 @@ class RemoteStorage:
         if first is not None and start < first:
             if self._gone and (number := metadata_partition_of(self.metadata, log.topic, log.partition)) in self._gone:
                 events = (self._forgotten(log, first, number),)
+            start = self._log.start_of(topic_id, log.partition, start)
             if lacks := self._log.lacks(topic_id, log.partition, start, first):
                 notes.append(f"tiered: {title_of('offsets-unreadable', offsets=offsets_text(lacks))}")
         if not (log.loses or log.missing):

@@ -132,7 +132,11 @@ class RetentionBlocker(NamedTuple):
         Shown(),
     ]
     isAgainstPolicy: Annotated[
-        bool, Doc("whether it keeps more than the configs require; false if the cleaner waits as intended")
+        bool,
+        Doc(
+            "whether it keeps more than the configs require; false if the cleaner waits as intended, or a new segment "
+            "for its copy to remote storage"
+        ),
     ]
     keeps: Annotated[str, Doc("what it blocks: deletion or compaction"), Shown(rank=6)]
     segments: Annotated[int, Doc("number of segments that it keeps"), Shown()]

@@ -190,9 +190,10 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
             "copyUnderWay": is_under_way,
             "copyHangs": copying is not None and not is_under_way,
         }
-        yield _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0])._replace(
-            offset=case.log.remote_end
-        )
+        # A broker at work copies a segment after it has rolled it.
+        is_new = case.known.running is True and lacking is None and case.log.now - kept[0].modified < UNDER_WAY
+        made = _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0], is_against=not is_new)
+        yield made._replace(offset=case.log.remote_end)
 
 
 def _move(case: RetentionCase) -> RetentionBlocker:

@@ -214,8 +214,7 @@ class OnePartition:
         if not (config["remote.storage.enable"] and config.deletes) or self.place.partition.state:
             return
         remote = self.clusters.remote(self.directory)
-        lineage = tuple((epoch.epoch, epoch.startOffset) for epoch in known.epochs or ())
-        found = remote.in_log(known.topic_id, known.partition, lineage)
+        found = remote.in_log(known.topic_id, known.partition, known.lineage)
         end = remote.end_of(known.topic_id, known.partition)
         if end is None:
             return

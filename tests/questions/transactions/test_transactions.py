@@ -16,6 +16,7 @@ import kdump.state.transaction_tracker as tracker
 from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.transaction_record import STATES
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
@@ -533,8 +534,11 @@ def test_a_repeated_marker_is_no_transaction(version: int, tmp_path_factory: pyt
 
 
 @each_case("state", [*STATES])
-def test_what_a_coordinator_has_not_completed_is_named(state: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By transactions, doctor, and explain of the error that its producer gets; nothing else is."""
+def test_what_a_coordinator_has_not_completed_is_named(
+    state: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By transactions, doctor, and explain of the error that its producer gets; nothing else is. A coordinator that
+    writes may have completed it a moment later."""
     root = tmp_path_factory.mktemp("disk")
     partition(root, data(0, 1) + marker(1, 1, 1))
     coordinator(root, ("tx-7", 1, 1, state, {"payments": [0]}))
@@ -544,3 +548,7 @@ def test_what_a_coordinator_has_not_completed_is_named(state: str, tmp_path_fact
     assert ("the transaction of tx-7 is in" in page, "1 NOT COMPLETED" in page) == (named, named)
     text = run("explain", "CONCURRENT_TRANSACTIONS", "--disk", root).stdout
     assert ("transactional ID tx-7: producer 1 epoch 1" in text) == named
+    monkeypatch.setattr(TransactionCoordinatorState, "has_changed", lambda self: True)
+    for now, is_old in (("1970-01-01T00:01:00Z", False), ("1970-01-01T01:00:00Z", True)):
+        page = run("doctor", root, "--now", now).stdout
+        assert ("the transaction of tx-7 is in" in page) == (named and is_old)
