@@ -24,7 +24,7 @@ from kdump.kafka.small_files import offsets
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.log_directory import LogDirectory
-from kdump.log.partition_directory import PartitionDirectory, log_start_offset
+from kdump.log.partition_directory import PartitionDirectory, current, log_start_offset
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
@@ -155,14 +155,15 @@ class LogOffsetsByPartition:
     def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
         assert partition.topic is not None
         assert partition.partition is not None
-        key = (partition.topic, partition.partition)
+        key = topic, _ = (partition.topic, partition.partition)
+        partition = current(partition)  # a committed offset may be in a segment that was rolled since
         if not partition.segments:
             return None
         checkpointed = self._checkpoint(directory, "log-start-offset").get(key)
         first = partition.segments[0].offset
-        tiered = is_tiered(self.metadata, partition.topic)
+        tiered = is_tiered(self.metadata, topic)
         if tiered and first > (checkpointed or 0) and self.remote is not None and self.metadata is not None:
-            described = self.metadata.topics[partition.topic]
+            described = self.metadata.topics[topic]
             if directory.path not in self._remote_logs:
                 self._remote_logs[directory.path] = self.remote(directory)
             checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition, checkpointed)

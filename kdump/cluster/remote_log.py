@@ -82,9 +82,10 @@ class RemoteLog:
     problems: list[str] = field(default_factory=list)
 
     @property
-    def copied(self) -> int:
-        """How many segments a broker may read."""
-        return sum(segment.state == COPY_FINISHED for here in self.segments.values() for segment in here.values())
+    def copied_ids(self) -> set[str]:
+        """The IDs of the segments that a broker may read."""
+        every = chain.from_iterable(here.values() for here in self.segments.values())
+        return {segment.id for segment in every if segment.state == COPY_FINISHED}
 
     def of(self, topic_id: str | None, partition: int | None, *states: int) -> list[RemoteSegment]:
         """Return a partition's segments in one of these states, in the order of their records."""

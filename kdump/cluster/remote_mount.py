@@ -56,7 +56,7 @@ def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_
     for problem in remote.problems:
         run.unreadable(SourceError(problem))
     listing = list_objects(storage)
-    listing.expect(remote.copied, remote.segments)
+    listing.expect(len(remote.copied_ids), remote.segments)
     for error in listing.unread:
         run.unreadable(error)
     added: dict[str, AddedFiles] = {}

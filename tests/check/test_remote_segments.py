@@ -11,11 +11,16 @@ from typing import Any
 import fsspec
 import pytest
 
+from kdump.cluster.remote_log import read_remote_log
 from kdump.format.kafka_uuid import uuid_text
+from kdump.format.message_writer import encode
+from kdump.format.schema import load_folder
+from kdump.log.remote_files import first_offset
 from kdump.log.remote_objects import layout_pattern
 from tests import command, disks
 from tests.cluster.test_remote_log import DELETED, DELETING, FINISHED, STARTED, TOPIC, change, tiered, write_remote_log
 from tests.conftest import DISKS, seeded
+from tests.craft import batch, record
 from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.generated_table import check_table
@@ -266,6 +271,44 @@ def test_a_log_start_offset_that_is_a_minute_old(
             monkeypatch.setattr("kdump.cluster.remote_log.is_running", lambda path, it=is_at_work: it)
             shown = [] if is_at_work and name == "deleted" else expected
             assert unreadable(root, bucket) == set(shown), (name, is_at_work)
+
+
+def test_objects_that_expire_while_they_are_read(broker: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment whose indexes had just been deleted lacked their last entries. Whoever else deletes them is noted."""
+    disk, bucket = broker
+    (log,) = disk.glob("__remote_log_metadata-*/*.log")
+    stated = next(iter(read_remote_log([str(log.parent)], 1).segments.values()))
+    second = next(each for each in stated.values() if each.first == 162793)
+    update = {
+        "remoteLogSegmentId": {
+            "topicIdPartition": {"name": "tiered", "id": second.place[0], "partition": 0},
+            "id": second.id,
+        },
+        "brokerId": 1,
+        "eventTimestampMs": second.time,
+        "customMetadata": None,
+        "remoteLogSegmentState": DELETING,
+    }
+    value = bytes([1, 1, 0]) + encode(load_folder("storage")["RemoteLogSegmentMetadataUpdateRecord"], 0, update)
+    for is_stated in (False, True):
+        whole = {path: path.read_bytes() for path in bucket.rglob(f"*{second.first}-*")}
+
+        def expire(source: Any, is_stated: bool = is_stated) -> int | None:
+            if str(second.first) not in source.name:
+                return first_offset(source)
+            if is_stated:
+                log.write_bytes(log.read_bytes() + batch([record(value=value)], offset=second.record + 100))
+            for path in bucket.rglob(f"*{second.first}-*"):
+                path.unlink()
+            return first_offset(source)
+
+        monkeypatch.setattr("kdump.check.engine.remote_check.first_offset", expire)
+        result = command.run("verify", disk, "--remote", bucket, "--json")
+        rows = [row for row in lines(result.stdout) if row["type"] == "finding" and row["severity"] != "info"]
+        assert rows == []
+        assert ("deleted during this run" in result.output) != is_stated
+        for path, content in whole.items():
+            path.write_bytes(content)
 
 
 def test_a_transaction_index_is_compared(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from kdump.io.errors import RequestLimit, SourceError, SourceNotFound
 from kdump.io.low_impact_reads import max_rate, requests
 from kdump.log import file_kinds
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.live_files import FileWatch
 from kdump.log.partition_directory import SegmentFiles, one_file
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
@@ -84,15 +85,33 @@ class RemoteCheck:
             for place, segments in before.segments.items()
         }
         """The states before the objects were listed, by partition and segment ID."""
-        self.was_complete, stated = before.is_complete, before.copied
+        self.was_complete, stated = before.is_complete, len(before.copied_ids)
         del before  # the objects need memory, too
         self.listing = list_objects(storage, lambda _: options.show(f"object {next(counts):,}"))
         self.listing.expect(stated, self.before)
+        self._watch = self._look()
         self.remote = self._read()
+        self._copied = self.remote.copied_ids
         self.local = _local_logs(units, self.remote)
 
     def _read(self) -> RemoteLog:
         return self.disks.whole_remote_log(self.metadata, self.options.limits)
+
+    def _look(self) -> FileWatch:
+        """Return the logs of __remote_log_metadata as they are now."""
+        watch = FileWatch()
+        for node in self.disks.nodes:
+            for path in node.logs_of(REMOTE_METADATA_TOPIC):
+                watch.look_at_log(path)
+        return watch
+
+    def _is_deleted(self, segment: RemoteSegment) -> bool:
+        """Return True if a broker has begun to delete the segment since the metadata was read: its objects go after
+        that."""
+        if self._watch.any_changed():
+            self._watch = self._look()
+            self._copied = self._read().copied_ids
+        return segment.id not in self._copied
 
     @property
     def is_listed(self) -> bool:
@@ -178,10 +197,14 @@ class RemoteCheck:
         for segment in sorted(segments.values(), key=lambda segment: (segment.first, segment.record)):
             its = objects.get(segment.id, [])
             if segment.state == COPY_FINISHED == was.get(segment.id):
-                damage, begin, end, size = self._read_objects(segment, its, totals)
+                own = CheckTotals()
+                damage, begin, end, size = self._read_objects(segment, its, own)
                 first = None if log is None else log.first
                 local_copy = None if first is None else first <= segment.first
-                stated = copied(segment, its, here, first, begin, end, size)
+                stated = [*copied(segment, its, here, first, begin, end, size)]
+                if (stated or damage or own.unread or own.notes) and self._is_deleted(segment):
+                    continue
+                totals.add(own)
                 yield from (each for each in stated if self.is_listed or each.code not in ABSENT)
                 yield from (about_object(_refused(each, segment), local_copy) for each in damage)
             else:
@@ -238,7 +261,7 @@ class RemoteCheck:
             totals.add_unreadable(error)
             return [], None, None, size
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
-        unread = len(totals.unread)
+        unread = len(totals.unread) + len(totals.notes)
         scan = PartitionScan(place, known, options, totals, rules)
         findings = [finding.given(known.facts) for finding in scan.findings()]
         findings = [
@@ -246,7 +269,7 @@ class RemoteCheck:
             for finding in findings
             if finding.file != log.path or finding.position < segment.size  # no fetch begins after that
         ]
-        if len(totals.unread) > unread:  # what is not read shows nothing
+        if len(totals.unread) + len(totals.notes) > unread:  # what is not read shows nothing
             return [finding for finding in findings if finding.file == log.path], None, None, size
         return findings, begin, segment.first if scan.log_end is None else scan.log_end, size
 

@@ -15,7 +15,7 @@ from kdump.log.file_kinds import OWN_NAMES, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import Target, is_live
+from kdump.log.paths import PARTITION, Target, is_live
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import NOW, LogFacts, due_now
 from kdump.questions.retention.observed_segments import DiskSegment
@@ -136,12 +136,12 @@ def root_usage(directory: LogDirectory, run: Run, seen: SeenFiles | None = None)
     """Return what occupies the log directory apart from its partitions."""
     usage = DirectoryUsage(directory)
     without = {place.path for place in directory.partitions}
-    for entry, files, _ in _entries(directory.path, run, set() if seen is None else seen, without):
+    for entry, files, modified in _entries(directory.path, run, set() if seen is None else seen, without):
         # The next write of a checkpoint replaces what is left of it.
         is_own = entry.name in directory.files or entry.name in OWN_NAMES
         if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
             usage.root = total((usage.root, files))
-        else:
+        elif modified is not None or not PARTITION.match(entry.name):  # or it was created since, or renamed to -delete
             usage.others.append(Foreign(entry.path, files))
     return usage
 

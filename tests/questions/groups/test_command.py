@@ -418,6 +418,20 @@ def test_records_behind_are_counted_without_markers_and_gaps(
         assert found.records_from("payments", 0, offset) == known
 
 
+def test_the_log_end_is_in_a_segment_that_was_rolled_since(tmp_path: Path) -> None:
+    """A group has committed it meanwhile: its offset is not above the log end."""
+    folder = write_partition(tmp_path, data(0, 1, count=3))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    here = directory_at(str(tmp_path))
+    assert isinstance(here, LogDirectory)
+    ends = LogOffsetsByPartition([here])
+    assert [len(place.segments) for place in here.partitions] == [1]
+    write_file(folder / f"{3:020}.log", data(3, 1, count=2))
+    end = ends.end("payments", 0)
+    assert end is not None
+    assert end.logEndOffset == 5
+
+
 def test_offsets_whose_leader_epoch_ends_below_them() -> None:
     """A 4.3 consumer with auto.offset.reset=latest, offset 312 and epoch 0, in a log with epoch 2 from 305 on, logged
     "Truncation detected" and read from 305 (KAFKA-19902). Its group had a lag of 8."""

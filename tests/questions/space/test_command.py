@@ -19,11 +19,12 @@ from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.io.run import PLAIN_RUN
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log import indexed_timestamp
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.space import disks
 from kdump.questions.space.disks import FileSystem
 from kdump.questions.space.replica_copies import ReplicaCopies
 from kdump.questions.space.run import read_brokers
-from kdump.questions.space.usage import PartitionUsage, partition_usage
+from kdump.questions.space.usage import PartitionUsage, partition_usage, root_usage
 from tests import command
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_disk
@@ -761,3 +762,14 @@ def test_room_for_the_log_cleaner(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # What a checkpoint has as clean is not cleaned.
     checkpoint(root / "cleaner-offset-checkpoint", {"orders-none": 16})
     assert rows(root, *policy, status=None)["space"][0]["neededToStart"] == needed
+
+
+def test_a_directory_that_was_renamed_since_is_not_foreign(tmp_path: Path) -> None:
+    """A topic's deletion renames its directories while the log directory is listed."""
+    disk = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    here = directory_at(str(disk))
+    assert isinstance(here, LogDirectory)
+    assert here.partitions
+    before = len(root_usage(here, PLAIN_RUN).others)
+    (disk / "users-0").rename(disk / f"users-0.{'a' * 32}-delete")
+    assert len(root_usage(here, PLAIN_RUN).others) == before
