@@ -241,6 +241,8 @@ class TargetCluster:
                         if message.offset() >= end:
                             return
                         continue  # a new leader that does not know yet what has been committed
+                    if error is not None and error.code() == kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
+                        continue  # librdkafka looks for a coordinator, although no group is joined
                     if error is not None:
                         raise RestoreError(f"{self.bootstrap}: {topic}-{partition}: {self.text(error)}")
                     yield TargetRecord(message.offset(), partition, _record(message))

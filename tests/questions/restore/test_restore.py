@@ -279,12 +279,15 @@ def test_no_secret_is_printed() -> None:
     assert cluster.text(ValueError("invalid value geheim")) == "invalid value ***"
 
 
+CODES = SimpleNamespace(_PARTITION_EOF=-191, GROUP_AUTHORIZATION_FAILED=30)
+
+
 class Reader:
     """A consumer whose partition ends at `end`, and which has reached the end of what its leader knows after each of
     `parts` (KIP-207: a new leader learns only later what has been committed)."""
 
     def __init__(self, end: int, parts: list[int]) -> None:
-        self.end, self.at, self.parts = end, 0, parts
+        self.end, self.at, self.parts, self.is_allowed = end, 0, parts, False
 
     def get_watermark_offsets(self, place: Any, **more: Any) -> tuple[int, int]:
         return 0, self.end
@@ -297,6 +300,9 @@ class Reader:
     def poll(self, seconds: float) -> Any:
         if not self.parts:
             return None
+        if not self.is_allowed:  # a group that is not joined, and need not be allowed
+            self.is_allowed = True
+            return message(0, SimpleNamespace(code=lambda: 30))
         offset, self.at = self.at, self.at + 1
         if offset < self.parts[0]:
             return message(offset)
@@ -317,7 +323,7 @@ def test_a_new_leader_that_does_not_know_the_end_yet(parts: list[int]) -> None:
     """What was committed before it became the leader is read, too: else a position would be that of an earlier
     transaction, and its records would be produced again."""
     cluster = TargetCluster.__new__(TargetCluster)
-    kafka = SimpleNamespace(KafkaException=KeyError, KafkaError=SimpleNamespace(_PARTITION_EOF=-191))
+    kafka = SimpleNamespace(KafkaException=KeyError, KafkaError=CODES)
     kafka.TopicPartition = lambda *place: place
     cluster.kafka, cluster._consumer = kafka, Reader(10, list(parts))
     assert [found.offset for found in cluster.records("t", 0, None)] == list(range(10))
