@@ -60,7 +60,7 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
             severity, case = AFTER_BATCHES.get(part.target.topic or "", (severity, case))
     elif region.kind == PADDING and region.position == 0 and region.end == end:
         case = "onlyZeros"
-    claimed = region.claimed
+    claimed = None if code is JUNK_BYTES else region.claimed  # of no batch, so that its offset is none
     offset = claimed[0] if claimed is not None and claimed[0] >= 0 else None
     expected = actual = None
     if code is BATCH_LENGTH_INVALID and claimed is not None:

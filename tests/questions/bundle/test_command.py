@@ -284,9 +284,9 @@ def stated(disks: list[Path], command: tuple[str, ...]) -> tuple[int, list[dict[
     return done.exit_code, rows, "not in the bundle" in done.stderr + done.stdout
 
 
-ONE_BIT = [("20261129bundle", number) for number in (10, 21, 48, 262)]
+ONE_BIT = [("20261129bundle", number) for number in (10, 21, 48, 262, 451)]
 """Disks with a damaged batch that has one flipped bit: a transaction marker, one of the last segment, the first of a
-transaction; and the magic of the last batch."""
+transaction; and the magic of the last batch. The last is a log twice, from an odd byte on."""
 
 
 @pytest.mark.sampled
