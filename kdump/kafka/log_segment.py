@@ -150,10 +150,12 @@ def segment_at(
 
 class Recovered(NamedTuple):
     """What recovery found. `valid`: bytes before the first invalid batch. `reason`: why recovery stopped there; empty
-    at the end of the file, or if the bytes left are not a complete batch."""
+    at the end of the file, or if the bytes left are not a complete batch. `before`: the last
+    offset of the batch before the last valid one; None if there is none."""
 
     valid: int
     reason: str
+    before: int | None
 
 
 def first_unflushed(bases: Sequence[int], recovery_point: int) -> int:
@@ -174,13 +176,14 @@ def recover(
     `largest` segment.index.bytes. Raises KafkaError, SourceError."""
     builder = IndexBuilder(segment.base, interval, largest=largest, transactions=state, first=segment.first)
     valid, reason = segment.first, ""
+    before = last = None
     with segment.window() as window:
         stream = FileLogInputStream(window)
         try:
             for head in read_batches(window, segment.first, segment.size, whole=True):
                 ensure_valid(window, head)
                 builder.index(head)
-                valid = head.end
+                valid, before, last = head.end, last, head.lastOffset
                 run.more(head.size)
                 if head.header is not None:
                     epoch, latest = head.header.partitionLeaderEpoch, epochs.latest
@@ -194,4 +197,4 @@ def recover(
     segment.size = valid
     segment.newest = builder.last_timestamp if builder.last_timestamp >= 0 else None
     segment.index, segment.rebuilt = OffsetIndex(segment.base, rebuilt.index), True
-    return Recovered(valid, reason)
+    return Recovered(valid, reason, before)

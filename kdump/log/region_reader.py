@@ -60,8 +60,10 @@ def regions(
     limits: Limits | None = None,
     depth: Depth = Depth.BATCHES,
     unordered: bool = False,
+    after: int | None = None,
 ) -> Iterator[Region]:
-    """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
+    """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end. `after`: an
+    offset that batches after damage are above: the last one before `start` but one batch, if no larger one follows.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is requested. Except with depth BATCHES, a BatchRun takes the place of v2 batches that are valid beyond
@@ -73,7 +75,9 @@ def regions(
     withheld = withheld_segment(window.source)
     if withheld is not None:
         return withheld.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)
-    reading = Reader(window, name_offset, limits or Limits(), depth, unordered=unordered).regions(start)
+    reader = Reader(window, name_offset, limits or Limits(), depth, unordered=unordered)
+    reader.last_good = after
+    reading = reader.regions(start)
     return _recognized(window, reading) if window.is_nameless and start == 0 else reading
 
 

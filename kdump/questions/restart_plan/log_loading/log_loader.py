@@ -336,7 +336,7 @@ class _LogLoader:
             recovered = self._recover_segment(segment, epochs)
         except Overflow as error:
             return self._split(segment, error, is_registered=False)
-        self._cut(segment, recovered.valid, recovered.reason)
+        self._cut(segment, recovered)
         return [segment]
 
     def _recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache) -> Recovered:
@@ -383,12 +383,12 @@ class _LogLoader:
         for suffix in (".index", ".timeindex"):
             self.files.needs(os.path.join(self.plan.path, padded(segment.base) + suffix), random=True)
 
-    def _cut(self, segment: LogSegment, valid: int, reason: str) -> bool:
-        """Truncate the segment at byte `valid`; return True if that removes anything."""
-        whole = self.sizes[segment.base]
+    def _cut(self, segment: LogSegment, recovered: Recovered) -> bool:
+        """Truncate the segment after its valid batches; return True if that removes anything."""
+        whole, valid = self.sizes[segment.base], recovered.valid
         if valid >= whole:
             return False
-        cut = removed_bytes(segment, valid, TRUNCATED, reason, whole, self.how.run.limits)
+        cut = removed_bytes(segment, valid, TRUNCATED, recovered.reason, whole, self.how.run.limits, recovered.before)
         self.plan.cuts.append(cut)
         self.files.step("truncate", segment.target.path, cut.reason, position=valid, size=whole - valid)
         self.sizes[segment.base] = valid
@@ -508,13 +508,13 @@ class _LogLoader:
         """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""
         try:
             recovered = self._recover_segment(segment, self.epochs)
-            return self._cut(segment, recovered.valid, recovered.reason)
+            return self._cut(segment, recovered)
         except InvalidOffset as error:
             reason = f"{error}; the broker then empties the whole segment"
             segment.size, segment.index, segment.rebuilt = segment.first, None, True
             path, size = segment.target.path, self.sizes[segment.base]
             self.files.step("recover", path, reason, position=error.position, offset=segment.base, size=size)
-            return self._cut(segment, segment.first, reason)
+            return self._cut(segment, Recovered(segment.first, reason, None))
 
     def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:
         name = os.path.basename(segment.target.path)

@@ -19,13 +19,20 @@ from kdump.questions.restart_plan.answer import RemovedBytes
 
 
 def removed_bytes(
-    segment: LogSegment, position: int, kind: str, reason: str, whole: int, limits: Limits
+    segment: LogSegment,
+    position: int,
+    kind: str,
+    reason: str,
+    whole: int,
+    limits: Limits,
+    after: int | None = None,
 ) -> RemovedBytes:
-    """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
+    """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. `after`: as of
+    `regions`. Raises SourceError."""
     removed = RemovedBytes(kind, segment.target.path, position, whole - position, reason=reason)
     counter = _Counter(removed)
     with segment.window() as window:
-        source = partial(regions, window, name_offset=segment.base, start=position, limits=limits)
+        source = partial(regions, window, name_offset=segment.base, start=position, limits=limits, after=after)
         observe(source, [counter])
     is_unfinished = counter.torn and not (removed.batches or removed.damagedBatches)
     removed.reason = reason or ("an incomplete batch" if is_unfinished else "bytes that belong to no batch")
