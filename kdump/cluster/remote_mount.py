@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.remote_log import MAX_OFFSET, RemoteLog, RemoteSegment, offsets_in, uncovered
+from kdump.cluster.remote_log import COPY_FINISHED, MAX_OFFSET, RemoteLog, RemoteSegment, offsets_in, uncovered
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError
@@ -20,7 +20,7 @@ from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.remote_files import RemoteFile, RemoteFiles
-from kdump.log.remote_objects import INDEXES, RemoteListing, RemoteObject, RemoteStorage, list_objects
+from kdump.log.remote_objects import INDEXES, RemoteListing, RemoteObject, RemoteStorage, has_segment, list_objects
 from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage
 
@@ -45,6 +45,25 @@ def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_
         if above is not None and not file_system.exists(path):
             absent.append(partition(path, above.path))
     disks = Disks.at(roots, run)
+    metadata, remote, listing = listed_objects(disks, storage, run)
+    added: dict[str, AddedFiles] = {}
+    for directory in disks.directories:
+        here = [place for place in absent if place.source == directory.path]
+        for place in (*directory.partitions, *here):
+            if not place.state and is_tiered(metadata, place.topic or ""):
+                files = _files(directory, place, metadata, remote, listing)
+                files.is_directory = place in here
+                if files or files.both:
+                    added[os.path.abspath(place.path)] = files
+    add_files(added, storage.url)
+    return listing
+
+
+def listed_objects(
+    disks: Disks, storage: RemoteStorage, run: Run = PLAIN_RUN
+) -> tuple[MetadataImage, RemoteLog, RemoteListing]:
+    """Return the metadata, the segments that it states, and the objects. Raises SourceError if nothing states which
+    segments these are."""
     disks.refuse_other_clusters()
     _, metadata = disks.newest_metadata(run=run)
     remote = disks.whole_remote_log(metadata, run.limits)
@@ -59,17 +78,22 @@ def mount_remote(paths: Iterable[str], storage: RemoteStorage, run: Run = PLAIN_
     listing.expect(len(remote.copied_ids), remote.segments)
     for error in listing.unread:
         run.unreadable(error)
-    added: dict[str, AddedFiles] = {}
-    for directory in disks.directories:
-        here = [place for place in absent if place.source == directory.path]
-        for place in (*directory.partitions, *here):
-            if not place.state and is_tiered(metadata, place.topic or ""):
-                files = _files(directory, place, metadata, remote, listing)
-                files.is_directory = place in here
-                if files or files.both:
-                    added[os.path.abspath(place.path)] = files
-    add_files(added, storage.url)
-    return listing
+    return metadata, remote, listing
+
+
+def missing_segments(disks: Disks, storage: RemoteStorage, run: Run = PLAIN_RUN) -> frozenset[str] | None:
+    """Return the IDs of the segments that a broker may read and that have no object; None if not all were listed.
+    Raises SourceError. What the metadata states later, it may have copied or deleted meanwhile."""
+    _, remote, listing = listed_objects(disks, storage, run)
+    if listing.unread:
+        return None
+    return frozenset(
+        segment.id
+        for place, segments in remote.segments.items()
+        for objects in [listing.by_segment(place)]
+        for segment in segments.values()
+        if segment.state == COPY_FINISHED and not has_segment(objects.get(segment.id, ()))
+    )
 
 
 def _files(
@@ -84,11 +108,7 @@ def _files(
     key = described.id, place.partition or 0
     checkpoint = OffsetCheckpoints(directory).of(place).get("log-start-offset")
     start = remote.start_of(*key, None if checkpoint is None else checkpoint.offset)
-    epochs = place.text("leader-epoch-checkpoint")
-    lineage = tuple(
-        (line.values["epoch"], line.values["startOffset"])
-        for line in (accepted_epochs(epochs.path, open_source) if epochs is not None else None) or ()
-    )
+    lineage = lineage_of(place)
     stop = place.segments[0].offset if place.segments else (1 << 63) - 1
     objects = listing.by_segment(key)
     files = RemoteFiles()
@@ -97,11 +117,7 @@ def _files(
             files[f"{segment.first:020}-{segment.id}.{ENDINGS[kind]}"] = file._replace(
                 stop=end if end <= segment.last else None
             )
-    here = (
-        segment
-        for segment in remote.in_log(*key, lineage)
-        if any(each.kind == file_kinds.SEGMENT.name for each in objects.get(segment.id, ()))
-    )
+    here = (segment for segment in remote.in_log(*key, lineage) if has_segment(objects.get(segment.id, ())))
     lacking = uncovered((each for segment in here for each in offsets_in(segment, lineage)), 0, MAX_OFFSET)
     files.both = frozenset(
         os.path.basename(each.log.path)
@@ -109,6 +125,13 @@ def _files(
         if each.log is not None and not any(low < after.offset and each.offset <= high for low, high in lacking)
     )
     return files
+
+
+def lineage_of(place: PartitionDirectory) -> tuple[tuple[int, int], ...]:
+    """Return the leader epochs of a log, each with its first offset."""
+    epochs = place.text("leader-epoch-checkpoint")
+    lines = None if epochs is None else accepted_epochs(epochs.path, open_source)
+    return tuple((line.values["epoch"], line.values["startOffset"]) for line in lines or ())
 
 
 def _of_segment(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from sys import intern
@@ -62,6 +62,11 @@ class RemoteObject(NamedTuple):
     topic: str
     place: Place
     size: int
+
+
+def has_segment(objects: Iterable[RemoteObject]) -> bool:
+    """Return True if the segment itself is among its objects."""
+    return any(each.kind == SEGMENT.name for each in objects)
 
 
 @dataclass

@@ -128,6 +128,31 @@ def test_records_of_groups_in_remote_storage(tmp_path: Path) -> None:
         assert [(row["recordsBehind"], row["logStartOffset"]) for row in rows] == [(each, 0) for each in behind]
 
 
+def test_what_space_and_retention_state_of_remote_storage(tmp_path: Path) -> None:
+    """To delete local copies costs nothing, unless their objects are gone; retention.ms deletes the objects."""
+    changes = [change(n, state, 10 * n, 10 * n + 9, size=50) for n in (0, 1) for state in (STARTED, FINISHED)]
+    root, bucket = tiered(tmp_path / "disk", *changes), tmp_path / "bucket"
+    write_file(object_at(bucket, 0, 0), segment(0, 0, 9))
+    configs = [f"--config={name}" for name in ("local.retention.ms=-1", "retention.ms=-1")]
+    for listed, missing in ((False, None), (True, 1), (True, 0)):
+        if missing == 0:
+            write_file(object_at(bucket, 1, 10), segment(1, 10, 19))
+        remote = ["--remote", str(bucket)] if listed else []
+        run = command.run("space", root, "--need=1K", "--topic=t", "--now", "2027-01-01", *configs, *remote, "--json")
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        (about,) = (row for row in rows if row["type"] == "spaceTopic")
+        assert (about["remoteSegments"], about["remoteOffsets"], about["remoteBytes"]) == (2, 20, 100)
+        assert about["remoteMissing"] == missing
+        steps = [row for row in rows if row["type"] == "spaceStep" and row["step"] == "retention"]
+        assert {(row["cost"], row["files"]) for row in steps} == {("records" if missing else "nothing", 2)}
+        assert ("stay in remote storage" in steps[0]["text"]) != bool(missing)
+        assert steps[0]["logStartOffsets"] == []
+        (row,) = command.objects("retention", root, "--topic=t", "--now", "2027-01-01", *remote, status=1)[-1:]
+        keys = ("remoteSegments", "remoteBytes", "remoteDueSegments", "remoteDueBytes", "remoteDueAt", "remoteMissing")
+        assert [row[key] for key in keys] == [2, 100, 2, 100, None, missing]
+        assert "deletes 2 by retention.ms at the next check" in row["notes"][0]
+
+
 def test_without_the_metadata_nothing_is_read(tmp_path: Path) -> None:
     root, bucket = one_remote(tmp_path)
     shutil.rmtree(root / "__remote_log_metadata-0")

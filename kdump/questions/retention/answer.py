@@ -8,6 +8,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, OFFSET, Doc, PathTe
 from kdump.problems.problem import Problem
 from kdump.questions.partition_fields import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.questions.retention.configs import Setting
+from kdump.questions.retention.remote_deletion import RemoteRetention
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
@@ -277,6 +278,7 @@ class PartitionRetention(NamedTuple):
     cleanedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
     droppedRecords: Annotated[int | None, Doc("number of `cleanedRecords` that it would remove")]
     droppedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
+    remote: Annotated[RemoteRetention, INLINE]
     damages: Annotated[
         int | None,
         Doc("number of damaged byte ranges in all segments; null for a directory that was not read"),

@@ -18,6 +18,7 @@ from kdump.questions.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import HELD, Deletion, LogFacts
 from kdump.questions.retention.observed_segments import BATCH, FILE, TIMES, ObservedSegment, latest
+from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention
 from kdump.questions.retention.simulated_cleaning import CleaningResult
 from kdump.questions.transactions.answer import HANGING as HANGS
 from kdump.questions.transactions.answer import Transaction
@@ -60,6 +61,7 @@ class RetentionCase:
     """By topic ID."""
     shares: GroupCoordinatorState | None = None
     """The share partitions, if this is __share_group_state."""
+    remote: RemoteRetention = NOTHING_REMOTE
     notes: tuple[str, ...] = ()
     drop: CleaningResult | None = None
     """What the next cleaning removes, if the keys were read."""

@@ -32,6 +32,7 @@ from kdump.questions.retention.deletion import HELD as IS_HELD
 from kdump.questions.retention.deletion import LATER, NOW, Deletion
 from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
+from kdump.questions.retention.remote_deletion import NOTHING_REMOTE
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.as_of import AsOf
 from kdump.state.unknown_offsets import CHECKPOINT_OF, CheckpointedOffsets
@@ -176,6 +177,7 @@ def partition_answer(
         cleanedBytes=case.drop.records_bytes if case.drop else None,
         droppedRecords=case.drop.dropped if case.drop else None,
         droppedBytes=case.drop.bytes if case.drop else None,
+        remote=case.remote,
         damages=summary.damages,
         notes=(*case.notes, *_notes(case)),
     )
@@ -282,6 +284,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
         checkpointed=CheckpointedOffsets.of({}),
+        remote=NOTHING_REMOTE,
         notes=(IS_STRAY.title if is_stray else title_of("directory-note", "deleted"),),
         unknown=[
             known.checkpoint_files.why(key, "", partition.state)

@@ -33,6 +33,8 @@ class Clusters:
         self._offline: dict[str, str] = {}
         self._moves: dict[str, dict[tuple[str | None, int | None], str]] = {}
         self.given: MetadataImage | None = None
+        self.missing: frozenset[str] | None = None
+        """The IDs of segments that have no object in remote storage; None if it was not asked."""
         if named is not None:
             self.given = metadata_at(named, options)
 

@@ -17,8 +17,9 @@ from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
@@ -65,6 +66,7 @@ class RetentionOptions(CommandOptions):
     headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
     keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")
     kafka_version: KafkaRelease | None = release_option("Apply the rules")
+    remote: RemoteOptions = group(RemoteOptions)
     output: OutputOptions = added(output_options())
     reading: ReadingOptions = added(reading_options)
 
@@ -144,6 +146,7 @@ class RetentionCommand:
             keys=options.keys,
             topic=topic_filter(options.topics),
             servers=self.node.disks.servers,
+            remote=options.remote.storage(),
         )
         with Progress("retention") as progress:
 

@@ -18,6 +18,7 @@ from kdump.io.file_system import has_records
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
+from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput
@@ -29,7 +30,7 @@ from kdump.questions.retention.compaction import compaction, settle_tombstones, 
 from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
-from kdump.questions.retention.remote_deletion import remote_notes
+from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention, remote_retention
 from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.transactions.answer import ABORTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import with_transactions
@@ -48,7 +49,7 @@ class RetentionQuery:
     """The query. `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the
     records of compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would
     remove. `topic`: returns True for the topics to include; `servers`: the server.properties of the nodes, if there are
-    several."""
+    several; `remote`: the bucket whose objects are compared."""
 
     given: ConfigOverrides = field(default_factory=ConfigOverrides)
     metadata: str | None = None
@@ -56,6 +57,7 @@ class RetentionQuery:
     keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
     servers: Sequence[ServerProperties] = ()
+    remote: RemoteStorage | None = None
 
 
 class OnePartition:
@@ -209,17 +211,17 @@ class OnePartition:
         at, remote = (self.place.known.topic_id, self.place.known.partition), self.clusters.remote(self.directory)
         return remote.end_of(*at), remote.copy_of(*at)
 
-    def _remote_notes(self, segments: list[ObservedSegment], config: Settings) -> Iterator[str]:
+    def _remote_retention(self, segments: list[ObservedSegment], config: Settings) -> tuple[RemoteRetention, str]:
         known = self.place.known
-        if not (config["remote.storage.enable"] and config.deletes) or self.place.partition.state:
-            return
+        if not config["remote.storage.enable"] or self.place.partition.state:
+            return NOTHING_REMOTE, ""
         remote = self.clusters.remote(self.directory)
         found = remote.in_log(known.topic_id, known.partition, known.lineage)
         end = remote.end_of(known.topic_id, known.partition)
         if end is None:
-            return
+            return NOTHING_REMOTE, ""
         only_local = sum(segment.size for segment in segments if segment.base >= end)
-        yield from remote_notes(found, only_local, config, known.log_start or 0, self.now)
+        return remote_retention(found, only_local, config, known.log_start or 0, self.now, self.clusters.missing)
 
     def _case(
         self,
@@ -255,6 +257,7 @@ class OnePartition:
         gone = deletions(segments, log, config, release)
         moves = self.place.partition.state == "future"
         moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
+        remote, note = self._remote_retention(segments, config)
         offline = self.clusters.offline_id(self.directory)
         if offline:
             stopped(gone, OFFLINE)
@@ -283,7 +286,8 @@ class OnePartition:
             topic_names={}
             if self.metadata is None
             else {topic.id: topic.name for topic in self.metadata.topics.values()},
-            notes=(title_of("directory-note", "notCleaned"),) if moves else tuple(self._remote_notes(segments, config)),
+            notes=(title_of("directory-note", "notCleaned"),) if moves else tuple(filter(None, [note])),
+            remote=remote,
             known=known,
             log=log,
             settings=config,

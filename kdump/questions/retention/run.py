@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kdump.answer import Note
 from kdump.check.options import Options
+from kdump.cluster.remote_mount import missing_segments
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
@@ -83,6 +84,8 @@ def run_query(paths: Iterable[str], question: RetentionQuery, *, run: Run = PLAI
     if question.servers:
         disks.configure(question.servers)
     clusters = Clusters(question.metadata, disks, options)
+    if question.remote is not None:
+        clusters.missing = missing_segments(disks, question.remote, options)
     yielded: set[Note] = set()
     yield from release_doubts(chosen, RULES)
     run.expect(sum(place.size for place in chosen))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, MS, NESTED, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, INLINE, MS, NESTED, OFFSET, Doc, PathText, answer
+from kdump.questions.retention.remote_deletion import RemoteRetention
 
 RUNNING, STOPPED, UNKNOWN = "running", "stopped", "unknown"
 """States of a broker. unknown: the paths are not its own disk, or it cannot be determined on this system."""
@@ -100,6 +101,7 @@ class SpaceTopic(NamedTuple):
         int, Doc("allocated by segments that the next retention check deletes, without active segments", BYTES)
     ]
     dueIn24h: Annotated[int, Doc("allocated by further segments that retention deletes within 24 h", BYTES)]
+    remote: Annotated[RemoteRetention, INLINE]
 
 
 @answer("spaceStep")

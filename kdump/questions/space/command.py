@@ -15,8 +15,9 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.params import SizeParam, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import now_option, parse_now
-from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, group, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
@@ -70,6 +71,7 @@ class SpaceOptions(CommandOptions):
         output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
     )
     metrics: str | None = metrics_option()
+    remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -111,6 +113,7 @@ def _run(options: SpaceOptions) -> int:
             config=configs.options,
             properties=configs.properties,
             limit=options.limit,
+            remote=options.remote.storage(),
             run=Run(options.reading.limits, report_unreadable, begin=begin),
         ):
             if isinstance(answer, SpaceSummary):

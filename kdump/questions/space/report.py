@@ -160,6 +160,7 @@ class SpaceReport(Sink[Any]):
                 Column("ms", "retention.ms", lambda each: _ms(each), True, 8),
                 Column("bytes", "retention.bytes", lambda each: _bytes(each), True, 7),
                 Column("due", "due now", lambda each: _some(each.dueNow), True, 8),
+                Column("remote", "remote", lambda each: _some(each.remote.remoteBytes or 0), True, 6),
                 Column("later", "within 24 h", lambda each: _some(each.dueIn24h), True, 4),
             ],
             self.output,

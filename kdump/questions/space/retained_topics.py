@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kdump.cluster.disks import Node
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.remote_log import RemoteLog
+from kdump.cluster.remote_mount import lineage_of
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.kafka.checkpoint_file import Offsets
@@ -26,6 +27,7 @@ from kdump.questions.retention.compaction import compaction
 from kdump.questions.retention.configs import FOREVER, OPTION, ConfigOverrides, Setting, Settings
 from kdump.questions.retention.configs import settings as settings_of
 from kdump.questions.retention.deletion import LogFacts
+from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention, remote_retention, total_of
 from kdump.questions.space.usage import DirectoryUsage, PartitionUsage
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.unknown_offsets import UNREADABLE
@@ -69,6 +71,15 @@ class RetainedTopic:
     def allocated(self) -> int:
         return sum(log.allocated for log in self.logs)
 
+    @property
+    def remote(self) -> RemoteRetention:
+        return total_of(log.remote for log in self.logs)
+
+    @property
+    def stays_remote(self) -> bool:
+        """Whether remote storage has what local.retention deletes: no local segment goes that was not copied."""
+        return self.settings.is_tiered and not self.remote.remoteMissing
+
     def on(self, sources: frozenset[str]) -> RetainedTopic:
         """Return the topic with its partitions in these log directories."""
         return replace(self, logs=[log for log in self.logs if log.place.source in sources])
@@ -108,8 +119,10 @@ def retained_topics(
     run: Run,
     *,
     is_running: bool,
+    missing: frozenset[str] | None = None,
 ) -> list[RetainedTopic]:
-    """Return the topics, the largest first. A running broker has recovered its logs, and has written their indexes."""
+    """Return the topics, the largest first. A running broker has recovered its logs, and has written their indexes.
+    `missing`: IDs of segments without an object in remote storage, None if unknown."""
     topics: dict[str, RetainedTopic] = {}
     problems: list[str] = []
     remote: RemoteLog | None = None
@@ -127,9 +140,10 @@ def retained_topics(
                 topics[name] = RetainedTopic(name, own, are_defaults_known=bool(given.properties))
             described = metadata.topics.get(name) if metadata is not None else None
             end = None
-            if topics[name].settings.is_tiered and metadata is not None:
+            if topics[name].settings["remote.storage.enable"] and metadata is not None and described is not None:
                 remote = remote or broker.remote_log(metadata, run.limits)
-                end = remote.end_of(described.id if described else None, number)
+                end = remote.end_of(described.id, number)
+                log.remote = _in_remote(log, remote, described.id, end, topics[name].settings, starts, now, missing)
             info = described.partitions.get(number) if described is not None else None
             # With one replica, the high watermark is the log end offset.
             mark = None if info is not None and len(info.replicas) == 1 else marks.get(log.key)
@@ -146,6 +160,25 @@ def retained_topics(
     for problem in problems:
         run.unreadable(SourceError(problem))
     return sorted(topics.values(), key=lambda topic: (-topic.allocated, topic.name))
+
+
+def _in_remote(
+    log: PartitionUsage,
+    remote: RemoteLog,
+    topic_id: str,
+    end: int | None,
+    settings: Settings,
+    starts: Offsets,
+    now: int,
+    missing: frozenset[str] | None,
+) -> RemoteRetention:
+    if end is None:
+        return NOTHING_REMOTE
+    number = log.key[1]
+    start = remote.start_of(topic_id, number, starts.get(log.key))
+    only_local = sum(segment.size for segment in log.segments if segment.base >= end)
+    segments = remote.in_log(topic_id, number, lineage_of(log.place))
+    return remote_retention(segments, only_local, settings, start, now, missing)[0]
 
 
 def _checkpointed(directory: LogDirectory, name: str, problems: list[str]) -> Offsets:

@@ -10,12 +10,14 @@ from dataclasses import replace
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
+from kdump.cluster.remote_mount import missing_segments
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.mounted_paths import mount_paths, takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK
+from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
 from kdump.questions.retention.configs import ConfigOverrides
 from kdump.questions.space.answer import (
@@ -59,6 +61,7 @@ def space(
     config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     limit: int = 5,
+    remote: RemoteStorage | None = None,
     run: Run = PLAIN_RUN,
 ) -> Iterator[SpaceAnswer]:
     """Yield what may be deleted on the disk of a broker, whose log directories `paths` are: what fills it
@@ -68,7 +71,8 @@ def space(
     `need`: bytes to free on each file system, by default enough to have 15 % of it free. `others`: log directories or
     bundles of other brokers, where replicas may be complete. `topics`: names, or what returns True for a topic to
     include. `config` and `properties` as in `retention`. `limit`: number of topics, and of replicas, to examine in
-    detail. Only names, sizes and time indexes are read. Calls `run.begin` for each partition directory. Raises
+    detail. `remote`: the bucket whose objects are compared with what tiered topics should have there. Only names, sizes
+    and time indexes are read. Calls `run.begin` for each partition directory. Raises
     SourceError for what cannot be read, unless `run.unreadable` is given."""
     names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
     is_selected = topics if callable(topics) else lambda name: not names or name in names
@@ -101,7 +105,10 @@ def space(
     usages = [read_usage(place, run, seen) for place in broker.directories]
     disks = disks_of(usages, state, need)
     is_running = state == RUNNING
-    retained = retained_topics(broker, usages, metadata, given, now, is_selected, run, is_running=is_running)
+    missing = None if remote is None else missing_segments(own, remote, run)
+    retained = retained_topics(
+        broker, usages, metadata, given, now, is_selected, run, is_running=is_running, missing=missing
+    )
     emptied = _emptied(usages, metadata) if metadata is not None and is_own_metadata else None
     if emptied is not None:  # no config is certain
         for topic in retained:
@@ -230,6 +237,7 @@ def _topic(topic: RetainedTopic) -> SpaceTopic:
         isConfigKnown=settings.is_known,
         dueNow=sum(log.occupied(0, count) for log, count in zip(logs, due)),
         dueIn24h=sum(log.occupied(*pair) for log, pair in zip(logs, zip(due, later))),
+        remote=topic.remote,
     )
 
 

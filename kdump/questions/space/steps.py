@@ -74,6 +74,10 @@ def steps(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     yield from (row for cost, row in strays if cost == NOTHING)
     yield from _postponed(disk, given.cleanings)
     yield from _due(disk, given.topics)
+    largest = given.topics[: given.limit]
+    for topic in largest:
+        if topic.stays_remote:
+            yield from _lower_retention(disk, topic)
     if disk.lacks:
         yield from _uncertain(disk, given.topics)
     for usage in disk.usages:
@@ -81,9 +85,10 @@ def steps(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     yield from (row for cost, row in strays if cost == JUDGE)
     yield from (row for cost, row in strays if cost is None)
     yield from _replicas(disk, given)
-    for topic in given.topics[: given.limit]:
+    for topic in largest:
         yield from _compacted(topic)
-        yield from _lower_retention(disk, topic)
+        if not topic.stays_remote:
+            yield from _lower_retention(disk, topic)
 
 
 def _removal(
@@ -353,6 +358,7 @@ def _lower_retention(disk: Disk, topic: RetainedTopic) -> Iterator[SpaceStep]:
             unknown = "; the topic's configs are unknown: if it is compacted, this deletes nothing"
             text = title_of(
                 "space-retention",
+                "remote" if topic.stays_remote else "",
                 segments=count_text(deleted.files.number, "segment"),
                 topic=topic.name,
                 what=what,
@@ -363,7 +369,7 @@ def _lower_retention(disk: Disk, topic: RetainedTopic) -> Iterator[SpaceStep]:
             commands = [alter_topic(topic.name, f"--add-config {config}={value}"), *deleted.commands]
             yield _removal("retention", CONFIG, "", text, deleted.files, commands, deleted.paths)._replace(
                 topic=topic.name,
-                cost=RECORDS,
+                cost=NOTHING if topic.stays_remote else RECORDS,
                 config=config,
                 value=value,
                 current=current,
@@ -372,7 +378,7 @@ def _lower_retention(disk: Disk, topic: RetainedTopic) -> Iterator[SpaceStep]:
                 needs="stopped" if deleted.commands else "any",
                 freesAfter=_delay_ms(disk.state),
                 undo=undo(topic, config),
-                logStartOffsets=tuple(deleted.starts),
+                logStartOffsets=() if topic.settings.is_tiered else tuple(deleted.starts),
             )
 
 

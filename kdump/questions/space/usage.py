@@ -19,6 +19,7 @@ from kdump.log.paths import PARTITION, Target, is_live
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import NOW, LogFacts, due_now
 from kdump.questions.retention.observed_segments import DiskSegment
+from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention
 
 LEFT = (".deleted", ".cleaned", ".swap")
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
@@ -67,6 +68,7 @@ class PartitionUsage:
     cleaned: int | None = None
     moves: bool = False
     waits: bool = False
+    remote: RemoteRetention = NOTHING_REMOTE
     goes: int = 0
     """Number of its first segments that go with the steps so far, by hand or by the broker."""
     removed: int = 0
