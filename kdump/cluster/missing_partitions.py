@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,12 +51,10 @@ from kdump.io import file_system
 from kdump.io.directory_listing import items
 from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import read_checkpoint
-from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
 from kdump.log.served_files import segments_in
-from kdump.state.effective_config import is_tiered
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.state.metadata_image import MetadataImage
@@ -186,7 +185,7 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
     gone = {key for key in requested if key not in live and not found.get(key, set()) & instead}
     lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     lost -= {key for key in expected.checkpointed.empty - in_place.keys() if expected.is_only_replica(key)}
-    remote = {key: names for key in gone if key[0] == REMOTE_METADATA_TOPIC and (names := _remote(expected, key))}
+    remote = _remote(expected, {key for key in gone if key[0] == REMOTE_METADATA_TOPIC})
     lost |= remote.keys()
     blocked = {key: in_place[key] for key in lost if key in in_place}
     return MissingPartitions(_ordered(lost), _ordered(gone - lost), blocked, remote)
@@ -194,26 +193,33 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
 
 def metadata_partition_of(metadata: MetadataImage, topic: str, partition: int) -> int:
     """Return the partition of __remote_log_metadata that has the records of a tiered partition."""
+    from kdump.kafka.remote_log_metadata_topic_partitioner import metadata_partition  # ls starts without
+
     count = len(metadata.topics[REMOTE_METADATA_TOPIC].partitions)
     return metadata_partition(metadata.topics[topic].id, partition, count)
 
 
-def _remote(expected: Expected, key: PartitionKey) -> list[str]:
-    """Return the offsets of the node's logs that only this partition of __remote_log_metadata finds in remote storage:
-    those from the log start offset on that are not here."""
-    metadata, names = expected.metadata, []
-    if metadata is None or not expected.is_only_replica(key):
-        return []
+def _remote(expected: Expected, gone: set[PartitionKey]) -> dict[PartitionKey, list[str]]:
+    """Return, for each of these partitions of __remote_log_metadata, the offsets of the node's logs that only it finds
+    in remote storage: those from the log start offset on that are not here."""
+    metadata, names = expected.metadata, defaultdict[PartitionKey, list[str]](list)
+    only = {key for key in gone if expected.is_only_replica(key)}
+    if metadata is None or not only:
+        return {}
+    from kdump.state.effective_config import is_tiered  # ls starts without
+
     for path in (expected.path, *expected.others):
         starts: Mapping[PartitionKey, int] = {}
         with suppress(SourceError):
             starts = read_checkpoint(os.path.join(path, "log-start-offset-checkpoint")).offsets
         for log, states in _states(path)[0].items():
-            if "" in states and is_tiered(metadata, log[0]) and metadata_partition_of(metadata, *log) == key[1]:
-                start, segments = starts.get(log, 0), segments_in(os.path.join(path, name_of(log)))
-                if segments and start < int(segments[0][:20]):
-                    names.append(f"{name_of(log)} {start}..{int(segments[0][:20]) - 1}")
-    return names
+            if "" not in states or not is_tiered(metadata, log[0]):
+                continue
+            key = (REMOTE_METADATA_TOPIC, metadata_partition_of(metadata, *log))
+            start, segments = starts.get(log, 0), segments_in(os.path.join(path, name_of(log))) if key in only else []
+            if segments and start < int(segments[0][:20]):
+                names[key].append(f"{name_of(log)} {start}..{int(segments[0][:20]) - 1}")
+    return dict(names)
 
 
 def may_be_missing(path: str, checkpointed: CheckpointedPartitions) -> bool:

@@ -31,11 +31,11 @@ from kdump.log.file_kinds import (
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
-from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.served_files import targets
 from kdump.render.escape import path_text, printable
 
 if TYPE_CHECKING:  # only inspect has them
+    from kdump.log.pseudonyms import Pseudonyms
     from kdump.log.region_scan import RegionScan
     from kdump.log.search_coverage import SearchCoverage
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -12,7 +13,6 @@ import click
 from kdump.command_line.input_files import report_unreadable
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import CommandOptions, group, many, option
-from kdump.io.aiven import use_keys
 from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import Run
@@ -50,8 +50,12 @@ class KeyOption(CommandOptions):
     remote_key: tuple[str, ...] = many("--remote-key", metavar="FILE", help=KEY_HELP)
 
     def use(self) -> None:
-        """Decrypt with these keys."""
-        use_keys(self.remote_key)
+        """Decrypt with these keys, in this run."""
+        if self.remote_key:
+            from kdump.io.aiven import use_keys  # most runs have none
+
+            use_keys(self.remote_key)
+            click.get_current_context().call_on_close(partial(use_keys, ()))
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import Doc, answer
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "bytes": (),
@@ -208,6 +202,8 @@ def _files() -> dict[str, str]:
 def _sections(file: str) -> dict[str, str]:
     """Return the tables of a file by name, and what is before the first one as ""; of a file without tables, its keys.
     A run needs few of them, and to parse all would take as long as to start kdump."""
+    from importlib import resources  # ls states no problem, and starts without
+
     text = (resources.files(__package__) / f"{file}.toml").read_text("utf-8")
     starts = [*(_KEY if file in ("phrases", "impacts") else _TABLE).finditer(text)]
     ends = [start.start() for start in starts[1:]] + [len(text)]
@@ -216,6 +212,10 @@ def _sections(file: str) -> dict[str, str]:
 
 @cache
 def _parsed(file: str, name: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     parsed: dict[str, Any] = tomllib.loads(_sections(file).get(name, ""))
     return parsed
 

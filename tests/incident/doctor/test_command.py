@@ -848,7 +848,9 @@ def test_a_signal_at_a_random_time(form: str, number: signal.Signals, disk: Path
             page = [json.loads(line) for line in lines][-1]
             assert (page["type"], page["interrupted"], page["isComplete"]) == ("doctor", True, False)
         else:
-            is_ended = any(line.endswith(": the run was ended\n") for line in lines)  # or else it came after the last one
+            is_ended = any(
+                line.endswith(": the run was ended\n") for line in lines
+            )  # or else it came after the last one
             assert ("ENDED BY A SIGNAL: this is what was known by then\n" in lines) == is_ended
 
 
