@@ -212,18 +212,27 @@ class TargetCluster:
         return next(self.records(topic, partition, None), None) is None
 
     def end(self, topic: str, partition: int) -> int:
-        """Return the high watermark."""
-        place = self.kafka.TopicPartition(topic, partition)
-        return int(self.consumer.get_watermark_offsets(place, timeout=SECONDS, cached=False)[1])
+        """Return the end that ListOffsets states to a read_committed consumer."""
+        return self._ends(topic, partition)[1]
+
+    def _ends(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return the log start and the end. A broker that fails meanwhile is not the answer."""
+        place, deadline = self.kafka.TopicPartition(topic, partition), time.monotonic() + SECONDS
+        while True:
+            try:
+                low, end = self.consumer.get_watermark_offsets(place, timeout=SECONDS, cached=False)
+                return int(low), int(end)
+            except self.kafka.KafkaException as error:
+                if error.args[0].name().endswith("AUTHORIZATION_FAILED") or time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.5)
 
     def records(self, topic: str, partition: int, start: int | None) -> Iterator[TargetRecord]:
         """Yield what a read_committed consumer receives from offset `start` on (None: from the beginning), up to the
         end as it is now."""
         kafka, consumer = self.kafka, self.consumer
         try:
-            low, end = consumer.get_watermark_offsets(
-                kafka.TopicPartition(topic, partition), timeout=SECONDS, cached=False
-            )
+            low, end = self._ends(topic, partition)
             consumer.assign([kafka.TopicPartition(topic, partition, max(low, start or 0))])
             silent_since = time.monotonic()
             while True:

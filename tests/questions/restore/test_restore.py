@@ -287,9 +287,12 @@ class Reader:
     `parts` (KIP-207: a new leader learns only later what has been committed)."""
 
     def __init__(self, end: int, parts: list[int]) -> None:
-        self.end, self.at, self.parts, self.is_allowed = end, 0, parts, False
+        self.end, self.at, self.parts, self.is_allowed, self.asked = end, 0, parts, False, 0
 
     def get_watermark_offsets(self, place: Any, **more: Any) -> tuple[int, int]:
+        self.asked += 1
+        if self.asked == 1:  # its broker fails
+            raise KeyError(SimpleNamespace(name=lambda: "_DESTROY"))
         return 0, self.end
 
     def assign(self, places: Any) -> None:
