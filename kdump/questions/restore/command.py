@@ -20,6 +20,7 @@ from kdump.command_line.input_files import print_error, report_unreadable, unrea
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.count_text import count_text, size_text
@@ -199,6 +200,7 @@ class RestoreOptions(CommandOptions):
     as_of: str | None = option(
         "--as-of", metavar="TIME", help="With --groups: take the offsets that were committed at this time."
     )
+    remote: RemoteOptions = group(RemoteOptions)
     config: str | None = option(
         "--config",
         metavar="FILE",
@@ -257,6 +259,7 @@ class RestoreCommand:
         """Run the command and return its exit status."""
         options = self.options
         config = client_properties(options.config) if options.config is not None else {}
+        options.remote.mount(options.paths)
         run = options.reading.run(unreadable=report_unreadable)
         self.sources = find_sources(options.paths, run, self.query, self.is_selected)
         if not self.sources:

@@ -25,6 +25,7 @@ from kdump.questions.restore import run as restore_run
 from kdump.questions.restore.cluster import TargetCluster
 from kdump.questions.restore.source import LEDGER, RestoreQuery, SourceRecord, find_sources
 from tests import craft
+from tests.cluster.test_remote_mount import object_at, one_remote, segment
 from tests.each_case import each_case
 from tests.questions.restore.fake_cluster import FakeCluster, Killed, World, random_kill
 from tests.questions.salvage.cutting import Log, Row
@@ -149,6 +150,17 @@ def test_records_of_whole_batches_are_those_read_one_by_one(tmp_path: Path) -> N
         assert [list(own.records()) for own in others] == [list(first.records())]
         assert [own.plan for own in others] == [replace(first.plan, excluded={})]
         assert first.plan.bytes == sum(record.size for record in first.records())
+
+
+def test_records_in_remote_storage(tmp_path: Path, kdump: Kdump, world: World) -> None:
+    """Each is produced once; without the bucket's object, nothing is."""
+    root, bucket = one_remote(tmp_path)
+    words = (root / "t-0", "--remote", bucket, "--create", "--yes")
+    assert [kdump(*words)[0]["exit"], list(world.topics)] == [2, []]
+    craft.write_file(object_at(bucket, 1, 0), segment(1, 0, 19))
+    assert kdump(*words)[0]["exit"] == 0
+    assert [record.value for record in in_target(world, "t", 0)] == [b"1"] * 20 + [b"v"] * 20
+    assert kdump(root / "t-0", "--topic", "t=u")[-1]["records"] == 20
 
 
 def test_a_header_that_no_client_can_produce(tmp_path: Path, kdump: Kdump) -> None:
