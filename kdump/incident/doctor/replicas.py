@@ -75,12 +75,13 @@ class ReplicasExamination:
         """IDs of the nodes of these disks that are not running."""
         self.is_current = any(lock_holder(each.path) is not None for each in directories)
         """Whether the metadata is that of a running node: on the disk of a stopped one it is of the time it stopped."""
-        self.starting = {
-            broker.node_id
-            for broker in disks.brokers_of(directories)
-            if broker.node_id in metadata.brokers and metadata.brokers[broker.node_id].fenced and not broker.is_copy
-        } - self.stopped
-        """IDs of those that run, and do not serve clients yet, or no more: they are fenced."""
+        here = {broker.node_id for broker in disks.brokers_of(directories) if not broker.is_copy} - self.stopped
+        self.idle = {
+            number
+            for number, broker in metadata.brokers.items()
+            if number in here and (broker.fenced or broker.inControlledShutdown)
+        }
+        """IDs of those that run, and do not serve clients yet, or no more: they are fenced, or shut down."""
         self.found: Counter[str] = Counter()
         self.waiting = 0
         """Number of partitions with a problem that ends when one of these nodes starts."""
@@ -113,8 +114,8 @@ class ReplicasExamination:
         names = ("offline", "under-min-isr", "under-replicated", "reassigning")
         parts = [f"{self.found[name]:,} {name}" for name in names if self.found[name]]
         if self.waiting:
-            nodes = _ids(sorted(node for node in self.stopped | self.starting if node is not None))
-            which = "stopped or fenced" if self.starting else "stopped"
+            nodes = _ids(sorted(node for node in self.stopped | self.idle if node is not None))
+            which = "stopped, stopping or fenced" if self.idle else "stopped"
             parts.append(f"{self.waiting:,} lack a leader or replicas until a {which} broker starts ({nodes})")
         state = ", ".join(parts) or "each has a leader, and all replicas are in sync"
         answer = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
@@ -125,8 +126,8 @@ class ReplicasExamination:
             return False
         if info.is_offline:
             candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
-            return any(node in self.stopped | self.starting for node in candidates)
-        return all(node in self.stopped | self.starting for node in info.replicas if node not in info.isr)
+            return any(node in self.stopped | self.idle for node in candidates)
+        return all(node in self.stopped | self.idle for node in info.replicas if node not in info.isr)
 
     def _partition(
         self, topic: str, number: int, info: PartitionRegistration, problems: list[str], least: int, limits: list[str]

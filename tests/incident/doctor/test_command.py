@@ -421,15 +421,16 @@ def test_what_happened_to_the_offsets_of_a_group(disk: Path) -> None:
 # --- The page ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("node", [1, 2])
+@pytest.mark.parametrize(("node", "state"), [(1, b"\1\0"), (1, b"\0\1"), (2, b"\1\0")])
 def test_a_broker_that_is_starting_leads_nothing_yet(
-    node: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    node: int, state: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs, and the metadata still have it fenced; what only another broker can lead is offline."""
+    """It runs, and the metadata still have it fenced, or in a controlled shutdown; what only another broker can lead is
+    offline."""
     monkeypatch.setattr("kdump.incident.doctor.replicas.lock_holder", lambda path: "a broker")
     root = tmp_path / "disk"
     said = [
-        metadata.broker(1, "D").replace(b"\x01\x01\0\0\0", b"\x01\x01\0\1\0"),  # fenced
+        metadata.broker(1, "D").replace(b"\x01\x01\0\0\0", b"\x01\x01\0" + state),
         metadata.topic("t", "T"),
         metadata.partition("T", 0, [node], leader=-1),
     ]
