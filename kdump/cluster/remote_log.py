@@ -7,7 +7,8 @@ RemoteLogMetadataTopicPartitioner (all records of a partition are in the same pa
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from bisect import insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -141,8 +142,16 @@ class RemoteLog:
         (RemoteLogManager.fetchRemoteLogSegmentMetadata); without it, in any."""
         if topic_id is None or partition is None or not self.is_complete:
             return None
-        finished = self.of(topic_id, partition, COPY_FINISHED)
-        return uncovered(chain.from_iterable(offsets_in(segment, lineage) for segment in finished), start, stop)
+        here, ends, ranges = [*self._by_epoch(topic_id, partition)], _epoch_ends(lineage), []
+        for (epoch, first, segment), (after, following, _) in zip(here, [*here[1:], (None, 0, None)]):
+            last = next(last for each, _, last in _epoch_ranges(segment) if each == epoch)
+            if after == epoch:  # the broker takes the segment whose first offset is the largest that is not above
+                last = min(last, following - 1)
+            if not lineage:
+                ranges.append((first, last))
+            elif epoch in ends:
+                ranges.append((max(first, ends[epoch][0]), min(last, ends[epoch][1] - 1)))
+        return uncovered(ranges, start, stop)
 
     def in_log(
         self, topic_id: str | None, partition: int | None, lineage: Sequence[tuple[int, int]] = ()
@@ -151,6 +160,31 @@ class RemoteLog:
         finished = self.of(topic_id, partition, COPY_FINISHED)
         ordered = sorted(finished, key=lambda each: (each.first, -each.last, -each.record))
         return [segment for segment in ordered if offsets_in(segment, lineage)]
+
+    def superseded(self, topic_id: str | None, partition: int | None) -> set[str]:
+        """Return the IDs of the segments that no broker reads, because a later leader has copied their offsets
+        again."""
+        referenced = {segment.id for _, _, segment in self._by_epoch(topic_id, partition)}
+        return {segment.id for segment in self.of(topic_id, partition, COPY_FINISHED)} - referenced
+
+    def _by_epoch(self, topic_id: str | None, partition: int | None) -> Iterator[tuple[int, int, RemoteSegment]]:
+        """Yield the segments that a broker reads, by leader epoch (-1: the record has none) and the offset from which
+        on it reads the segment in that, in ascending order
+        (RemoteLogLeaderEpochState.handleSegmentWithCopySegmentFinishedState)."""
+        starts: dict[int, list[int]] = {}
+        found: dict[tuple[int, int], RemoteSegment] = {}
+        highest: dict[int, int] = {}
+        for segment in sorted(self.of(topic_id, partition, COPY_FINISHED), key=lambda each: each.record):
+            for epoch, first, last in _epoch_ranges(segment):
+                here = starts.setdefault(epoch, [])
+                while here and here[-1] >= first and highest[epoch] <= last:
+                    del found[epoch, here.pop()]
+                if (epoch, first) not in found:
+                    insort(here, first)
+                found[epoch, first] = segment
+                highest[epoch] = max(highest.get(epoch, -1), last)
+        for epoch, offsets in sorted(starts.items()):
+            yield from ((epoch, first, found[epoch, first]) for first in offsets)
 
     def served(
         self, topic_id: str, partition: int, start: int, stop: int, lineage: Sequence[tuple[int, int]] = ()
@@ -165,17 +199,27 @@ class RemoteLog:
         return [*zip(here, [*(each.first for each in here[1:]), stop])]
 
 
+def _epoch_ranges(segment: RemoteSegment) -> list[tuple[int, int, int]]:
+    """Return the leader epochs of a segment, -1 if its record has none, each with its first and last offset there."""
+    epochs = segment.epochs or ((-1, segment.first),)
+    ends = [first for _, first in epochs[1:]] + [segment.last + 1]
+    return [(epoch, first, end - 1) for (epoch, first), end in zip(epochs, ends)]
+
+
+def _epoch_ends(lineage: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return the first offset of each leader epoch of a log, and the one after its last."""
+    return {epoch: (first, end) for (epoch, first), (_, end) in zip(lineage, [*lineage[1:], (0, MAX_OFFSET)])}
+
+
 def offsets_in(segment: RemoteSegment, lineage: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the first and last offsets that a leader finds in a segment, in each epoch of its log; those of the
     segment without a lineage."""
     if not lineage:
         return [(segment.first, segment.last)]
-    ends = {epoch: (first, end) for (epoch, first), (_, end) in zip(lineage, [*lineage[1:], (0, MAX_OFFSET)])}
-    following = [first for _, first in segment.epochs[1:]] + [segment.last + 1]
-    here = []
-    for (epoch, first), end in zip(segment.epochs, following):
-        low, high = ends.get(epoch, (MAX_OFFSET, 0))
-        here.append((max(first, low), min(end, high) - 1))
+    ends, here = _epoch_ends(lineage), []
+    for epoch, first, last in _epoch_ranges(segment):
+        low, end = ends.get(epoch, (MAX_OFFSET, 0))
+        here.append((max(first, low), min(last, end - 1)))
     return [offsets for offsets in here if offsets[0] <= offsets[1]]
 
 

@@ -334,6 +334,35 @@ def test_a_transaction_index_is_compared(tmp_path: Path) -> None:
     assert codes() == {"txn-index-mismatch"}
 
 
+@pytest.mark.parametrize(
+    ("copies", "superseded", "lacks"),
+    [
+        ([(0, 9), (0, 19)], {0}, []),
+        ([(0, 19), (0, 9)], {0}, [(10, 19)]),  # one segment begins at an offset
+        ([(0, 9), (10, 19), (5, 29)], {1}, []),
+        ([(10, 19), (20, 29), (0, 29)], {0, 1}, []),
+        ([(10, 19), (20, 29), (0, 25)], set(), []),  # not the highest offset
+        ([(0, 29), (10, 19)], set(), [(20, 29)]),
+    ],
+)
+def test_a_segment_that_a_later_leader_copied_again(
+    copies: list[tuple[int, int]], superseded: set[int], lacks: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """No broker reads it (RemoteLogLeaderEpochState), so nothing follows from its loss."""
+    changes = []
+    for number, (first, last) in enumerate(copies):
+        changes += [change(number, STARTED, first, last, epochs=[(0, first)]), change(number, FINISHED)]
+    root, bucket = tiered(tmp_path / "disk", *changes), tmp_path / "bucket"
+    write(bucket, 0, copies[0][0], "index", SIZE)
+    rows = {row["message"].split("segment, ")[1][:22]: row for row in found(root, str(bucket), "--quick")}
+    assert {segment_id(number) for number in superseded} == {
+        each for each, row in rows.items() if (row["severity"], row["consequence"][:7]) == ("warning", "nothing")
+    }
+    assert len(rows) == len(copies)
+    remote = read_remote_log([str(root / "__remote_log_metadata-0")], 1)
+    assert remote.lacks(TOPIC, 0, 0, max(last for _, last in copies) + 1) == lacks
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> tuple[Path, Path]:
     """The disk and the bucket of a real broker."""
@@ -393,7 +422,8 @@ def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
     """As real consumers found it: an index of a wrong size stops them, more bytes after the segment do not."""
     disk, bucket = broker
     first, second = sorted(bucket.rglob("*.log"))
-    second.write_bytes(second.read_bytes() + b"more than a header, and none" * 9)
+    whole_second = second.read_bytes()
+    second.write_bytes(whole_second + b"more than a header, and none" * 9)
     (row,) = verified(disk, bucket)
     assert (row["code"], row["severity"], row["offset"]) == ("remote-segment-size", "warning", 162793)
     assert "consumers read the whole segment" in row["consequence"]
@@ -404,7 +434,14 @@ def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
             row for row in verified(disk, bucket) if row["code"] == "remote-segment-size" and row["severity"] == "error"
         )
         assert row["offset"] == offset
+    first.write_bytes(whole + whole_second)
+    (row,) = (row for row in verified(disk, bucket) if row["code"] == "remote-segment-size" and row["offset"] == 110377)
+    assert "reads records of another segment" in row["consequence"]
     first.write_bytes(whole)
+    second.write_bytes(whole + whole_second[:-16377])  # a consumer gets what it has from its first offset on
+    (row,) = (row for row in verified(disk, bucket) if row["code"] == "remote-segment-size")
+    assert (row["severity"], row["offset"]) == ("error", 214390)
+    second.write_bytes(whole_second)
     for suffix, code in ((".index", "index-size-invalid"), (".timeindex", "time-index-size-invalid")):
         path = first.with_suffix(suffix)
         data = path.read_bytes()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import rules
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import ERROR, Finding, about_object
+from kdump.check.finding import ERROR, WARNING, Finding, about_object
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.offset_index import INDEX_PADDING, INDEX_SIZE_INVALID
@@ -194,14 +194,18 @@ class RemoteCheck:
         log = self.local.get(place)
         was = self.before.get(place, {})
         segments = self.remote.segments.get(place, {})
+        superseded = self.remote.superseded(*place)
         for segment in sorted(segments.values(), key=lambda segment: (segment.first, segment.record)):
             its = objects.get(segment.id, [])
             if segment.state == COPY_FINISHED == was.get(segment.id):
                 own = CheckTotals()
-                damage, begin, end, size = self._read_objects(segment, its, own)
                 first = None if log is None else log.first
                 local_copy = None if first is None else first <= segment.first
-                stated = [*copied(segment, its, here, first, begin, end, size)]
+                is_read = segment.id not in superseded
+                damage, *read = self._read_objects(segment, its, own) if is_read else ([], None, None, None)
+                stated = [*copied(segment, its, here, first, *read)]
+                if not is_read:
+                    stated = [finding.in_case("superseded", WARNING) for finding in stated]
                 if (stated or damage or own.unread or own.notes) and self._is_deleted(segment):
                     continue
                 totals.add(own)

@@ -54,11 +54,14 @@ def copied(
         yield REMOTE_SEGMENT_MISSING.finding(place, message=message, offset=segment.first, facts=facts)
         return
     target = place._replace(path=here.path)
+    has_first = begin is not None and end is not None and begin <= segment.first <= end
+    goes_on = has_first and end is not None and end > segment.last + 1
     if size is not None and size != segment.size:
         message = f"the object of {offsets} has {size_text(size)}, and the segment had {size_text(segment.size)}"
-        is_its_own = begin == segment.first and end is not None and segment.first <= end <= segment.last
-        first = end if is_its_own else segment.first  # another's begins elsewhere: a consumer skips to that, or stops
+        # Another's begins elsewhere: a consumer that finds nothing at its first offset skips, or stops.
+        first = end if has_first and (end or 0) <= segment.last else segment.first
         is_longer = size > segment.size and end == segment.last + 1
+        case = "longer" if is_longer else "another" if goes_on else ""
         yield REMOTE_SEGMENT_SIZE.finding(
             target,
             message=message,
@@ -66,12 +69,13 @@ def copied(
             expected=segment.size,
             actual=size,
             severity=WARNING if is_longer else None,
-            case="longer" if is_longer else "",
+            case=case,
             facts=facts,
         )
     elif end is not None and not segment.first < end <= segment.last + 1:
         message = f"the object of {offsets} has another segment, which ends with offset {end - 1}"
-        yield REMOTE_SEGMENT_MISMATCH.finding(target, message=message, offset=segment.first, facts=facts)
+        case = "another" if goes_on else ""
+        yield REMOTE_SEGMENT_MISMATCH.finding(target, message=message, offset=segment.first, case=case, facts=facts)
     if MANIFEST in kinds or INDEXES in kinds:
         lacking = [kind for kind in (MANIFEST, INDEXES) if kind not in kinds]
         if lacking:
