@@ -84,11 +84,21 @@ class RemoteListing:
     unread: list[SourceError] = field(default_factory=list)
 
     def by_segment(self, place: Place) -> dict[str, list[RemoteObject]]:
-        """Return a partition's objects by the ID of their segment."""
+        """Return a partition's objects by the ID of their segment, without `copies`."""
+        return self._sorted(place)[0]
+
+    def copies(self, place: Place) -> dict[str, list[RemoteObject]]:
+        """Return the objects whose names others have, too, in a directory that is nearer to the URL."""
+        return self._sorted(place)[1]
+
+    def _sorted(self, place: Place) -> tuple[dict[str, list[RemoteObject]], dict[str, list[RemoteObject]]]:
         segments: dict[str, list[RemoteObject]] = {}
-        for each in self.objects.get(place, ()):
-            segments.setdefault(each.segment_id, []).append(each)
-        return segments
+        copies: dict[str, list[RemoteObject]] = {}
+        for each in sorted(self.objects.get(place, ()), key=lambda each: (each.path.count("/"), each.path)):
+            here = segments.setdefault(each.segment_id, [])
+            is_copy = any((other.kind, other.base_offset) == (each.kind, each.base_offset) for other in here)
+            (copies.setdefault(each.segment_id, []) if is_copy else here).append(each)
+        return segments, copies
 
     def expect(self, stated: int, known: Mapping[Place, Mapping[str, object]]) -> None:
         """Discard the objects if none is of a `known` segment, of which `stated` should be there: more probably the URL

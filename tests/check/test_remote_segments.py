@@ -19,6 +19,7 @@ from kdump.log.remote_files import first_offset
 from kdump.log.remote_objects import layout_pattern
 from tests import command, disks
 from tests.cluster.test_remote_log import DELETED, DELETING, FINISHED, STARTED, TOPIC, change, tiered, write_remote_log
+from tests.cluster.test_remote_mount import object_at, segment
 from tests.conftest import DISKS, seeded
 from tests.craft import batch, record
 from tests.damages import copy_disk
@@ -135,11 +136,8 @@ def test_objects_of_aivens_plugin(tmp_path: Path) -> None:
     assert "encrypted for the key pair 'k1'" in command.run("verify", root, "--remote", bucket).output
     everything = ("verify", root, "--remote", bucket, *key, "--json")
     rows = [row for row in lines(command.run(*everything).stdout) if row.get("source") == str(bucket)]
-    assert [row["code"] for row in rows] == [
-        "txn-index-mismatch",
-        "index-mismatch",
-        "time-index-mismatch",
-    ]  # its indexes are made up
+    made_up = ["txn-index-mismatch", "index-mismatch", "time-index-mismatch", "remote-segment-overlap"]
+    assert [row["code"] for row in rows] == made_up
     path = next(bucket.rglob("*.log"))
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -450,6 +448,54 @@ def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
         assert (row["severity"], row["offset"], row["file"]) == ("error", 110377, str(path))
         assert "reaches offset 110377 gets UNKNOWN_SERVER_ERROR" in row["consequence"]
         path.write_bytes(data)
+
+
+STATED = {
+    "intact": [],
+    "copies": [("remote-orphan", 0), ("remote-orphan", 10)],
+    "overlapping": [("remote-segment-overlap", 5), ("remote-segment-overlap", 10)],
+    "other bytes than here": [("remote-segment-overlap", 0), ("remote-segment-overlap", 10)],
+    "hole": [("offset-gap", 10)],
+    "gap": [("offsets-unreadable", 10)],
+    "gap without a replica": [("offsets-unreadable", 10)],
+    "ends below the local log": [("offsets-unreadable", 15)],
+    "another epoch": [("offsets-unreadable", 0)],
+}
+
+
+@each_case("what", STATED)
+def test_offsets_that_several_objects_have_or_none(what: str, tmp_path: Path) -> None:
+    """Of two segments, 0..9 and 10..19, with local segments from 20 on."""
+    first, second, here = (0, 9), (10, 19), tmp_path / "disk" / "t-0"
+    segments = {1: (*first, segment(1, *first)), 2: (*second, segment(1, *second))}
+    if what == "overlapping":
+        segments[3] = 5, 14, segment(3, 5, 14)
+    if what == "hole":
+        segments = {1: (0, 19, segment(1, *first) + segment(1, 15, 19))}
+    if what.startswith("gap"):
+        segments[2] = 15, 19, segment(1, 15, 19)
+    if what == "ends below the local log":
+        segments[2] = 10, 14, segment(1, 10, 14)
+    changes, bucket = [], tmp_path / "bucket"
+    for number, (low, high, data) in segments.items():
+        epoch = 7 if what == "another epoch" and number == 1 else 0
+        changes += [change(number, STARTED, low, high, size=len(data), epochs=[(epoch, low)]), change(number, FINISHED)]
+        path = object_at(bucket, number, low)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    root = tiered(tmp_path / "disk", *changes)
+    if what == "copies":
+        shutil.copytree(path.parent, bucket / "copy" / path.parent.name)
+    (here / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (root / "log-start-offset-checkpoint").write_text("0\n1\nt 0 0\n")
+    for base in () if what == "other bytes than here" else (0, 10):
+        (here / f"{base:020}.log").unlink()
+        (here / f"{base:020}.snapshot").unlink()
+    if what == "gap without a replica":
+        shutil.rmtree(here)
+    only = ("--only", "remote,bytes,offsets", "--json")
+    rows = lines(command.run("verify", root, "--remote", bucket, *only).stdout)
+    assert [(row["code"], row["offset"]) for row in rows if row.get("severity") in ("error", "warning")] == STATED[what]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ segments."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
 from kdump.check.engine.partition_scan import PartitionScan
@@ -15,20 +15,24 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, WARNING, Finding, about_object
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.offset_index import INDEX_PADDING, INDEX_SIZE_INVALID
+from kdump.check.rules.offsets import OFFSET_GAP
 from kdump.check.rules.remote_segments import (
     REMOTE_INDEX_MISSING,
     REMOTE_SEGMENT_MISSING,
     copied,
     orphan,
+    overlap,
     unfinished,
     unreadable,
 )
 from kdump.check.rules.time_index import TIME_INDEX_SIZE_INVALID
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
-from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment
+from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment, offsets_in
 from kdump.format.count_text import count_text, first_of, size_text
+from kdump.format.number_range import Range
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import RequestLimit, SourceError, SourceNotFound
 from kdump.io.low_impact_reads import max_rate, requests
@@ -38,8 +42,11 @@ from kdump.log.live_files import FileWatch
 from kdump.log.partition_directory import SegmentFiles, one_file
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
+from kdump.log.region import Batch
+from kdump.log.region_scan import RegionScan
 from kdump.log.remote_files import first_offset
 from kdump.log.remote_objects import INDEXES, MANIFEST, MAX_NAMED, Place, RemoteObject, RemoteStorage, list_objects
+from kdump.log.selection import Selection
 from kdump.problems.catalogue import declaration
 
 REFUSED = (INDEX_SIZE_INVALID, TIME_INDEX_SIZE_INVALID, INDEX_PADDING)
@@ -51,7 +58,7 @@ LARGE = 10 << 30
 """Bytes from which a check of remote storage says in advance what it reads."""
 PART = 5 << 20
 """Bytes that one request returns, by the defaults of fsspec."""
-OF_SEGMENTS = frozenset({"bytes", "records", "indexes"})
+OF_SEGMENTS = frozenset({"bytes", "records", "offsets", "indexes"})
 """Families of findings that a segment alone can have: what comes before it may be in another."""
 
 
@@ -65,6 +72,73 @@ class LocalLog(NamedTuple):
     """Its log start offset."""
     lineage: tuple[tuple[int, int], ...]
     """Its leader epochs, each with its first offset."""
+
+
+class _Batches(Observer):
+    """The batches of a segment: last offset and checksum, by base offset."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[int | None, int | None]] = {}
+
+    def batch(self, seen: BatchContext) -> None:
+        self.add(seen.batch)
+
+    def add(self, batch: Batch) -> None:
+        if batch.baseOffset is not None:
+            self.found[batch.baseOffset] = batch.lastOffset, batch.crc
+
+
+class _Overlaps:
+    """Compares segments of a log in remote storage with each other, and with the local log, where offsets are in
+    both: the bytes are copies."""
+
+    def __init__(self, place: Place, log: LocalLog | None, remote: RemoteLog, options: Options) -> None:
+        self.log, self.options = log, options
+        lineage = () if log is None else log.lineage
+        self.ranges = {each.id: offsets_in(each, lineage) for each in remote.in_log(*place, lineage)}
+        self.before: list[tuple[RemoteSegment, _Batches]] = []
+        """Segments that have been read, and may overlap later ones."""
+        ends = sorted((low, high, name) for name, ranges in self.ranges.items() for low, high in ranges)
+        self.several = {name for one, other in pairwise(ends) if one[1] >= other[0] for name in (one[2], other[2])}
+
+    def of(self, segment: RemoteSegment) -> _Batches | None:
+        """Return what sees the batches of a segment; None if no other has its offsets."""
+        is_local = self.log is not None and any(high >= self.log.first for _, high in self.ranges.get(segment.id, ()))
+        return _Batches() if is_local or segment.id in self.several else None
+
+    def compare(self, segment: RemoteSegment, batches: _Batches | None, here: Target) -> Iterator[Finding]:
+        """Yield the findings about a segment that has been read."""
+        if batches is None or not batches.found:
+            return
+        self.before = [each for each in self.before if each[0].last >= segment.first]
+        for low, high in self.ranges[segment.id]:
+            for other, seen in self.before:
+                offset = _differs(batches, seen, low, high)
+                if offset is not None:
+                    yield overlap(segment, offset, f"that of offsets {other.first}..{other.last}, {other.id}", here)
+            offset = None if self.log is None else _differs(batches, self._local(low, high), low, high)
+            if offset is not None:
+                yield overlap(segment, offset, "the local log", here)
+        self.before.append((segment, batches))
+
+    def _local(self, low: int, high: int) -> _Batches:
+        """Return the batches of the local log with these offsets, as far as they can be read."""
+        found, place = _Batches(), self.log.unit.partition if self.log is not None else None
+        scan = RegionScan(Selection(offsets=Range(low, high)), self.options.limits)
+        for each, after in zip_longest(place.segments, place.segments[1:]) if place is not None else ():
+            if each.log is None or each.offset > high or (after is not None and after.offset <= low):
+                continue
+            with suppress(SourceError), closing((window := scan.open(each.log)).source):
+                for region in scan.chosen(each.log, window):
+                    if isinstance(region, Batch):
+                        found.add(region)
+        return found
+
+
+def _differs(one: _Batches, other: _Batches, low: int, high: int) -> int | None:
+    """Return the first of these offsets at which batches of both begin that are not the same."""
+    both = one.found.keys() & other.found.keys()
+    return min((base for base in both if low <= base <= high and one.found[base] != other.found[base]), default=None)
 
 
 class RemoteCheck:
@@ -195,6 +269,7 @@ class RemoteCheck:
         was = self.before.get(place, {})
         segments = self.remote.segments.get(place, {})
         superseded = self.remote.superseded(*place)
+        overlaps = _Overlaps(place, log, self.remote, self.options)
         for segment in sorted(segments.values(), key=lambda segment: (segment.first, segment.record)):
             its = objects.get(segment.id, [])
             if segment.state == COPY_FINISHED == was.get(segment.id):
@@ -202,7 +277,8 @@ class RemoteCheck:
                 first = None if log is None else log.first
                 local_copy = None if first is None else first <= segment.first
                 is_read = segment.id not in superseded
-                damage, *read = self._read_objects(segment, its, own) if is_read else ([], None, None, None)
+                batches = overlaps.of(segment) if is_read else None
+                damage, *read = self._read_objects(segment, its, own, batches) if is_read else ([], None, None, None)
                 stated = [*copied(segment, its, here, first, *read)]
                 if not is_read:
                     stated = [finding.in_case("superseded", WARNING) for finding in stated]
@@ -211,6 +287,7 @@ class RemoteCheck:
                 totals.add(own)
                 yield from (each for each in stated if self.is_listed or each.code not in ABSENT)
                 yield from (about_object(_refused(each, segment), local_copy) for each in damage)
+                yield from overlaps.compare(segment, batches, here)
             else:
                 yield from unfinished(segment, here, self.options.now)
         if log is not None:
@@ -218,6 +295,13 @@ class RemoteCheck:
             if lacks:
                 path, source = log.unit.name, log.unit.partition.source if log.unit.partition else ""
                 yield unreadable(lacks, Target(path, None, topic, place[1], None, source))
+        elif segments and self.metadata is not None and place[0] in self.metadata.by_id:
+            first, end = min(each.first for each in segments.values()), max(each.last for each in segments.values()) + 1
+            lacks = self.remote.lacks(*place, first, end)
+            if lacks:
+                yield unreadable(lacks, here)
+        for its in self.listing.copies(place).values():
+            yield orphan(its, here, "copy")
         named = was.keys() | segments.keys()
         if self.remote.is_complete and self.was_complete:
             case = "deleted" if self.metadata is not None and place[0] not in self.metadata.by_id else ""
@@ -232,10 +316,11 @@ class RemoteCheck:
         return Target(path, None, topic, place[1], None, self.listing.url)
 
     def _read_objects(
-        self, segment: RemoteSegment, objects: list[RemoteObject], totals: CheckTotals
+        self, segment: RemoteSegment, objects: list[RemoteObject], totals: CheckTotals, batches: _Batches | None
     ) -> tuple[list[Finding], int | None, int | None, int | None]:
         """Return the findings about a segment and its indexes, its first offset and the one after what can be read of
-        it, None if it is not read, and the bytes of the segment that its object has, None if that is not known."""
+        it, None if it is not read, and the bytes of the segment that its object has, None if that is not known.
+        `batches` sees the batches."""
         kinds = {each.kind: each for each in objects}
         log = kinds.get(file_kinds.SEGMENT.name)
         is_plain = not (MANIFEST in kinds or INDEXES in kinds)
@@ -266,12 +351,15 @@ class RemoteCheck:
             return [], None, None, size
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
         unread = len(totals.unread) + len(totals.notes)
-        scan = PartitionScan(place, known, options, totals, rules)
+        scan = PartitionScan(
+            place, known, options, totals, lambda scan: [*rules(scan), *([batches] if batches is not None else ())]
+        )
         findings = [finding.given(known.facts) for finding in scan.findings()]
         findings = [
             finding
             for finding in findings
             if finding.file != log.path or finding.position < segment.size  # no fetch begins after that
+            if finding.code == OFFSET_GAP.code or declaration(finding.code).family != "offsets"
         ]
         if len(totals.unread) + len(totals.notes) > unread:  # what is not read shows nothing
             return [finding for finding in findings if finding.file == log.path], None, None, size

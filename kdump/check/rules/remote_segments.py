@@ -20,6 +20,7 @@ from kdump.problems.problem import title_of
 REMOTE_SEGMENT_MISSING = Code("remote-segment-missing")
 REMOTE_SEGMENT_SIZE = Code("remote-segment-size")
 REMOTE_SEGMENT_MISMATCH = Code("remote-segment-mismatch")
+REMOTE_SEGMENT_OVERLAP = Code("remote-segment-overlap")
 REMOTE_INDEX_MISSING = Code("remote-index-missing")
 REMOTE_COPY_HANGS = Code("remote-copy-hangs")
 REMOTE_DELETE_HANGS = Code("remote-delete-hangs")
@@ -121,16 +122,23 @@ def unfinished(segment: RemoteSegment, place: Target, now: int) -> Iterator[Find
 
 def orphan(objects: Sequence[RemoteObject], place: Target, case: str) -> Finding:
     """Return the finding about the objects of one segment that no metadata names. `case`: deleted for those of a topic
-    that the cluster does not have."""
+    that the cluster does not have; copy for those whose names others have, too."""
     first = objects[0]
     size = sum(each.size for each in objects)
     names = first_of([each.path.rpartition("/")[2] for each in objects])
-    message = f"{count_text(len(objects), 'object')} with {size_text(size)} of segment {first.segment_id}, which "
-    message += f"__remote_log_metadata does not name: {names}"
-    if case:
+    message = f"{count_text(len(objects), 'object')} with {size_text(size)} of segment {first.segment_id}, "
+    copies = "whose names others nearer to the URL have, too"
+    message += f"{copies if case == 'copy' else 'which __remote_log_metadata does not name'}: {names}"
+    if case == "deleted":
         message += f"; the cluster has no topic with the ID {first.place[0]}"
     target = place._replace(path=first.path)
     return REMOTE_ORPHAN.finding(target, message=message, offset=first.base_offset, actual=size, case=case)
+
+
+def overlap(segment: RemoteSegment, offset: int, other: str, place: Target) -> Finding:
+    """Return the finding about a segment that has other batches from `offset` on than `other`, in words."""
+    message = f"from offset {offset} on, the object of offsets {segment.first}..{segment.last} has other batches than "
+    return REMOTE_SEGMENT_OVERLAP.finding(place, message=message + other, offset=offset)
 
 
 def unreadable(lacks: Sequence[tuple[int, int]], place: Target) -> Finding:
