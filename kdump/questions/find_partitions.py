@@ -55,7 +55,8 @@ class PartitionInput:
         here = current(self.partition)
         looking = Looking(replace(self.unit, options=every, partition=here))
         options = replace(self.options, open_source=looking.opener)
-        return replace(self, partition=here, options=options), looking
+        known = replace(self.known, watch=looking.watch)
+        return replace(self, partition=here, known=known, options=options), looking
 
 
 def find_partitions(
