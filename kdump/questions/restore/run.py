@@ -142,8 +142,8 @@ class Restore:
                     self._since = time.monotonic()
                 part = chunk[start : start + min(500, MAX_RECORDS - self._count)]
                 start += len(part)
+                self._count += len(part)  # first: what is interrupted has a transaction to abort
                 self._bytes += self._send(producer, topic, place, part, on_delivery)
-                self._count += len(part)
                 records += len(part)
                 self._touched[key] = Position(part[-1][0] + 1, records, done.start)
                 producer.poll(0)
