@@ -6,18 +6,23 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.command_line.input_files import report_unreadable
+from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import CommandOptions, group, many, option
 from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
-from kdump.io.run import Run
+from kdump.io.run import QUIET_RUN, Run
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.remote_objects import RemoteStorage, layout_pattern
+from kdump.render.escape import path_text
 from kdump.render.progress import Progress
+
+if TYPE_CHECKING:
+    from kdump.check.log_dir_context import Surroundings
 
 URL_HELP = "Also read remote storage: the bucket (s3://, gs://, az://) or directory in which a plugin writes segments."
 LAYOUT_HELP = (
@@ -86,3 +91,25 @@ class RemoteOptions(CommandOptions):
 
             with Progress("list remote storage") as progress:
                 mount_remote(paths, storage, Run(unreadable=unreadable, show=progress.show))
+
+
+class NotRead:
+    """Notes on stderr which offsets of tiered partitions are only in remote storage, and therefore not read."""
+
+    def __init__(self) -> None:
+        self._surroundings: Surroundings | None = None
+
+    def note(self, place: object) -> None:
+        """Note that of a partition directory; nothing of anything else."""
+        if not isinstance(place, PartitionDirectory) or not place.segments or not place.segments[0].offset:
+            return
+        from kdump.check.log_dir_context import Surroundings  # most partitions begin at offset 0, or are not tiered
+        from kdump.check.options import Options
+
+        self._surroundings = self._surroundings or Surroundings(Options.of(QUIET_RUN))
+        offsets = self._surroundings.only_remote(place)
+        if offsets is not None:
+            which = f"offsets {offsets[0]}..{offsets[1] - 1}"
+            print_error(
+                f"{path_text(place.path)}: {which} are in remote storage, and not read: --remote URL reads them"
+            )

@@ -311,6 +311,10 @@ def test_replicas_that_begin_elsewhere(broker: tuple[Path, Path], tmp_path: Path
     data = bytearray((other / "tiered-0" / f"{162793:020}.log").read_bytes())
     (made, _) = command.objects("diff", disk, other, "--remote", bucket, "--topic", "tiered")
     assert made["relation"] == "same"
+    note = "offsets 110377..215208 are in remote storage, and not read: --remote URL reads them"
+    for name, *options in (("diff", disk, copy_disk(disk, tmp_path / "third")), ("stats", disk / "tiered-0")):
+        assert note in command.run(name, *options).stderr, name
+        assert note not in command.run(name, *options, "--remote", bucket).stderr, name
     (other / "tiered-0" / f"{162793:020}.log").write_bytes(data[: len(data) // 2])
     (made, *_) = command.objects("diff", disk, other, "--remote", bucket, "--topic", "tiered", "--all", status=1)[-2:]
     assert made["relation"] != "same"

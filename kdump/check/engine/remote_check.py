@@ -226,10 +226,11 @@ class RemoteCheck:
         """What is going to be read, if that is more than LARGE; else an empty string."""
         if self.size <= LARGE:
             return ""
-        rate, least = max_rate(), -(-self.size // PART)
+        rate, least = max_rate(), count_text(-(-self.size // PART), "request")
         lasts = "" if rate is None else f", which takes {count_text(self.size // rate // 60, 'minute')} at --max-rate"
-        what = f"{size_text(self.size)} in {count_text(self.listing.count, 'object')}"
-        return f"{self.listing.url}: reads {what}, in {least:,} requests or more{lasts}; --quick reads none of them"
+        objects = count_text(self.listing.count, "object")
+        what = f"{size_text(self.size)} in {objects}, in {least} or more{lasts}"
+        return f"{self.listing.url}: reads {what}; --quick reads none of them"
 
     def end(self, totals: CheckTotals) -> None:
         """Add to the totals what was asked of the store, after everything was read."""

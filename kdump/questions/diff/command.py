@@ -15,11 +15,12 @@ from kdump.command_line.input_files import print_error, report_unreadable, unrea
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.remote_option import NotRead, RemoteOptions
 from kdump.command_line.state_options import Notes
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.io.errors import SourceError
 from kdump.io.hash_key import read_hash_key
+from kdump.log.log_directory import directory_at
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
 from kdump.questions.diff.report import DiffReport
@@ -105,6 +106,7 @@ class DiffCommand:
         """Whether a path was deleted during the run, so that nothing may be left to compare."""
         self.unpaired: list[str] = []
         self.lone_differ = False
+        self.not_read = NotRead()
         self.of_topic = topic_filter(options.topics)
         self.key = None if options.hash_key is None else read_hash_key(options.hash_key)
 
@@ -139,6 +141,7 @@ class DiffCommand:
         self.counts[diff.relation] += 1
         self.gone += diff.relation is None and diff.has_deleted_segment
         for copy in diff.copies:
+            self.not_read.note(directory_at(copy.path))
             for problem in copy.unread:
                 self._note_unread(SourceError(problem))
         self.sink.add(diff)

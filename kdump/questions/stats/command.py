@@ -18,7 +18,7 @@ from kdump.command_line.name_options import PartitionFilter, partition_option, t
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.remote_option import RemoteOptions
+from kdump.command_line.remote_option import NotRead, RemoteOptions
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.io.errors import SourceError
 from kdump.log.histograms import Histogram
@@ -112,6 +112,7 @@ class StatsCommand:
         self.of_partition = PartitionFilter(options.partitions)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
+        self.not_read = NotRead()
         self.found_none = False
         """Whether all paths could be read, and no partition was found."""
 
@@ -143,7 +144,10 @@ class StatsCommand:
             return False
         facts = partition_summary(place)
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
-        return self.chosen(facts.topic) and self.of_partition(place.partition)
+        is_selected = self.chosen(facts.topic) and self.of_partition(place.partition)
+        if is_selected:
+            self.not_read.note(place)
+        return is_selected
 
     def _found(self, stats: Stats) -> None:
         for reason in stats.unread:
