@@ -357,11 +357,11 @@ class RestoreCommand:
         committed: Committed = {
             name: {place: commit.offset for place, commit in places.items()} for name, places in state.offsets.items()
         }
-        answer = None
         for answer in restore_groups(cluster, self.sources, self.states, self.positions, committed, writes=writes):
             self.is_failed |= bool(answer.note)
             self.sink.add(answer)
-        if answer is None:
+        places = {(source.topic, source.partition) for source in self.sources}
+        if all(places.isdisjoint(each) for each in committed.values()):
             print_error("--groups: no group has committed offsets of these partitions; --as-of TIME takes earlier ones")
 
     def _end(self, refusals: list[RestoreRefusal]) -> int:
