@@ -150,11 +150,12 @@ def main() -> None:
     failures: list[dict[str, object]] = []
     rounds = 0
     only = set(filter(None, options.only.split(",")))
-    wanted = ANY if options.tiered else ERRORS
+    wanted, since = ANY if options.tiered else ERRORS, time.monotonic()
 
     def keep() -> None:
         if options.out is not None:
-            result = {"rounds": rounds, "table": table(counts).splitlines(), "failures": failures}
+            minutes = round((time.monotonic() - since) / 60, 1)
+            result = {"rounds": rounds, "minutes": minutes, "table": table(counts).splitlines(), "failures": failures}
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(result, indent=1) + "\n")
 

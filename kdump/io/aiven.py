@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound
+from kdump.io.errors import DamagedObject, SourceError, SourceNotFound
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.untrusted_json import integer, natural, text
 
@@ -94,7 +94,7 @@ class Manifest(NamedTuple):
 
 def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
     """Return a Source of what an object was made of, or the bytes of an index; the object itself if there is no
-    manifest, or nothing was changed. Raises SourceError."""
+    manifest, or nothing was changed. Raises SourceError, as DamagedObject if a manifest or an index is damaged."""
     stem = path[: -len(suffix)]
     if suffix not in (LOG, *PARTS):
         return open_raw(path)
@@ -106,7 +106,8 @@ def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
     try:
         manifest = _manifest(data)
     except (ValueError, KeyError, TypeError, RecursionError, struct.error, DecodeError) as error:
-        raise SourceError(f"{stem}{MANIFEST}: not a manifest that Aiven's plugin writes: {str(error)[:100]}") from error
+        why = f"{stem}{MANIFEST}: not a manifest that Aiven's plugin writes: {str(error)[:100]}"
+        raise DamagedObject(why) from error
     if suffix == LOG:
         is_plain = not manifest.is_compressed and manifest.encryption is None
         return open_raw(path) if is_plain else ChunkedSource(open_raw(path), manifest)
@@ -116,9 +117,13 @@ def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
     with closing(open_raw(stem + INDEXES)) as source:
         stored = source.read_at(position, size)
     if len(stored) < size:
-        raise SourceError(f"{stem}{INDEXES}: it ends before {PARTS[suffix]}, {size} bytes at {position}")
+        raise DamagedObject(f"{stem}{INDEXES}: it ends before {PARTS[suffix]}, {size} bytes at {position}")
     if size and manifest.encryption is not None:
-        stored = _decrypted(stored, manifest.encryption, f"{stem}{INDEXES}: {PARTS[suffix]}")
+        what = f"{stem}{INDEXES}: {PARTS[suffix]}"
+        try:
+            stored = _decrypted(stored, manifest.encryption, what)
+        except DecodeError as error:
+            raise DamagedObject(f"{what}: {error.reason}") from error
     return stored
 
 

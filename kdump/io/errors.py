@@ -20,6 +20,10 @@ class SourceNotFound(SourceError):
     """The file or directory does not exist, or no longer exists."""
 
 
+class DamagedObject(SourceError):
+    """The bytes of an object in remote storage are not what its plugin writes."""
+
+
 class Unlisted(SourceError):
     """A directory cannot be listed: it may contain anything."""
 

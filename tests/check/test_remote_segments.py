@@ -139,12 +139,22 @@ def test_objects_of_aivens_plugin(tmp_path: Path) -> None:
     made_up = ["txn-index-mismatch", "index-mismatch", "time-index-mismatch", "remote-segment-overlap"]
     assert [row["code"] for row in rows] == made_up
     path = next(bucket.rglob("*.log"))
-    data = bytearray(path.read_bytes())
+    whole = path.read_bytes()
+    data = bytearray(whole)
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     rows = [row for row in lines(command.run(*everything).stdout) if row.get("source") == str(bucket)]
     assert "unreadable-bytes" in {row["code"] for row in rows}
     assert {row["offset"] for row in rows if row["code"] == "crc-mismatch"} <= {0, 5, 10, 15}
+    path.write_bytes(whole)
+    for suffix, why in ((".indexes", "offset: its bytes do not match"), (".rsm-manifest", "not a manifest")):
+        part = path.with_suffix(suffix)
+        content = part.read_bytes()
+        part.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+        rows = [row for row in lines(command.run(*everything).stdout) if row.get("code") == "remote-index-missing"]
+        assert [(row["severity"], row["offset"]) for row in rows] == [("error", 0)], rows
+        assert why in rows[0]["message"]
+        part.write_bytes(content)
     path.with_suffix(".rsm-manifest").unlink()
     (row,) = found(root, str(bucket), "--quick", status=1)
     assert row["code"] == "remote-index-missing"
@@ -439,6 +449,10 @@ def test_what_a_broker_refuses_or_ignores(broker: tuple[Path, Path]) -> None:
     second.write_bytes(whole + whole_second[:-16377])  # a consumer gets what it has from its first offset on
     (row,) = (row for row in verified(disk, bucket) if row["code"] == "remote-segment-size")
     assert (row["severity"], row["offset"]) == ("error", 214390)
+    size = len(whole_second)
+    second.write_bytes((whole + whole_second)[16377 * 2 :][: size - size % 16377] + bytes(size % 16377))
+    rows = [row for row in verified(disk, bucket) if row["code"] == "remote-segment-mismatch"]  # the same size
+    assert [162793 < row["offset"] < 215208 for row in rows] == [True]
     second.write_bytes(whole_second)
     for suffix, code in ((".index", "index-size-invalid"), (".timeindex", "time-index-size-invalid")):
         path = first.with_suffix(suffix)

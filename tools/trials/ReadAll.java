@@ -9,9 +9,11 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** ReadAll ADDRESS TOPIC PARTITIONS QUIET_MS: reads each partition from offset 0, until nothing comes for QUIET_MS.
-    Prints a line for each: its number, the first offset that was not read, the log end offset, and what was thrown. */
+/** ReadAll ADDRESS TOPIC PARTITIONS QUIET_MS: reads each partition from offset 0, until nothing comes for QUIET_MS; it
+    waits longer for the first record of all, before which the broker reads __remote_log_metadata. Prints a line for each: its number, the first offset that was not read, the log end offset, and what was thrown. */
 public class ReadAll {
+    static volatile long began = 0;
+
     public static void main(String[] arguments) throws Exception {
         var pool = Executors.newFixedThreadPool(6);
         List<Future<String>> results = new ArrayList<>();
@@ -36,7 +38,8 @@ public class ReadAll {
             end = consumer.endOffsets(List.of(partition)).get(partition);
             consumer.seek(partition, 0);
             long since = System.currentTimeMillis();
-            while (next < end && System.currentTimeMillis() - since < quiet && thrown.isEmpty()) {
+            while (next < end && thrown.isEmpty()
+                && System.currentTimeMillis() - Math.max(since, began) < (began > 0 ? quiet : 6 * quiet)) {
                 for (var record : consumer.poll(Duration.ofMillis(500))) {
                     if (record.offset() != next) {
                         thrown = "skipped to " + record.offset();
@@ -44,6 +47,7 @@ public class ReadAll {
                     }
                     next++;
                     since = System.currentTimeMillis();
+                    if (began == 0) began = since;
                 }
             }
         } catch (Exception error) {

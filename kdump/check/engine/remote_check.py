@@ -22,6 +22,7 @@ from kdump.check.rules.remote_segments import (
     REMOTE_INDEX_MISSING,
     REMOTE_SEGMENT_MISSING,
     copied,
+    damaged,
     orphan,
     overlap,
     unfinished,
@@ -34,7 +35,7 @@ from kdump.cluster.remote_log import COPY_FINISHED, RemoteLog, RemoteSegment, of
 from kdump.format.count_text import count_text, first_of, size_text
 from kdump.format.number_range import Range
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import RequestLimit, SourceError, SourceNotFound
+from kdump.io.errors import DamagedObject, RequestLimit, SourceError, SourceNotFound
 from kdump.io.low_impact_reads import max_rate, requests
 from kdump.log import file_kinds
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
@@ -332,8 +333,6 @@ class RemoteCheck:
         paths = {file_kinds.named(kind): each.path for kind, each in kinds.items() if kind in CHECKED_INDEXES}
         if INDEXES in kinds:
             paths = {file_kinds.named(kind): f"{log.path[:-3]}{kind}" for kind in CHECKED_INDEXES}
-            if not _is_there(paths[file_kinds.TXN_INDEX], self.options):
-                del paths[file_kinds.TXN_INDEX]
         indexes = {kind: as_target(path, source=source) for kind, path in paths.items()}
         target = as_target(log.path, source=source)._replace(topic=segment.topic, partition=segment.place[1])
         only = self.options.only & OF_SEGMENTS or {"bytes"} if self.options.only else OF_SEGMENTS
@@ -347,9 +346,23 @@ class RemoteCheck:
         except RequestLimit:
             self.left_out += 1
             return [], None, None, size
+        except DamagedObject as error:
+            return [damaged(segment, target, str(error))], None, None, size
         except SourceError as error:
             totals.add_unreadable(error)
             return [], None, None, size
+        broken = []
+        for kind, each in [*indexes.items()] if INDEXES in kinds else ():
+            try:
+                options.open(each).source.close()
+            except (SourceNotFound, DamagedObject) as error:
+                del indexes[kind]
+                if isinstance(error, DamagedObject):
+                    broken.append(
+                        damaged(segment, target, str(error), "follower" if kind is file_kinds.TXN_INDEX else "")
+                    )
+            except SourceError as error:
+                totals.add_unreadable(error)
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
         unread = len(totals.unread) + len(totals.notes)
         scan = PartitionScan(
@@ -363,19 +376,8 @@ class RemoteCheck:
             if finding.code == OFFSET_GAP.code or declaration(finding.code).family != "offsets"
         ]
         if len(totals.unread) + len(totals.notes) > unread:  # what is not read shows nothing
-            return [finding for finding in findings if finding.file == log.path], None, None, size
-        return findings, begin, segment.first if scan.log_end is None else scan.log_end, size
-
-
-def _is_there(path: str, options: Options) -> bool:
-    """Return False if a manifest of Aiven's plugin states no transaction index."""
-    try:
-        options.open(as_target(path)).source.close()
-    except SourceNotFound:
-        return False
-    except SourceError:  # which the check states
-        pass
-    return True
+            return [*broken, *(finding for finding in findings if finding.file == log.path)], None, None, size
+        return [*broken, *findings], begin, segment.first if scan.log_end is None else scan.log_end, size
 
 
 def _refused(finding: Finding, segment: RemoteSegment) -> Finding:

@@ -57,10 +57,10 @@ def copied(
     target = place._replace(path=here.path)
     has_first = begin is not None and end is not None and begin <= segment.first <= end
     goes_on = has_first and end is not None and end > segment.last + 1
+    # Another's begins elsewhere: a consumer that finds nothing at its first offset skips, or stops.
+    first = end if has_first and end is not None and end <= segment.last else segment.first
     if size is not None and size != segment.size:
         message = f"the object of {offsets} has {size_text(size)}, and the segment had {size_text(segment.size)}"
-        # Another's begins elsewhere: a consumer that finds nothing at its first offset skips, or stops.
-        first = end if has_first and (end or 0) <= segment.last else segment.first
         is_longer = size > segment.size and end == segment.last + 1
         case = "longer" if is_longer else "another" if goes_on else ""
         yield REMOTE_SEGMENT_SIZE.finding(
@@ -73,10 +73,14 @@ def copied(
             case=case,
             facts=facts,
         )
-    elif end is not None and not segment.first < end <= segment.last + 1:
-        message = f"the object of {offsets} has another segment, which ends with offset {end - 1}"
+    elif end is not None and (
+        not segment.first < end <= segment.last + 1 or (begin not in (None, segment.first) and end <= segment.last)
+    ):
+        is_unread = end == segment.first and (begin is None or begin >= segment.first)
+        what = "no valid batch" if is_unread else f"another segment, which ends with offset {end - 1}"
+        message = f"the object of {offsets} has {what}"
         case = "another" if goes_on else ""
-        yield REMOTE_SEGMENT_MISMATCH.finding(target, message=message, offset=segment.first, case=case, facts=facts)
+        yield REMOTE_SEGMENT_MISMATCH.finding(target, message=message, offset=first, case=case, facts=facts)
     if MANIFEST in kinds or INDEXES in kinds:
         lacking = [kind for kind in (MANIFEST, INDEXES) if kind not in kinds]
         if lacking:
@@ -84,6 +88,13 @@ def copied(
             yield REMOTE_INDEX_MISSING.finding(target, message=message, offset=segment.first, facts=facts)
     elif len(kinds) > 1:
         yield from _indexes(segment, set(kinds), target, facts)
+
+
+def damaged(segment: RemoteSegment, place: Target, why: str, case: str = "") -> Finding:
+    """Return the finding about a manifest or an index of Aiven's plugin without which no broker reads the segment, or,
+    as a `case`, without which it does."""
+    severity = WARNING if case else None
+    return REMOTE_INDEX_MISSING.finding(place, message=why, offset=segment.first, case=case, severity=severity)
 
 
 def _indexes(
