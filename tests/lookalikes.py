@@ -321,9 +321,8 @@ harmless(
         root / "ledger-0", root / "a.b_c-d-7", ignore=shutil.ignore_patterns("partition.metadata")),
 )
 harmless(
-    "directory-stray", "clean-1", "my-delete-0", "a topic named my-delete",
-    lambda root: shutil.copytree(
-        root / "ledger-0", root / "my-delete-0", ignore=shutil.ignore_patterns("partition.metadata")),
+    "directory-stray", "legacy", "my-delete-0", "a topic named my-delete",
+    lambda root: shutil.copytree(root / "v1-client010-none-0", root / "my-delete-0"),
 )
 on_disk("compaction-interrupted", "clean-1", "users-0", "segments that the log cleaner replaced, marked for deletion",
         lambda path: any(path.glob("*.log.deleted")))
