@@ -68,3 +68,23 @@ def test_an_open_transaction_without_a_snapshot_after_a_clean_shutdown(ending: s
     messages = [line["message"] for line in lines if line.get("code") == "snapshot-missing"]
     expected = "no .snapshot after a clean shutdown, and 1 open transaction, the earliest from offset 114"
     assert messages == ([expected] if ending == "open" else [])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_an_empty_snapshot_is_that_of_a_killed_broker(clean: bool, tmp_path: Path) -> None:
+    """It creates the file, and then writes it; after a clean shutdown, and of an older one, it is damage."""
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk"))
+    mark = disk / ".kafka_cleanshutdown"
+    mark.write_bytes(b'{"version":0,"brokerEpoch":5}') if clean else mark.unlink(missing_ok=True)
+    newest = max((disk / "payments-0").glob("*.snapshot"))
+    newest.write_bytes(b"")
+    (found,) = [row for row in findings(disk) if row["code"] == "snapshot-invalid"]
+    assert found["severity"] == ("error" if clean else "warning")
+    assert ("killed" in found["consequence"]) != clean
+    shutil.copy(newest, newest.with_name(f"{0:020}.snapshot"))
+    assert len([row for row in findings(disk) if row["severity"] == "error"]) == 1 + clean
+
+
+def findings(disk: Path) -> list[dict[str, str]]:
+    rows = [json.loads(line) for line in run("verify", disk, "--json").stdout.splitlines()]
+    return [row for row in rows if row["type"] == "finding"]

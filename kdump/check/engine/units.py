@@ -27,6 +27,7 @@ from kdump.check.rules.kraft_snapshot import kraft_snapshot, missing_snapshot, r
 from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.offset_index import OffsetIndexRule, missing_indexes
+from kdump.check.rules.producer_snapshots import interrupted
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
@@ -383,11 +384,14 @@ class PartitionDirectoryCheck:
             yield from self._transaction_indexes()
         if "snapshots" in chosen:
             valid = log.neighbor_files.valid_snapshots
+            last = max(partition.snapshots, key=lambda target: target.name_offset or 0, default=None)
             for target in partition.snapshots:
                 if target.path in valid:
                     self.totals.count_file(valid[target.path])
                 else:
-                    yield from file_findings(target, self.options, self.totals, self.known.release)
+                    found = file_findings(target, self.options, self.totals, self.known.release)
+                    is_last = self.known.clean is False and target == last
+                    yield from (interrupted(each) if is_last and not length(each.file) else each for each in found)
         if "checkpoints" in chosen:
             for target in partition.texts:
                 yield from file_findings(target, self.options, self.totals, self.known.release)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kdump.check.finding import Code, Finding
+from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.broker_start import BrokerStart
@@ -29,6 +29,12 @@ TIER_SNAPSHOT_MISSING = Code("tier-snapshot-missing")
 def invalid_region(target: Target, region: Region) -> Finding:
     """Return the finding for bytes of a snapshot that are not an entry."""
     return SNAPSHOT_INVALID.finding(target, message=region.reason, position=region.position, size=region.size)
+
+
+def interrupted(finding: Finding) -> Finding:
+    """Return the finding about the newest snapshot, which is empty, after an unclean shutdown: the file is created and
+    then written (ProducerStateManager.writeSnapshot), and a broker that is killed in between leaves it empty."""
+    return finding.in_case("interrupted", WARNING)
 
 
 SnapshotEntry = tuple[int, dict[str, Any]]
