@@ -261,8 +261,10 @@ def state_otherwise(rng: random.Random, number: int, partition: Path, stated: St
             )
             position += size
         log.write_bytes(changed)
+    batches = split(log.read_bytes())
+    if kind == "copied again, shorter" and len(batches) == 1:  # no broker writes a record of no offsets
+        kind = "copied twice"
     if kind == "copied again, shorter":
-        batches = split(log.read_bytes())
         log.write_bytes(b"".join(batches[: len(batches) // 2]))
         end = int.from_bytes(batches[len(batches) // 2][:8], "big")
         new |= {"endOffset": end - 1, "segmentSizeInBytes": log.stat().st_size}
@@ -272,7 +274,6 @@ def state_otherwise(rng: random.Random, number: int, partition: Path, stated: St
         following = starts[row + 1][2]
         (next_log,) = partition.glob(f"*-{following['remoteLogSegmentId']['id']}.log")
         half = rng.randrange(2)
-        batches = split(log.read_bytes())
         kept = batches[half * len(batches) // 2 :]
         first = int.from_bytes(kept[0][:8], "big")
         data = b"".join(kept) + next_log.read_bytes()

@@ -75,6 +75,12 @@ def listed_objects(
     for problem in remote.problems:
         run.unreadable(SourceError(problem))
     listing = list_objects(storage)
+    was = remote.copied_ids
+    if not was <= {each.segment_id for here in listing.objects.values() for each in here}:
+        remote = disks.whole_remote_log(metadata, run.limits)  # perhaps they have expired since
+        for here in remote.segments.values():
+            for segment in [each for each in here.values() if each.state == COPY_FINISHED and each.id not in was]:
+                del here[segment.id]  # copied since
     listing.expect(len(remote.copied_ids), remote.segments)
     for error in listing.unread:
         run.unreadable(error)

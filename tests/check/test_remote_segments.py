@@ -541,9 +541,19 @@ def test_real_consumers_stop_where_it_is_predicted() -> None:
     )
     many = json.loads((ROOT / "docs" / "bucket-trials.json").read_text())
     assert many["otherwise"] == []
+    kinds, aiven = {**many["kinds"], **many["aiven"]}, sum(many["aiven"].values())
+    assert many["changes"] == sum(many["kinds"].values()) + aiven
+    of_aiven = f", {aiven} of them to a bucket of Aiven's plugin" if aiven else ""
     text += (
-        f"[bucket-trials.json](bucket-trials.json): so it did after {many['changes']} random changes of "
-        f"{len(many['kinds'])} kinds (tools/bucket_trials.py).\n"
+        f"[bucket-trials.json](bucket-trials.json): so it did after {many['changes']} random changes of {len(kinds)} "
+        f"kinds{of_aiven} (tools/bucket_trials.py).\n"
+    )
+    hour = json.loads((ROOT / "docs" / "remote-at-work.json").read_text())
+    assert [each["command"] for each in hour["failures"]] == ["stats --remote"]
+    text += (
+        f"[remote-at-work.json](remote-at-work.json): next to a broker that copied segments and deleted them for "
+        f"{hour['minutes']:.0f} minutes, doctor and verify with `--remote` found nothing in {hour['rounds']} rounds "
+        "(stats once missed an object that had just expired).\n"
     )
     check_table(ROOT / "docs" / "remote.md", "remote-trials.json", text)
 

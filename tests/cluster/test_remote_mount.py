@@ -18,8 +18,9 @@ import pytest
 from kdump.format.kafka_uuid import uuid_text
 from kdump.io import aiven
 from kdump.io.aiven import SEGMENT_MAX
+from kdump.log.remote_objects import RemoteListing, RemoteStorage, list_objects
 from tests import command
-from tests.cluster.test_remote_log import FINISHED, STARTED, TIME, TOPIC, change, tiered
+from tests.cluster.test_remote_log import DELETING, FINISHED, STARTED, TIME, TOPIC, change, tiered, write_remote_log
 from tests.conftest import DISKS, seeded
 from tests.craft import batch, compress, record, write_file
 from tests.damages import copy_disk
@@ -114,6 +115,18 @@ def test_an_object_that_is_not_there(tmp_path: Path) -> None:
     coverage = command.objects("find", "offset == 3", root / "t-0", "--remote", bucket, status=2)[-1]
     assert coverage["isComplete"] is False
     assert "the object of this segment" in command.run("ls", root / "t-0", "--remote", bucket).stderr
+
+
+def test_an_object_that_expires_while_the_bucket_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, bucket = one_remote(tmp_path)
+
+    def listed(storage: RemoteStorage) -> RemoteListing:
+        copied = change(1, STARTED, 0, 19, epochs=[(0, 0)]), change(1, FINISHED)
+        write_remote_log(root, *copied, change(1, DELETING))
+        return list_objects(storage)
+
+    monkeypatch.setattr("kdump.cluster.remote_mount.list_objects", listed)
+    assert read(root, bucket) == [(offset, "v") for offset in range(20, 40)]
 
 
 def test_records_of_groups_in_remote_storage(tmp_path: Path) -> None:
