@@ -16,9 +16,9 @@ from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
+from kdump.io import file_system
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError, SourceNotFound
-from kdump.io.file_system import added_files
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.remote_paths import remote_partition
 from kdump.io.source import Source, open_source
@@ -72,7 +72,7 @@ class RemoteFiles(dict[str, RemoteFile]):
         file = self[inside]
         if file.object and not is_url(file.object):
             with suppress(OSError):
-                status = os.stat(file.object)
+                status = file_system.stat(file.object)
                 if status.st_size == file.size:  # else the object is of other bytes, of which this file is made
                     return status
         seconds = file.time // 1000
@@ -106,7 +106,7 @@ class RemoteFiles(dict[str, RemoteFile]):
 
 def tier(path: str) -> str | None:
     """Return where a segment is: LOCAL, REMOTE or BOTH; None if no remote storage is read."""
-    added, source = added_files()
+    added, source = file_system.added_files()
     if not source:
         return None
     directory, name = os.path.split(path if is_url(path) else os.path.abspath(path))
