@@ -61,7 +61,7 @@ def pair(cluster: Cluster, work: Path, topic: str, options: argparse.Namespace) 
     summary = json.loads(done.stdout.splitlines()[-1])
     if summary["produced"] != options.records:
         raise SystemExit(done.stdout + done.stderr)
-    reached = options.records / summary["seconds"]
+    reached: float = options.records / summary["seconds"]
     print(f"| {rate:,.0f}/s | {reached:,.0f}/s | {reached / rate:.2f} | {getloadavg()[0]:.1f} |", flush=True)
     time.sleep(2)
     return reached / rate

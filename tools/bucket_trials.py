@@ -176,12 +176,12 @@ def change(rng: random.Random, partition: Path, others: list[Path], kinds: list[
         return kind
     if kind.startswith("index ") and kind != "index gone":
         suffix = rng.choice([".index", ".timeindex"])
-        index = bytearray(log.with_suffix(suffix).read_bytes())
+        index = log.with_suffix(suffix).read_bytes()
         if not index:
             return "unchanged"
         at = rng.randrange(len(index))
         flipped = index[:at] + bytes([index[at] ^ 1 << rng.randrange(8)]) + index[at + 1 :]
-        changed: dict[str, bytes | bytearray] = {"index flipped": flipped, "index cut": index[:at]}
+        changed = {"index flipped": flipped, "index cut": index[:at]}
         log.with_suffix(suffix).write_bytes(changed.get(kind, other.with_suffix(suffix).read_bytes()))
         kind += f" ({suffix[1:]})"
     return kind

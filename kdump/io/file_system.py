@@ -84,8 +84,8 @@ def added_files() -> tuple[dict[str, AddedFiles], str]:
 
 
 def is_mounted() -> bool:
-    """Return True if any tree is mounted, or files are added."""
-    return bool(_trees or _added)
+    """Return True if any tree is mounted, or files are added, or a source that has none."""
+    return bool(_trees or _added or _source)
 
 
 def tree_at(path: str) -> tuple[FileTree, str] | None:

@@ -16,12 +16,12 @@ import fsspec
 import pytest
 
 from kdump.format.kafka_uuid import uuid_text
-from kdump.io import aiven
+from kdump.io import aiven, file_system
 from kdump.io.aiven import SEGMENT_MAX
 from kdump.log.remote_objects import RemoteListing, RemoteStorage, list_objects
 from tests import command
 from tests.cluster.test_remote_log import DELETING, FINISHED, STARTED, TIME, TOPIC, change, tiered, write_remote_log
-from tests.conftest import DISKS, seeded
+from tests.conftest import DISKS, FIXTURES, seeded
 from tests.craft import batch, compress, record, write_file
 from tests.damages import copy_disk
 from tests.each_case import each_case
@@ -389,3 +389,10 @@ def test_a_bucket(s3: str, broker: tuple[Path, Path], tmp_path: Path) -> None:
     name = next((AIVEN / "both").rglob("*.log")).relative_to(AIVEN)
     (row, *_) = command.objects("inspect", f"{s3}/{name}", *KEY, "--records")
     assert (row["offset"], row["key"]) == (0, "key-0")
+
+
+def test_a_later_command_reads_no_remote_storage() -> None:
+    """In the same process, also if nothing of it belonged to the disks of the command before."""
+    file_system.add_files({}, "s3://bucket")
+    (line, *_) = command.objects("inspect", FIXTURES / "disk-1" / "payments-0")
+    assert "tier" not in line
