@@ -12,7 +12,6 @@ from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.small_files import CheckpointOffset
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
-from kdump.log.live_files import FileWatch
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas, replica_facts
@@ -77,8 +76,6 @@ class PartitionContext:
     """Whether the metadata log shows that its own topic ID was that of a topic, which was deleted."""
     replicas: OtherReplicas | None = None
     coordinator: TransactionView | None = None
-    watch: FileWatch | None = None
-    """The files of the partition that were read, if a broker may be changing them."""
     transaction_timeout: int = 900_000
     """Age in ms above which an open transaction is a warning."""
     now: int = 0
@@ -113,16 +110,15 @@ class PartitionContext:
     def is_hanging(self, producer_id: int, running: OngoingTxn) -> bool | None:
         """Return True if no coordinator will end an open transaction: its coordinator does not list it as Ongoing.
         Returns None if the coordinators' logs are not available or not complete, or if they have changed since they
-        were read and the transaction may be a newer one, or if the partition has and may have its marker now
-        (FindHangingTransactionsCommand, too, asks only about those that are older than the timeout)."""
+        were read and the transaction may be a newer one (FindHangingTransactionsCommand, too, asks only about those
+        that are older than the timeout)."""
         if self.coordinator is None or self.topic is None or self.partition is None:
             return None
         ongoing = self.coordinator.ongoing(producer_id, running.epoch, self.topic, self.partition)
         if ongoing is None or ongoing:
             return None if ongoing is None else False
         is_recent = self.now - max(running.timestamp, running.last_timestamp) <= self.transaction_timeout
-        changes = self.coordinator.has_changed() or (self.watch is not None and self.watch.any_differs())
-        return None if is_recent and changes else True
+        return None if is_recent and self.coordinator.has_changed() else True
 
     def may_be_open(self, is_last: bool) -> bool:
         """Return True if a broker may be appending to a segment, or was when it stopped: its indexes are then

@@ -18,7 +18,7 @@ from kdump.format.transaction_record import TransactionMetadata, decode_transact
 from kdump.io.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import TRANSACTION_TOPIC
-from kdump.log.live_files import FileWatch
+from kdump.log.live_files import FileWatch, identity
 from kdump.log.record import Record
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
@@ -81,7 +81,7 @@ class TransactionCoordinatorState:
 
     def has_changed(self) -> bool:
         """Return True if a coordinator has written since its log was read: it may know of newer transactions."""
-        return self.logs.any_differs()
+        return any(identity(path) != self.logs.first[path] for path in self.logs.first)
 
     def prepared(self) -> list[TransactionMetadata]:
         """Return the transactions that the coordinators have decided to end, and not recorded as ended."""

@@ -184,10 +184,6 @@ class FileWatch:
         """Return True if one of the files that were looked at was replaced, changed or removed."""
         return any(path in self.first and self._has_changed(path) for path in paths)
 
-    def any_differs(self) -> bool:
-        """Return True if any file has changed, as far as its times show that."""
-        return any(identity(path) != self.first[path] for path in self.first)
-
     def any_changed(self) -> bool:
         """Return True if any file has changed, of those that are shared, too."""
         return self.changed(self.first) or (self.also is not None and self.also.any_changed())

@@ -55,8 +55,7 @@ class PartitionInput:
         here = current(self.partition)
         looking = Looking(replace(self.unit, options=every, partition=here))
         options = replace(self.options, open_source=looking.opener)
-        known = replace(self.known, watch=looking.watch)
-        return replace(self, partition=here, known=known, options=options), looking
+        return replace(self, partition=here, options=options), looking
 
 
 def find_partitions(

@@ -267,24 +267,6 @@ def test_a_transaction_after_the_coordinator_was_read_does_not_hang(older: int, 
     assert rows(list(answers))[-1].state == state
 
 
-@pytest.mark.parametrize(("older", "state"), [(0, "open"), (1, "hanging")])
-def test_a_transaction_whose_log_has_changed_since_does_not_hang(
-    older: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its marker may be there now. Unless it is older than transactions may be."""
-    root = disk_with(tmp_path, ("tx", 1, 2, "CompleteAbort", {}))
-    log = root / "payments-0" / f"{0:020}.log"
-    ongoing = TransactionCoordinatorState.ongoing
-
-    def ended(self: TransactionCoordinatorState, *about: Any) -> bool | None:
-        with log.open("ab") as out:
-            out.write(marker(5, 1, 2))
-        return ongoing(self, *about)
-
-    monkeypatch.setattr(TransactionCoordinatorState, "ongoing", ended)
-    assert rows(list(transactions(str(root), TransactionsQuery(), run=Options(now=NOW + older))))[-1].state == state
-
-
 def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     root = disk_with(tmp_path, ("tx", 1, 2, "CompleteAbort", {}))
     row = rows(ask(root, states=["open", "hanging"]))[0]
