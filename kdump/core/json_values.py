@@ -91,13 +91,6 @@ def _text(
                 break
         byte = data[at]
         kind = quoting[byte]
-        if in_blocks and kind < 2:
-            out[to] = 92
-            to += kind
-            out[to] = quoting[256 + byte]
-            to += 1
-            at += 1
-            continue
         while kind < 2:
             # Branch-free: quotes are frequent, and the CPU cannot predict where they occur.
             out[to] = 92
@@ -105,11 +98,12 @@ def _text(
             out[to] = quoting[256 + byte]
             to += 1
             at += 1
-            if at == end:
-                out[to] = 34
-                return to + 1
+            if in_blocks or at == end:
+                break
             byte = data[at]
             kind = quoting[byte]
+        if kind < 2:
+            continue
         if kind == 2:
             to = _escape(out, to, byte)
             at += 1
