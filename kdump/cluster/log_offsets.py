@@ -153,9 +153,10 @@ class LogOffsetsByPartition:
         return None if offset < first else len(offsets) - bisect_left(offsets, offset)
 
     def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
-        assert partition.topic is not None
-        assert partition.partition is not None
-        key = topic, _ = (partition.topic, partition.partition)
+        topic, number = partition.topic, partition.partition
+        assert topic is not None
+        assert number is not None
+        key = topic, number
         partition = current(partition)  # a committed offset may be in a segment that was rolled since
         if not partition.segments:
             return None
@@ -166,7 +167,7 @@ class LogOffsetsByPartition:
             described = self.metadata.topics[topic]
             if directory.path not in self._remote_logs:
                 self._remote_logs[directory.path] = self.remote(directory)
-            checkpointed = self._remote_logs[directory.path].start_of(described.id, partition.partition, checkpointed)
+            checkpointed = self._remote_logs[directory.path].start_of(described.id, number, checkpointed)
         start = log_start_offset(checkpointed, first, tiered)
         assert start is not None
         end = log_end(

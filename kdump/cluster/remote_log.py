@@ -143,8 +143,7 @@ class RemoteLog:
         if topic_id is None or partition is None or not self.is_complete:
             return None
         here, ends, ranges = [*self._by_epoch(topic_id, partition)], _epoch_ends(lineage), []
-        for (epoch, first, segment), (after, following, _) in zip(here, [*here[1:], (None, 0, None)]):
-            last = next(last for each, _, last in _epoch_ranges(segment) if each == epoch)
+        for (epoch, first, last, _), (after, following, *_) in zip(here, [*here[1:], (None, 0, 0, None)]):
             if after == epoch:  # the broker takes the segment whose first offset is the largest that is not above
                 last = min(last, following - 1)
             if not lineage:
@@ -164,15 +163,15 @@ class RemoteLog:
     def superseded(self, topic_id: str | None, partition: int | None) -> set[str]:
         """Return the IDs of the segments that no broker reads, because a later leader has copied their offsets
         again."""
-        referenced = {segment.id for _, _, segment in self._by_epoch(topic_id, partition)}
+        referenced = {segment.id for *_, segment in self._by_epoch(topic_id, partition)}
         return {segment.id for segment in self.of(topic_id, partition, COPY_FINISHED)} - referenced
 
-    def _by_epoch(self, topic_id: str | None, partition: int | None) -> Iterator[tuple[int, int, RemoteSegment]]:
-        """Yield the segments that a broker reads, by leader epoch (-1: the record has none) and the offset from which
-        on it reads the segment in that, in ascending order
+    def _by_epoch(self, topic_id: str | None, partition: int | None) -> Iterator[tuple[int, int, int, RemoteSegment]]:
+        """Yield the segments that a broker reads, by leader epoch (-1: the record has none) and the first and last
+        offset of the segment in that, in ascending order
         (RemoteLogLeaderEpochState.handleSegmentWithCopySegmentFinishedState)."""
         starts: dict[int, list[int]] = {}
-        found: dict[tuple[int, int], RemoteSegment] = {}
+        found: dict[tuple[int, int], tuple[int, RemoteSegment]] = {}
         highest: dict[int, int] = {}
         for segment in sorted(self.of(topic_id, partition, COPY_FINISHED), key=lambda each: each.record):
             for epoch, first, last in _epoch_ranges(segment):
@@ -181,10 +180,10 @@ class RemoteLog:
                     del found[epoch, here.pop()]
                 if (epoch, first) not in found:
                     insort(here, first)
-                found[epoch, first] = segment
+                found[epoch, first] = last, segment
                 highest[epoch] = max(highest.get(epoch, -1), last)
         for epoch, offsets in sorted(starts.items()):
-            yield from ((epoch, first, found[epoch, first]) for first in offsets)
+            yield from ((epoch, first, *found[epoch, first]) for first in offsets)
 
     def served(
         self, topic_id: str, partition: int, start: int, stop: int, lineage: Sequence[tuple[int, int]] = ()

@@ -96,7 +96,7 @@ def missing_segments(disks: Disks, storage: RemoteStorage, run: Run = PLAIN_RUN)
     return frozenset(
         segment.id
         for place, segments in remote.segments.items()
-        for objects in [listing.by_segment(place)]
+        for objects, _ in [listing.by_segment(place)]
         for segment in segments.values()
         if segment.state == COPY_FINISHED and not has_segment(objects.get(segment.id, ()))
     )
@@ -116,7 +116,7 @@ def _files(
     start = remote.start_of(*key, None if checkpoint is None else checkpoint.offset)
     lineage = lineage_of(place)
     stop = place.segments[0].offset if place.segments else (1 << 63) - 1
-    objects = listing.by_segment(key)
+    objects, _ = listing.by_segment(key)
     files = RemoteFiles()
     for segment, end in remote.served(*key, start, stop, lineage):
         for kind, file in _of_segment(segment, objects.get(segment.id, []), listing):

@@ -150,8 +150,8 @@ def segment_at(
 
 class Recovered(NamedTuple):
     """What recovery found. `valid`: bytes before the first invalid batch. `reason`: why recovery stopped there; empty
-    at the end of the file, or if the bytes left are not a complete batch. `before`: the last
-    offset of the batch before the last valid one; None if there is none."""
+    at the end of the file, or if the bytes left are not a complete batch. `before`: the last offset of the batch before
+    the last valid one; None if there is none."""
 
     valid: int
     reason: str

@@ -62,8 +62,8 @@ def regions(
     unordered: bool = False,
     after: int | None = None,
 ) -> Iterator[Region]:
-    """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end. `after`: an
-    offset that batches after damage are above: the last one before `start` but one batch, if no larger one follows.
+    """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end. `after`: the
+    last offset of the batch before the last one before `start`: batches after damage are above it.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is requested. Except with depth BATCHES, a BatchRun takes the place of v2 batches that are valid beyond

@@ -83,15 +83,9 @@ class RemoteListing:
     some_others: list[str] = field(default_factory=list)
     unread: list[SourceError] = field(default_factory=list)
 
-    def by_segment(self, place: Place) -> dict[str, list[RemoteObject]]:
-        """Return a partition's objects by the ID of their segment, without `copies`."""
-        return self._sorted(place)[0]
-
-    def copies(self, place: Place) -> dict[str, list[RemoteObject]]:
-        """Return the objects whose names others have, too, in a directory that is nearer to the URL."""
-        return self._sorted(place)[1]
-
-    def _sorted(self, place: Place) -> tuple[dict[str, list[RemoteObject]], dict[str, list[RemoteObject]]]:
+    def by_segment(self, place: Place) -> tuple[dict[str, list[RemoteObject]], dict[str, list[RemoteObject]]]:
+        """Return a partition's objects by the ID of their segment; apart, copies: objects whose names others have, too,
+        in a directory that is nearer to the URL."""
         segments: dict[str, list[RemoteObject]] = {}
         copies: dict[str, list[RemoteObject]] = {}
         for each in sorted(self.objects.get(place, ()), key=lambda each: (each.path.count("/"), each.path)):
@@ -103,7 +97,7 @@ class RemoteListing:
     def expect(self, stated: int, known: Mapping[Place, Mapping[str, object]]) -> None:
         """Discard the objects if none is of a `known` segment, of which `stated` should be there: more probably the URL
         or the layout is wrong than all of them gone, and what was listed may be another cluster's."""
-        if not stated or any(ids.keys() & self.by_segment(place).keys() for place, ids in known.items()):
+        if not stated or any(each.segment_id in ids for at, ids in known.items() for each in self.objects.get(at, ())):
             return
         self.objects.clear()
         if not self.unread:

@@ -266,7 +266,7 @@ class RemoteCheck:
 
     def _findings(self, place: Place, topic: str, totals: CheckTotals) -> Iterator[Finding]:
         here = self._target(place, topic)
-        objects = self.listing.by_segment(place)
+        objects, copies = self.listing.by_segment(place)
         log = self.local.get(place)
         was = self.before.get(place, {})
         segments = self.remote.segments.get(place, {})
@@ -302,7 +302,7 @@ class RemoteCheck:
             lacks = self.remote.lacks(*place, first, end)
             if lacks:
                 yield unreadable(lacks, here)
-        for its in self.listing.copies(place).values():
+        for its in copies.values():
             yield orphan(its, here, "copy")
         named = was.keys() | segments.keys()
         if self.remote.is_complete and self.was_complete:
