@@ -4,9 +4,10 @@ python -m tools.at_work TEST_JARS --tiered --every 60 --steady --minutes 60
 Runs a Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
 topics that are created and deleted), shuts it down or kills it every few seconds and starts it again, and runs every
 command of kdump over its log directories in turn. A healthy disk has no errors, whatever the broker does to it during a
-run. A round is a run of every command, several at a time; scan, which starts a JVM, is run in one round of 25. Exits
-with 1 after an error finding, an exit status of 2 or a traceback, or if `kdump verify` finds an error after the broker
-has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17.
+run, but for one that is true: a transaction that hangs because a shutdown skipped its markers (broker.log: "likely
+deleted already"). A round is a run of every command, several at a time; scan, which starts a JVM, is run in one round
+of 25. Exits with 1 after an error finding, an exit status of 2 or a traceback, or if `kdump verify` finds an error
+after the broker has been stopped. JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17.
 
 With --tiered (jars of tools/kafka-test-jars.xml), the broker copies its topics to LocalTieredStorage, and deletes them
 there after a minute, and the commands with --remote are run: a finding of any severity, or something that doctor

@@ -42,8 +42,7 @@ from kdump.format.schema import load_folder
 from kdump.io.aiven import use_keys
 from kdump.log.remote_objects import RemoteStorage
 from tests.craft import split
-from tools.remote_trials import CONFIG
-from tools.trials.cluster import Cluster
+from tools.trials.cluster import LOCAL_TIER, REMOTE, Cluster
 
 RESULTS = Path(__file__).parent.parent / "docs" / "bucket-trials.json"
 TOPIC, PARTITIONS = "many", 64
@@ -73,22 +72,17 @@ AIVEN_KINDS = [
     *("duplicated", "zeros at the end", "longer", "zeroed", "of another partition", "indexes flipped", "indexes cut"),
     *("manifest of another", "manifest cut", "manifest flipped"),
 ]
-AIVEN = """
-remote.log.storage.system.enable=true
-remote.log.storage.manager.class.name=io.aiven.kafka.tieredstorage.RemoteStorageManager
-remote.log.metadata.manager.listener.name=PLAINTEXT
-rlmm.config.remote.log.metadata.topic.replication.factor=1
-rlmm.config.remote.log.metadata.topic.num.partitions=1
+AIVEN = f"""{REMOTE}remote.log.storage.manager.class.name=io.aiven.kafka.tieredstorage.RemoteStorageManager
 rsm.config.storage.backend.class=io.aiven.kafka.tieredstorage.storage.filesystem.FileSystemStorage
-rsm.config.storage.root={tier}
+rsm.config.storage.root={{tier}}
 rsm.config.storage.overwrite.enabled=true
 rsm.config.chunk.size=4096
 rsm.config.compression.enabled=true
 rsm.config.encryption.enabled=true
 rsm.config.encryption.key.pair.id=k1
 rsm.config.encryption.key.pairs=k1
-rsm.config.encryption.key.pairs.k1.public.key.file={keys}/public.pem
-rsm.config.encryption.key.pairs.k1.private.key.file={keys}/private.pem
+rsm.config.encryption.key.pairs.k1.public.key.file={{keys}}/public.pem
+rsm.config.encryption.key.pairs.k1.private.key.file={{keys}}/private.pem
 """
 
 
@@ -330,7 +324,7 @@ def tried(number: int, jars: Path, made: Path, classes: Path, plugin: str) -> li
         parts = {int(re.findall(r"-(\d+)-", path.name)[0]): path for path in tier.glob(f"*/{TOPIC}-*")}
         parts = parts or {int(path.name): path for path in tier.glob(f"{TOPIC}-*/*")}
         chosen = {n: path for n, path in sorted(parts.items()) if len([*path.glob("*.log")]) > 1}
-        is_plain = plugin == CONFIG
+        is_plain = plugin == LOCAL_TIER
         pairs = rng.sample(sorted(chosen), 2 * SWAPPED)
         changes = dict.fromkeys(pairs, "swapped with another partition")
         for one, two in zip(pairs[::2], pairs[1::2]):
@@ -377,7 +371,7 @@ def main() -> None:
         made, classes = options.made or Path(work) / "made", Path(work) / "classes"
         source = Path(__file__).parent / "trials" / "ReadAll.java"
         subprocess.run(["javac", "-d", classes, "-cp", f"{options.jars}/*", source], check=True)
-        plugin = AIVEN.replace("{keys}", str(made / "keys")) if options.aiven else CONFIG
+        plugin = AIVEN.replace("{keys}", str(made / "keys")) if options.aiven else LOCAL_TIER
         if not made.exists():
             if options.aiven:
                 make_keys(made / "keys")

@@ -25,21 +25,13 @@ from kdump.check.finding import ERROR
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.remote_objects import RemoteStorage
-from tools.trials.cluster import Cluster
+from tools.trials.cluster import LOCAL_TIER, Cluster
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 RESULTS = Path(__file__).parent.parent / "docs" / "remote-trials.json"
 DISK, TOPIC = "kafka-4.3-tiered", "tiered"
 FIRST, SECOND, LOCAL, END = 110377, 162793, 215209, 260000
 """Base offsets of its two segments in remote storage and of the local one, and the log end."""
-CONFIG = """
-remote.log.storage.system.enable=true
-remote.log.storage.manager.class.name=org.apache.kafka.server.log.remote.storage.LocalTieredStorage
-remote.log.metadata.manager.listener.name=PLAINTEXT
-rlmm.config.remote.log.metadata.topic.replication.factor=1
-rlmm.config.remote.log.metadata.topic.num.partitions=1
-rsm.config.dir={tier}
-"""
 SECONDS = 25
 """How long the consumer waits for a record."""
 
@@ -152,7 +144,7 @@ def tried(change: Change, jars: Path, disks: Path) -> dict[str, Any]:
         first, codes = predicted(disk, tier)
         (work / "controller").mkdir()
         with Cluster(
-            jars, work, work / "controller", [disk], combined=True, configs=CONFIG.format(tier=tier)
+            jars, work, work / "controller", [disk], combined=True, configs=LOCAL_TIER.format(tier=tier)
         ) as cluster:
             assert cluster.started(), cluster.log("broker")[-20:]
             got, consumer = read(cluster)

@@ -23,7 +23,7 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import META
 from tools.corpus import unpack
-from tools.trials.cluster import Cluster
+from tools.trials.cluster import LOCAL_TIER, Cluster
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 DISKS = unpack() / "disks"
@@ -80,15 +80,7 @@ COURSES = (
 
 
 def tiered_configs(tier: Path) -> dict[str, str]:
-    storage = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
-    return {
-        "remote.log.storage.system.enable": "true",
-        "remote.log.storage.manager.class.name": storage,
-        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
-        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
-        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
-        "rsm.config.dir": str(tier),
-    }
+    return dict(line.split("=", 1) for line in LOCAL_TIER.format(tier=tier).split())
 
 
 class CourseNode(Cluster):

@@ -32,6 +32,20 @@ TOOL = "org.apache.kafka.tools."
 STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=\d+\] started")
 """Line that a broker logs after startup; the second form is that of a broker with ZooKeeper."""
 
+REMOTE = """
+remote.log.storage.system.enable=true
+remote.log.metadata.manager.listener.name=PLAINTEXT
+rlmm.config.remote.log.metadata.topic.replication.factor=1
+rlmm.config.remote.log.metadata.topic.num.partitions=1
+"""
+"""Remote storage, whatever the plugin."""
+LOCAL_TIER = (
+    REMOTE
+    + """remote.log.storage.manager.class.name=org.apache.kafka.server.log.remote.storage.LocalTieredStorage
+rsm.config.dir={tier}
+"""
+)
+"""That of Kafka's tests, a directory."""
 COMMON = """
 node.id={node}
 process.roles={roles}

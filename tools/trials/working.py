@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from tools.trials.cluster import Cluster, classpath
+from tools.trials.cluster import LOCAL_TIER, Cluster, classpath
 
 CONFIGS = """
 log.roll.ms=4000
@@ -28,13 +28,7 @@ num.partitions=2
 """
 """Settings that make files come and go within seconds. They override those of Cluster, because the last value of a name
 counts."""
-TIERED = """
-remote.log.storage.system.enable=true
-remote.log.storage.manager.class.name=org.apache.kafka.server.log.remote.storage.LocalTieredStorage
-remote.log.metadata.manager.listener.name=PLAINTEXT
-rlmm.config.remote.log.metadata.topic.replication.factor=1
-rlmm.config.remote.log.metadata.topic.num.partitions=4
-rsm.config.dir={tier}
+TIERED = f"""{LOCAL_TIER}rlmm.config.remote.log.metadata.topic.num.partitions=4
 remote.log.manager.task.interval.ms=1000
 """
 SOURCE = Path(__file__).parent / "AtWork.java"
