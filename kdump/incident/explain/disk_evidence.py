@@ -58,6 +58,8 @@ def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, lim
         return None
     if offset < segments[0].offset:
         line = f"offset {offset}: below the first segment, which starts at offset {segments[0].offset}"
+        if log_start is not None and log_start <= offset:
+            line += f"; remote storage should have it, from log start offset {log_start} on (kdump verify --remote URL)"
         return Evidence(BATCH, place.path, None, offset, line)
     log = [segment for segment in segments if segment.offset <= offset][-1].log
     assert log is not None

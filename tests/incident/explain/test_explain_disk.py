@@ -123,6 +123,17 @@ def test_an_offset_that_was_deleted() -> None:
     assert found["batch"][0].startswith("offset 5: below the log start offset 17; on the disk a batch with offsets")
 
 
+def test_an_offset_that_is_in_remote_storage() -> None:
+    """By the log start offset; the broker's message names what to check."""
+    tiered = str(DISKS / "kafka-4.3-tiered" / "disk")
+    begins = "Received request for offset 120000 for leader epoch 0 and partition tiered-0"
+    line = f"org.apache.kafka.common.errors.OffsetOutOfRangeException: {begins} which does not exist in remote tier."
+    found, _ = explain_text(line, DiskEvidence((tiered,)))
+    assert isinstance(found, Explanation)
+    assert "kdump verify --remote URL" in found.action
+    assert "should have it, from log start offset 110377 on" in evidence_for(line, tiered)["batch"][0]
+
+
 def test_a_partition_of_another_disk() -> None:
     found = evidence_for(
         "Deleted log for partition nowhere-7 in /d/nowhere-7.0123456789abcdef0123456789abcdef-delete", CLEAN
