@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.engine import check_choice
-from kdump.pager import end_pager
-from kdump.signals import INTERRUPTED, Terminated, run_until_terminated
+from kdump.signals import INTERRUPTED, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
 
@@ -308,13 +307,7 @@ def _run() -> None:
     except ImportError as error:
         click.echo(f"kdump: {error}", err=True)
         sys.exit(2)
-    try:
-        cli.main(prog_name="kdump")
-    except Terminated:
-        end_pager(now=True)
-        raise
-    finally:
-        end_pager()
+    cli.main(prog_name="kdump")
 
 
 if __name__ == "__main__":

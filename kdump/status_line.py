@@ -19,8 +19,6 @@ class StatusLine:
 
     def __init__(self, fd: int = STDERR, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.is_paused = False
-        """Whether nothing is shown, because a pager has the terminal."""
         self.quiet_since = 0.0
         """When something else was last written to the terminal, by `clock`."""
         self._fd = fd
@@ -33,7 +31,7 @@ class StatusLine:
         if not self._lock.acquire(blocking=False):  # something is being written, perhaps to a reader that waits
             return
         try:
-            if text != self._shown and not self.is_paused and self._at_start and _is_in_foreground(self._fd):
+            if text != self._shown and self._at_start and _is_in_foreground(self._fd):
                 self._write(CLEAR + text.encode("utf-8", "backslashreplace"))
                 self._shown = text
         finally:

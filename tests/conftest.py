@@ -64,9 +64,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell that runs the tests in the background lets them ignore SIGINT, and what they start would ignore it, too."""
 
-os.environ["KDUMP_PAGER"] = ""
-"""No pager in the terminals of tests, in which nobody would quit it (tests/test_pager.py sets its own)."""
-
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """Window sizes: the default, one that splits batches, and the smallest that can hold a header."""
 

@@ -44,7 +44,7 @@ def shown(columns: int, command: list[str], directory: Path) -> str:
     """Return what the command writes to a terminal with `columns` columns."""
     pid, terminal = pty.fork()
     if pid == 0:
-        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "KDUMP_PAGER": ""}
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
         environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
         os.chdir(directory)
         os.execvpe(command[0], command, environment)

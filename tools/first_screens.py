@@ -34,7 +34,7 @@ def screen(directory: Path, *options: str) -> list[str]:
     """Return the lines of the first screen for the disks in a directory."""
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    env = os.environ | {"KDUMP_PAGER": "cat", "NO_COLOR": "1", "TERM": "xterm"}
+    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm"}
     paths = sorted(path.name for path in directory.iterdir() if path.is_dir())
     command = [sys.executable, "-m", "kdump", "doctor", *paths, "--now", "2026-11-21T09:00Z", *options]
     env["PYTHONPATH"] = str(ROOT)

@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"
 """Name in the package registry."""
 ENVIRONMENT = {
-    "KDUMP_PAGER, PAGER": "The pager for tables that are longer than the screen; the first that is set is used. If it "
-    "is empty or `cat`, there is none. If none is set, it is `less -FRX`.",
     "NO_COLOR": "If this is set to any value, output is not colored, except with `--color always`.",
     "FORCE_COLOR": "If this is set to any value, output is colored even if it does not go to a terminal.",
     "TERM": "If this is `dumb`, output is not colored.",

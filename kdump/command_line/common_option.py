@@ -13,7 +13,7 @@ REPLACE_FORMAT = ("as_json", "as_hex", "template", "extract", "quiet")
 """Parameters that choose the output: with one of them on the command line, KDUMP_FORMAT and KDUMP_COLUMNS do not
 apply."""
 WITHOUT_VARIABLE = ("--json", "--no-pager")
-"""KDUMP_FORMAT=json is the first, and KDUMP_PAGER is the last."""
+"""KDUMP_FORMAT=json is the first, and the last has no effect."""
 WITH_CSV = "With --format csv"
 """Begins the help of --columns in a command that prints a report."""
 

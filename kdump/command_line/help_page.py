@@ -18,8 +18,8 @@ USUAL = "Options"
 """Section of the options that are in no other."""
 OPTIONS = "Options of most commands"
 OPTIONS_PAGE = f"""{OPTIONS}: how output looks, and how files are read. An environment variable sets an option
-for all commands that have it; what is typed takes precedence. KDUMP_FORMAT=json is --json for all commands, and
-KDUMP_PAGER= is --no-pager. A command that has a special meaning for an option shows it in its own help."""
+for all commands that have it; what is typed takes precedence. KDUMP_FORMAT=json is --json for all commands.
+A command that has a special meaning for an option shows it in its own help."""
 RANGE = re.compile(r" *\[[^][]*x[<>]=[^][]*\]$")
 """What click appends about the range of a number. An error states it, too."""
 IN_REPORTS = "In a command that prints a report and not a table, with --format csv."

@@ -38,7 +38,6 @@ class OutputOptions(CommandOptions):
     full: bool = False
     zone: tzinfo = timezone.utc
     color: str = AUTO
-    pager: bool = True
     quiet: bool = False
 
     def __post_init__(self) -> None:
@@ -61,8 +60,6 @@ class OutputOptions(CommandOptions):
         """Return standard output, or standard error. With `headline`, output for people begins with what was not read,
         if that is known by then. (JSON has objects for that, and stderr has a line.)"""
         output = Output(self.color, sys.stderr if on_stderr else sys.stdout)
-        if self.pager and self.format == TABLE and not on_stderr:
-            output.page()
         if headline:
             click.get_current_context().meta[OUTPUT] = output
             if self.format == TABLE and not self.quiet and not on_stderr:
@@ -153,6 +150,11 @@ def note_outside_columns(count: int) -> None:
     print_error(f"{count_text(count, 'finding')} not shown; omit --columns, or use --json, to show all")
 
 
+def _no_pager(_context: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        print_error("--no-pager is deprecated, and has no effect: there is no pager")
+
+
 def output_options(
     *,
     json: str = "Write JSON Lines; same as --format json.",
@@ -177,7 +179,7 @@ def output_options(
         options.append(common("--tz", "zone", **TZ))
     text = "Use colors: auto (on a terminal, unless NO_COLOR is set), always or never.  [auto]"
     options.append(common("--color", type=click.Choice(COLORS), default=AUTO, help=text))
-    text = "Do not show tables longer than the screen in a pager ($KDUMP_PAGER, $PAGER, or less)."
-    options.append(common("--no-pager", "pager", flag_value=False, default=True, help=text))
+    text = "Deprecated, and without effect: there is no pager; pipe tables into less -S."
+    options.append(common("--no-pager", is_flag=True, expose_value=False, callback=_no_pager, help=text))
 
     return lambda command: add_options(command, *options)

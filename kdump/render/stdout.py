@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO, TextIO
 
-from kdump.pager import Pager, use_pager
 from kdump.render.escape import path_text, printable
 from kdump.render.style import Paint, painter
 
@@ -39,7 +38,6 @@ class Output:
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
-        self._pager: Pager | None = None
         self._paint: Paint | None = None
         self._stream = stream.buffer
         _widen(self._stream)
@@ -61,10 +59,6 @@ class Output:
         import shutil
 
         return max(20, shutil.get_terminal_size().columns)
-
-    def page(self) -> None:
-        """Show the output in the user's pager if it is longer than the screen."""
-        self._pager = use_pager()
 
     def leave_out(self, columns: list[str]) -> None:
         """Note the columns of a table for which the terminal has no room."""
@@ -152,9 +146,6 @@ class Output:
         self._flushed = time.monotonic()
 
     def _put(self, data: bytes | memoryview) -> None:
-        if self._pager is not None:
-            self._pager.write(data)
-            return
         self._stream.write(data)
         self._stream.flush()
 

@@ -64,7 +64,7 @@ def command(options: InspectOptions) -> None:
     exit_with(run)
 
 
-OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager", "remote_url", "remote_layout", "remote_key"}
+OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "remote_url", "remote_layout", "remote_key"}
 """Options that `kdump ls` has, too. All others select contents of the files."""
 
 

@@ -179,8 +179,6 @@ class InspectRun:
         self.columns, self.full, self.zone = options.output.names, options.output.full, options.output.zone
         self.decode, self.redaction = options.decoding.decode(options.paths), options.redaction.redaction()
         self.output = Output(options.output.color)
-        if options.output.pager and not options.follow and options.form in (TABLE, HEX):
-            self.output.page()
         self.left = options.limit
         self.committed: ReadCommitted | None = None
         if options.read_committed:

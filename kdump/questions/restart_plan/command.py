@@ -228,7 +228,6 @@ def _follow(paths: tuple[str, ...], options: RecoveryOptions, output_options: Ou
     logs were loaded."""
     if any(map(mount_point, paths)):
         raise click.UsageError("--follow needs the broker's own disks, not a bundle")
-    output_options = replace(output_options, pager=False)  # lines come for as long as the recovery takes
     output = output_options.output(headline=False)
     sink = output_options.sink(output, lambda: RecoveryProgressReport(output), (RecoveryProgress,), report=True)
     last = None

@@ -302,18 +302,6 @@ def test_following_prints_a_line_each_time(crashed: Path, followed: list[Recover
     ]
 
 
-def test_following_has_no_pager(
-    crashed: Path, followed: list[RecoveryProgress], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages: list[Output] = []
-    monkeypatch.setattr(Output, "page", lambda self: pages.append(self))
-    followed.append(progress(LOADED))
-    assert run(crashed, "--follow").exit_code == 0
-    assert pages == []
-    run(crashed, "--estimate")
-    assert len(pages) == 1
-
-
 def test_following_in_json(crashed: Path, followed: list[RecoveryProgress]) -> None:
     followed += [progress(MOVING), progress(ENDED)]
     first, last = objects(crashed, "--follow", status=1)

@@ -318,7 +318,6 @@ def test_counts_have_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     disk = FIXTURES / "disk-1"
     assert "█" not in command.run("stats", disk, "--by", "hour").stdout
     monkeypatch.setattr(CountReport, "end", on_terminal)
-    monkeypatch.setenv("KDUMP_PAGER", "")
     rows = [line for line in command.run("stats", disk, "--by", "hour").stdout.splitlines() if "%" in line]
     records = [int(line.split("Z")[-1].split()[0].replace(",", "")) for line in rows]
     bars = [line.count("█") for line in rows]
