@@ -127,6 +127,16 @@ class Operator:
         self.cluster.tool("TransactionsCommand", "abort", *where)
         return f"find-hanging: it {found}; abort --start-offset {start}"
 
+    def commit(self, action: str) -> str:
+        """Let the producer of a transaction, which had been stopped, commit another one in the partition."""
+        assert self.cluster is not None
+        self.words(action, r"Do not abort it.*Let its producer commit its next transaction in this partition")
+        configs = f"bootstrap.servers=127.0.0.1:{self.cluster.ports['broker']}"
+        words = ("--topic", "payments", "--num-records", "1", "--record-size", "8", "--throughput", "-1")
+        sent = ("--transactional-id", "tx-b", "--transaction-duration-ms", "1", "--producer-props", configs)
+        self.cluster.java_run("org.apache.kafka.tools.ProducerPerformance", *words, *sent)
+        return "tx-b commits a transaction of one record in payments-0"
+
     def fetch_again(self, action: str) -> str:
         """Move the directory of a replica that does not lead away, while its broker is stopped, and start it."""
         assert self.cluster is not None
@@ -615,6 +625,7 @@ INCIDENTS = [
     Incident(
         "hanging-transaction", "transaction-hanging", producers.hanging_transaction, Operator.abort, PAYMENTS, True
     ),
+    Incident("marker-skipped", "transaction-hanging", producers.marker_skipped, Operator.commit, PAYMENTS, True),
     Incident("cleaner-stopped", "crc-mismatch", damaged_bytes.compaction_stopped, Operator.replace, USERS),
     Incident(
         "group-reset",

@@ -38,6 +38,8 @@ class TransactionView(Protocol):
 
     def has_changed(self) -> bool: ...
 
+    def outcome(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> str | None: ...
+
 
 @dataclass(frozen=True)
 class PartitionContext:
@@ -119,6 +121,13 @@ class PartitionContext:
             return None if ongoing is None else False
         is_recent = self.now - max(running.timestamp, running.last_timestamp) <= self.transaction_timeout
         return None if is_recent and self.coordinator.has_changed() else True
+
+    def outcome(self, producer_id: int, running: OngoingTxn) -> str | None:
+        """Return COMMIT or ABORT: how its coordinator ended a hanging transaction; None if that is not certain."""
+        if self.coordinator is None or self.topic is None or self.partition is None:
+            return None
+        epoch = max(running.epoch, running.last_epoch)
+        return self.coordinator.outcome(producer_id, epoch, self.topic, self.partition)
 
     def may_be_open(self, is_last: bool) -> bool:
         """Return True if a broker may be appending to a segment, or was when it stopped: its indexes are then

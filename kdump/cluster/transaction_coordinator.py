@@ -22,7 +22,8 @@ from kdump.log.live_files import FileWatch, identity
 from kdump.log.record import Record
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
-from kdump.state.transaction_history import TransactionHistory
+from kdump.state.transaction_history import COMPLETED, TransactionHistory
+from kdump.state.transaction_marker import ABORT
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})(?:\.[0-9a-f]{{32}}-(?:stray|future))?")
 PREPARED = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
@@ -78,6 +79,23 @@ class TransactionCoordinatorState:
             if producer_epoch <= transaction.producerEpoch and partition in transaction.partitions.get(topic, ()):
                 return True
         return False if self.is_complete else None
+
+    def outcome(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> str | None:
+        """Return COMMIT or ABORT: how the coordinator ended the transaction that a producer has open in this partition,
+        whose marker it has skipped or the partition has lost. None if that is not certain.
+
+        Since transaction version 2, the marker's epoch is above that of the data. Before, the same epoch may have been
+        committed before the transaction began; if it was aborted, the open one was, too, or its data came later."""
+        history = self.history
+        lives = history.decided.get((topic, partition), {}) if history.is_whole and not self.problems else {}
+        later = [epoch for number, epoch in lives if number == producer_id and epoch >= producer_epoch]
+        if later:
+            type = lives[producer_id, min(later)].type
+            return type if min(later) > producer_epoch or type == ABORT else None
+        last = self.of_producer(producer_id)
+        if last is None or last.clientTransactionVersion < 2 or last.producerEpoch != producer_epoch + 1:
+            return None
+        return COMPLETED.get(last.state) if last.producerId == producer_id else None
 
     def has_changed(self) -> bool:
         """Return True if a coordinator has written since its log was read: it may know of newer transactions."""

@@ -16,6 +16,7 @@ from kdump.state.transaction_marker import ABORT, COMMIT
 ROOM = 48 * 1024 * 1024
 """Maximum memory for the history, in bytes."""
 DECISIONS = {"PrepareCommit": COMMIT, "PrepareAbort": ABORT}
+COMPLETED = {"CompleteCommit": COMMIT, "CompleteAbort": ABORT}
 
 
 class CoordinatorDecision(NamedTuple):
@@ -72,7 +73,7 @@ class TransactionHistory:
         kind = DECISIONS.get(record.state)
         if kind is not None:
             self._decided(record, CoordinatorDecision(kind, record.transactionalId, offset, name))
-        elif record.state in ("CompleteCommit", "CompleteAbort") and self._takes(ENTRY // 2):
+        elif record.state in COMPLETED and self._takes(ENTRY // 2):
             self.done.add((record.producerId, record.producerEpoch))
 
     def _decided(self, record: TransactionMetadata, decision: CoordinatorDecision) -> None:

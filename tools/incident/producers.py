@@ -32,6 +32,13 @@ def hanging_transaction(disk: Disk) -> None:
     disk.take_snapshot(PAYMENTS)
 
 
+def marker_skipped(disk: Disk) -> None:
+    """The coordinator completed the last transaction of tx-b, COMMIT, but payments-0 has no marker of it: in a
+    controlled shutdown, the coordinator took a partition without a leader for a deleted one."""
+    disk.truncate(PAYMENTS, max(number for number, (_, it) in enumerate(disk.batches(PAYMENTS)) if it.producerId == 10))
+    disk.take_snapshot(PAYMENTS)
+
+
 def old_client(disk: Disk, producer: int) -> None:
     """Make the transactions of a producer those of a client older than 4.0: all have epoch 0, and their sequences
     continue, where transaction version 2 increments the epoch and starts again at sequence 0."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import threading
@@ -31,6 +32,7 @@ counts."""
 TIERED = f"""{LOCAL_TIER}rlmm.config.remote.log.metadata.topic.num.partitions=4
 remote.log.manager.task.interval.ms=1000
 """
+SKIPPED = re.compile(r"trying to send transaction markers for (\S+), these partitions are likely deleted already")
 SOURCE = Path(__file__).parent / "AtWork.java"
 
 
@@ -43,6 +45,8 @@ class Working(Cluster):
         self.seed, self.tiered = seed, tiered
         self.tier = work / "tier"
         """Remote storage."""
+        self.skipped: set[str] = set()
+        """Transactional IDs whose markers a broker skipped that took a partition without a leader for a deleted one."""
         self.ways: list[str] = []
         """How the broker ended, each time."""
         super().__init__(jars, work, work / "unused", self.log_dirs, combined=True)
@@ -97,6 +101,10 @@ class Working(Cluster):
         except subprocess.TimeoutExpired:  # an only controller may wait for itself
             self.processes["broker"].kill()
             self.processes["broker"].wait()
+        self.note_skipped()
+
+    def note_skipped(self) -> None:
+        self.skipped.update(SKIPPED.findall("\n".join(self.log("broker"))))
 
     def start_broker(self) -> None:
         """Start the broker again, and wait until it is up. Raises RuntimeError if it does not start."""

@@ -12,6 +12,7 @@ from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
+from kdump.state.transaction_marker import COMMIT
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 TRANSACTION_OPEN = Code("transaction-open")
@@ -79,6 +80,7 @@ class TransactionRule(Observer):
     def _left_open(self, producer_id: int, running: OngoingTxn) -> Finding:
         context = self.known
         code, severity = TRANSACTION_OPEN, None
+        facts: dict[str, bool | None] = {}
         records = "record" if running.records == 1 else "records"
         age = self.transactions.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
@@ -93,8 +95,10 @@ class TransactionRule(Observer):
         if context.is_hanging(producer_id, running):
             code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"
+            outcome = context.outcome(producer_id, running)
+            facts["committed"] = None if outcome is None else outcome == COMMIT
         if code is TRANSACTION_OPEN and age > context.transaction_timeout:
-            severity = WARNING
+            severity, facts["overdue"] = WARNING, True
             message += f", {age // 1000} s before the newest batch"
         return code.finding(
             running.target,
@@ -103,5 +107,5 @@ class TransactionRule(Observer):
             size=running.size,
             offset=running.first_offset,
             severity=severity,
-            facts={"overdue": True if severity == WARNING else None},
+            facts=facts,
         )

@@ -17,6 +17,7 @@ from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import TransactionsQuery, transactions_of
 from kdump.state.transaction_history import TransactionHistory
+from kdump.state.transaction_marker import COMMIT
 
 SHOWN = 5
 """Maximum number of partitions of a transaction that are named."""
@@ -133,7 +134,7 @@ class TransactionsExamination:
         idle = row.idle if row.idle is not None else row.age or 0
         if not hangs and idle <= self.on.timeout:
             return
-        waits = row.abort is None
+        waits = not hangs and row.abort is None
         """For its coordinator, whose broker does not run."""
         name = row.transactionalId or f"producer {row.producerId}"
         begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
@@ -142,8 +143,8 @@ class TransactionsExamination:
         problem = Problem(
             "transaction-hanging" if hangs else "transaction-open",
             {"transaction": name, "offset": stop, "broker": self._coordinator(row, place), **values},
-            {"waits": waits, "overdue": True},
-            "waits" if waits else "",
+            {"waits": waits, "overdue": True, "committed": None if row.outcome is None else row.outcome == COMMIT},
+            "waits" if waits else "committed" if row.outcome == COMMIT else "",
         )
         self.on.report(
             problem,

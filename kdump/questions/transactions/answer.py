@@ -68,7 +68,15 @@ class Transaction(NamedTuple):
         Doc("what is uncertain, and why; for an open one, the coordinator's state"),
         Shown(rank=8, least=24, blank=0),
     ] = ()
-    abort: Annotated[str | None, Doc("command that aborts it, if no coordinator will")] = None
+    outcome: Annotated[
+        str | None,
+        Doc(
+            "COMMIT or ABORT: how the coordinator of a hanging one ended it, without a marker here; null if not certain"
+        ),
+    ] = None
+    abort: Annotated[
+        str | None, Doc("command that aborts it, if no coordinator will, and its outcome is not COMMIT")
+    ] = None
     abortBefore3: Annotated[
         str | None, Doc("the same for brokers before 3.0, if the disk does not state the release")
     ] = None

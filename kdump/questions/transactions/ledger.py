@@ -265,7 +265,8 @@ class TransactionLedger(Observer):
         hanging = None if is_later else known.is_hanging(producer_id, running)
         state = HANGING if hanging else OPEN
         self.counts[state] += 1
-        row = self._row(producer_id, running, state)
+        outcome = known.outcome(producer_id, running) if hanging else None
+        row = self._row(producer_id, running, state)._replace(outcome=outcome)
         is_old = (row.idle if row.idle is not None else row.age or 0) > self.timeout
         record = self.coordinator.of_producer(producer_id) if self.coordinator else None
         if record is not None:
@@ -276,7 +277,9 @@ class TransactionLedger(Observer):
             remarks.append(LATER)
         elif hanging is None and is_old:
             remarks.append(title_of("transaction-note"))
-        is_for_person = (hanging or (hanging is None and is_old)) and not is_later
+        if outcome is not None:
+            remarks.append(title_of("transaction-note", outcome))
+        is_for_person = (hanging or (hanging is None and is_old)) and not is_later and outcome != COMMIT
         if not is_for_person or known.topic is None or known.partition is None:
             return row._replace(remarks=tuple(remarks))
         producer = self.scan.producers.state.get(producer_id)

@@ -284,6 +284,34 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
 
+HERE = {"payments": [0]}
+
+
+@each_case(
+    "said, outcome",
+    [
+        ([(2, "PrepareCommit", HERE), (2, "CompleteCommit", {})], "COMMIT"),
+        ([(2, "PrepareAbort", HERE), (2, "CompleteAbort", {})], "ABORT"),
+        ([(2, "PrepareAbort", HERE), (3, "PrepareCommit", HERE), (3, "Empty", {})], "ABORT"),
+        ([(2, "PrepareCommit", {"payments": [1]}), (2, "CompleteCommit", {})], None),
+        ([(1, "PrepareCommit", HERE), (1, "CompleteCommit", {})], None),
+        ([(1, "PrepareAbort", HERE), (1, "CompleteAbort", {})], "ABORT"),
+        ([(0, "PrepareCommit", HERE), (0, "CompleteCommit", {})], None),
+    ],
+)
+def test_what_its_coordinator_committed_is_not_to_be_aborted(
+    said: list[Any], outcome: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its commit was acknowledged, but the marker is missing here: transactions, doctor and retention agree."""
+    root = disk_with(tmp_path_factory.mktemp("disk"), *(("tx", 1, *record) for record in said))
+    row = rows(ask(root, states=["hanging"]))[0]
+    assert (row.outcome, row.abort is None) == (outcome, outcome == "COMMIT")
+    page = " ".join(run("doctor", root).stdout.split())
+    assert ("do not abort it" in page.lower()) == (outcome != "ABORT")
+    assert ("its coordinator committed it, do not" in page.lower()) == (outcome is None)
+    assert ("kafka-transactions.sh --bootstrap-server HOST:PORT abort" in page) == (outcome != "COMMIT")
+
+
 def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path, ("tx", 1, 1, "Ongoing", {"payments": [0]}))
     row = rows(ask(root))[-1]
