@@ -13,13 +13,9 @@ RELEASE_DISKS ?= build/corpus/releases
 # Those of which there are disks, and the newest one that kdump knows.
 RELEASES := $(sort $(shell sed -nE 's/^    "([0-9.]+)-(zk|kraft)",/\1/p' kdump/state/releases.py))
 NEWEST := $(shell sed -nE 's/^ +\(([0-9]+), ([0-9]+), ([0-9]+)\),/\1.\2.\3/p' kdump/format/releases/__init__.py | tail -1)
-TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 # Tests of code that uses the compiled core, to run under the sanitizers.
 SANITIZED := tests/core tests/format tests/io tests/log tests/questions/carve/test_carve.py tests/test_twins.py
-# `make test-all` seeds random samples with the date, and prints it; KDUMP_SEED=2026-11-22 repeats the run of that day.
-DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
-SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
 # ARCH: the architecture that `make pex` builds for, x86_64 or aarch64.
 ARCH := x86_64
@@ -101,24 +97,11 @@ incident: $(VENV)/.ready
 test: $(VENV)/.ready $(VENV)/.test
 	@$(BIN)/python -m tools.run_tests $(ONLY)
 
-# Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker:
-# some trials are compared with docs/broker-trials.json.
-test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) $(DISKS) pex sanitize
-	$(MAKE) pex ARCH=aarch64
-	$(BIN)/python -m tools.carry.emulation dist/kdump-linux-aarch64
-	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py tests/test_carried_places.py
-	KDUMP_CARRIED=$(abspath dist/kdump-linux-aarch64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
-	$(BIN)/python -m pytest -m package tests/test_package.py
-	$(DAILY) -m 'every_disk or sampled or cluster or browser'
-	$(BIN)/python -m pytest -m site
-	KDUMP_JARS=$(abspath $(RELEASE_JARS)/$(NEWEST)) $(BIN)/python -m pytest -m jars
-	KDUMP_ENGINE=plain $(DAILY)
-	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
-	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
-	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
-	$(BIN)/python -m tools.metadata_trials $(RELEASE_JARS) --compare --only $(NEWEST)
-	$(BIN)/python -m tools.unit_test_trials $(RELEASE_JARS) --compare
-	$(BIN)/python -m tools.at_work $(JARS) --minutes 3
+# Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker,
+# and builds a release: in parts, of which docs/test-all.json says at which commit they were green. A second run goes on
+# where the first one stopped. PARTS="browser jars": only these; PARTS=--list: what is green.
+test-all: $(VENV)/.ready $(VENV)/.test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) $(DISKS)
+	$(BIN)/python -m tools.test_parts --jars $(JARS) --releases $(RELEASE_JARS) --disks $(DISKS) --newest $(NEWEST) $(PARTS)
 
 # Runs every command on the disk of a broker that keeps changing it.
 at-work: $(VENV)/.ready $(VENV)/.test $(JARS)
