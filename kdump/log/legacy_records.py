@@ -117,6 +117,19 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
     return kept
 
 
+def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
+    """Return the messages of a wrapper, or the message itself, as columns; None if one is large or unusual. Sets what
+    read_wrapper sets."""
+    if batch.is_compressed:
+        read_wrapper(batch)
+    elif not batch.looked_inside and batch.size <= KEEP:
+        batch.looked_inside = True
+        batch.inner = read_message_set(b"".join(batch.chunks(0, batch.size)), batch.magic)
+        if batch.inner is not None:
+            batch._computed = batch.crc
+    return None if batch.problems else batch.inner
+
+
 def contents_of(batch: LegacyRecordBatch) -> WrapperContents:
     """Return what reading a wrapper shows."""
     before = len(batch.problems)
@@ -167,7 +180,7 @@ def messages_of(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Re
         record.timestampType = kind
         record.offsetDelta = record.timestampDelta = record.sequence = None
         record.header_start = record.header_count = 0
-        record.data, record.space_position = columns.data, record.start
+        record.data, record.space_position = columns.data, record.start if batch.is_compressed else batch.position
         record._crc_valid = True
         yield record
 

@@ -59,7 +59,7 @@ from kdump.io.run import ignore
 from kdump.log.batch_records import decode_columns
 from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
-from kdump.log.legacy_records import read_wrapper
+from kdump.log.legacy_records import plain_messages
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
@@ -279,17 +279,17 @@ class RecordRows(SliceRows):
 
     def _others(self, batch: Batch) -> Iterator[ArrowBatch]:
         is_whole = self._is_plain and not self.selection.chooses_records
-        if is_whole and isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
-            read_wrapper(batch)
-            if batch.inner is not None and not batch.problems:
-                self._messages(batch, batch.inner)
+        if is_whole and isinstance(batch, LegacyRecordBatch):
+            columns = plain_messages(batch)
+            if columns is not None:
+                self._messages(batch, columns)
                 if self._full():
                     yield from self.rest()
                 return
         yield from self._one_by_one(batch)
 
     def _messages(self, batch: LegacyRecordBatch, columns: RecordColumns) -> None:
-        """Add the messages of a wrapper, as kdump.core.message_set returns them."""
+        """Add a message, or those of a wrapper, as kdump.core.message_set returns them."""
         count = len(columns)
         rows = range(self.count, self.count + count)
         is_append_time = batch.timestampType == "LogAppendTime"

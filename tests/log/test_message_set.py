@@ -1,5 +1,5 @@
-"""Checks that the messages of a wrapper, read as columns, equal those read one by one, and that anything unusual is
-read one by one."""
+"""Checks that messages, alone or in a wrapper, read as columns, equal those read one by one, and that anything unusual
+is read one by one."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def one_by_one(path: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> Non
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
-                patch.setattr(legacy_records, "_columns", lambda batch: None)
+                patch.setattr(legacy_records, "read_message_set", lambda payload, magic: None)
             lines = CliRunner().invoke(cli, [command, "--json", str(path)]).stdout.splitlines()
             found.append([json.loads(line) | {"seconds": 0} for line in lines])
     assert found[0] == found[1]
@@ -112,7 +112,7 @@ def one_by_one(path: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.sampled
 @each_case("magic", [0, 1])
 def test_odd_messages_in_stats_and_tables(magic: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Timestamps, keys and values that no producer sends, and append time."""
+    """Timestamps, keys and values that no producer sends, and append time; in wrappers, and each alone."""
     dice = random.Random(magic)
     path = tmp_path / f"{0:020}.log"
     for _ in range(20 if SEED else 3):
@@ -124,22 +124,28 @@ def test_odd_messages_in_stats_and_tables(magic: int, tmp_path: Path, monkeypatc
                     magic,
                     dice.choice([None, b"", b"value", b"\xff\x00"]),
                     key=dice.choice([None, b"", b"k%d" % i, "ü".encode()]),
-                    offset=3 * number + i if magic == 0 else i,
+                    offset=3 * number + i if magic == 0 or number % 2 else i,
+                    attributes=dice.choice([0, 8 * magic, 0x40]) if number % 2 else 0,
                     timestamp=dice.choice(stamps),
                 )
                 for i in range(3)
             ]
+            if number % 2:
+                data += b"".join(inner)
+                continue
             attributes = dice.choice([0, 8]) if magic else 0
             stamp = dice.choice(stamps)
             data += craft.wrapper(magic, inner, "gzip", offset=3 * number + 2, attributes=attributes, timestamp=stamp)
         path.write_bytes(data)
-        one_by_one(path, "stats", monkeypatch)
-        rows = []
-        for quick in (True, False):
-            monkeypatch.setattr(inspect_run, "COMPILED", quick)
-            rows.append(CliRunner().invoke(cli, ["inspect", "--records", str(path)]).stdout)
-        assert rows[0] == rows[1]
-        assert rows[0].count("\n") == 121
+        for command in ("stats", "verify"):
+            one_by_one(path, command, monkeypatch)
+        for form, lines in (("table", 121), ("json", 120)):
+            rows = []
+            for quick in (True, False):
+                monkeypatch.setattr(inspect_run, "COMPILED", quick)
+                rows.append(CliRunner().invoke(cli, ["inspect", "--records", "--format", form, str(path)]).stdout)
+            assert rows[0] == rows[1]
+            assert rows[0].count("\n") == lines
 
 
 @each_case("base, offset", [((1 << 63) - 2, -5), (-(1 << 63), 1)])

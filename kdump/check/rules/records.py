@@ -226,7 +226,7 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
     highest = LONG_MIN
     count = unkeyed = 0
     other_magic: int | None = None
-    ordinary = batch.inner if batch.looked_inside and not batch.problems else None
+    ordinary = legacy_records.plain_messages(batch)
     if ordinary is not None:
         seen = check_records(ordinary, LONG_MIN, LONG_MAX, 0)
         if seen.misplaced:

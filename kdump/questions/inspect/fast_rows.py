@@ -1,7 +1,7 @@
 """Fast path of `inspect`: rows of a table in a pipe, and JSON lines, from columns, many batches at a time.
 
 Its output is identical to that of TableView and JsonView. Special cases are passed to them: batches whose checksum does
-not match or whose records cannot be decoded, control batches, messages that are not in a wrapper; in a table also text
+not match or whose records cannot be decoded, control batches, unusual messages of v0 and v1; in a table also text
 that is not ASCII, and the first rows, which determine the widths of its columns.
 
 Threads are sufficient, because codecs, checksums and the compiled core run without the interpreter lock;
@@ -34,7 +34,7 @@ from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.expression.terms import NO
-from kdump.log.legacy_records import messages_of, read_wrapper
+from kdump.log.legacy_records import messages_of, plain_messages
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
@@ -314,14 +314,12 @@ class FastRows:
         rows."""
         if self.used:
             self._flush()
-        if isinstance(batch, LegacyRecordBatch) and not batch.is_compressed:
-            return self.view.batch(target, batch, self.selection.records(batch))
         is_decoded = may_decode(self.schemas, batch) or (self.decoded is not None and not _is_valid_v2(batch))
         if self.records and not batch.isControlBatch and not is_decoded:
             if isinstance(batch, LegacyRecordBatch):
-                read_wrapper(batch)
-                if batch.inner is not None and self._is_plain(batch):
-                    return self._wrapper(target, batch, batch.inner)
+                columns = plain_messages(batch)
+                if columns is not None and self._is_plain(batch):
+                    return self._wrapper(target, batch, columns)
             elif isinstance(batch, DefaultRecordBatch) and (isinstance(self.view, JsonView) or _is_sound(batch)):
                 return self._batch(target, batch)
         return self.view.batch(target, batch, self.selection.records(batch))

@@ -50,7 +50,7 @@ from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import invalidity, is_valid, undecoded_count_problem
 from kdump.log.histograms import Histogram
-from kdump.log.legacy_records import Skimmed, read_wrapper
+from kdump.log.legacy_records import Skimmed, plain_messages
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
@@ -424,13 +424,12 @@ class StatsReader(SegmentObserver):
     def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
         """Add a message of magic 0 or 1, or a wrapper of several."""
         stats = self.stats
-        read_wrapper(batch)
-        before = stats.sums[RECORD_BYTES]
+        columns, before = plain_messages(batch), stats.sums[RECORD_BYTES]
         if self.hidden:
             decoded = self._known(batch, batch.recordCount or 0)
-        elif batch.inner is not None and not batch.problems:
-            decoded = len(batch.inner)
-            self._columns(_as_records(batch, batch.inner), 0, True, batch.inner_base or 0, place)
+        elif columns is not None:
+            decoded = len(columns)
+            self._columns(_as_records(batch, columns), 0, True, batch.inner_base or 0, place)
             stats.timestampTypes[batch.timestampType] += decoded
         else:
             decoded = self._messages(batch, place)
