@@ -30,17 +30,21 @@ from kdump.core.row_writer import (
     write_record_rows,
 )
 from kdump.core.table_values import know_plain_characters
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, rows_of
+from kdump.log.entries import Entry
 from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import messages_of, plain_messages
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
-from kdump.questions.inspect.views import JsonView, TableView
+from kdump.questions.inspect.views import JsonView, TableView, View
 from kdump.render.line_parts import (
     DAMAGED,
     MESSAGES,
@@ -176,10 +180,91 @@ class OutputSlot(Output):
             self.ordered.output.write_now(part)
 
 
+class FastView(View):
+    """Writes what `view` writes, faster. With more than one of `jobs`, JSON lines of the records in batch runs are made
+    in as many threads, in order, and everything else in the calling one."""
+
+    def __init__(
+        self,
+        view: TableView | JsonView,
+        scan: RegionScan,
+        coverage: SearchCoverage | None,
+        decoding: RecordDecoder,
+        *,
+        records: bool,
+        jobs: int,
+    ) -> None:
+        self.output, self.view, self.scan, self.coverage, self.decoding = view.output, view, scan, coverage, decoding
+        self.records = records
+        self.rows = FastRows(view.output, view, scan.selection, coverage, records=records)
+        self.pool = OrderedPool(view.output, jobs) if jobs > 1 and records and isinstance(view, JsonView) else None
+        self._is_fast = False
+        """Whether the rows of the current file are written from columns."""
+        self._decodes = False
+        self._several = False
+        self._idle: list[FastRows] = []
+
+    def file(self, target: Target) -> None:
+        self.view.file(target)
+
+    def begin(self, target: Target) -> None:
+        decoder = self.decoding.decoder(target) if self.records else None
+        self._decodes = decoder is not None
+        self._is_fast = self.scan.whole_runs = self.rows.decode_by(decoder)
+        if self._decodes:
+            self.drain()
+
+    def batch_run(self, target: Target, run: BatchRun) -> None:
+        if self.pool is None or not self._several or self._decodes:  # a single batch run is not worth a thread
+            self._several = True
+            self.rows.batch_run(target, run)
+            return
+        self.output.flush()
+        self.pool.submit(partial(self._in_thread, target, run))
+
+    def _in_thread(self, target: Target, run: BatchRun, turn: OutputSlot) -> None:
+        view = JsonView(turn, records=True)
+        try:
+            rows = self._idle.pop()
+            rows.output, rows.view = turn, view
+        except IndexError:
+            rows = FastRows(turn, view, self.scan.selection, self.coverage, records=True)
+        rows.batch_run(target, run)
+        self._idle.append(rows)
+
+    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+        self.drain()
+        if self._is_fast and not batch.isControlBatch:
+            return self.rows.batch(target, batch)
+        return self.view.batch(target, batch, records)
+
+    def entry(self, target: Target, entry: Entry) -> int:
+        self.drain()
+        return self.view.entry(target, entry)
+
+    def finding(self, finding: Finding) -> None:
+        self.drain()
+        self.view.finding(finding)
+
+    def region(self, target: Target, region: Region, window: Window) -> None:
+        self.drain()
+        self.view.region(target, region, window)
+
+    def tick(self) -> None:
+        if self.pool is None or not self._is_fast:  # else threads write
+            self.view.tick()
+
+    def drain(self) -> None:
+        if self.pool is not None:
+            self.pool.drain()
+
+    def end(self) -> None:
+        self.view.end()
+
+
 class FastRows:
-    """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
-    rows of a table; `coverage` counts the batches of a search. With more than one of `jobs`, JSON lines of the records
-    in batch runs are made in as many threads, in order, and everything else in the calling one."""
+    """Writes rows of the selected batches (`records`: of their records) to `output`. `view` writes special cases, and
+    the first rows of a table; `coverage` counts the batches of a search."""
 
     def __init__(
         self,
@@ -189,7 +274,6 @@ class FastRows:
         coverage: SearchCoverage | None = None,
         *,
         records: bool,
-        jobs: int = 1,
     ) -> None:
         self.output, self.view, self.selection, self.coverage = output, view, selection, coverage
         self.records = records
@@ -200,10 +284,6 @@ class FastRows:
         """The schemas by which the view decodes keys and values with schema IDs."""
         self.decoded: DecodedMembers | None = None
         """What is decoded of the records of the current file."""
-        self._decodes = False
-        self.pool = OrderedPool(output, jobs) if jobs > 1 and records and isinstance(view, JsonView) else None
-        self._several = False
-        self._idle: list[FastRows] = []
         self.room = bytearray(ROOM)
         self.used = 0
         self.unpacked = RecordColumns(b"")
@@ -212,7 +292,7 @@ class FastRows:
 
     def decode_by(self, decoder: Decoder | None) -> bool:
         """Decode the records of the current file, in the calling thread. Returns False if only the view can."""
-        self.schemas, self.decoded, self._decodes = schemas_of(decoder), None, decoder is not None
+        self.schemas, self.decoded = schemas_of(decoder), None
         if decoder is None or self.schemas is not None:
             return True
         from kdump.decode.kafka_topic_decoders import KafkaDecoder
@@ -227,29 +307,6 @@ class FastRows:
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what the view writes for each batch of a batch run that may contain a match."""
-        if self.pool is None or not self._several or self._decodes:  # a single batch run is not worth a thread
-            self._several = True
-            self._run(target, run)
-            return
-        self.output.flush()
-        self.pool.submit(partial(self._in_thread, target, run))
-
-    def _in_thread(self, target: Target, run: BatchRun, turn: OutputSlot) -> None:
-        view = JsonView(turn, records=True)
-        try:
-            rows = self._idle.pop()
-            rows.output, rows.view = turn, view
-        except IndexError:
-            rows = FastRows(turn, view, self.selection, self.coverage, records=True)
-        rows._run(target, run)
-        self._idle.append(rows)
-
-    def drain(self) -> None:
-        """Wait until all batch runs are written; then the output may be used."""
-        if self.pool is not None:
-            self.pool.drain()
-
-    def _run(self, target: Target, run: BatchRun) -> None:
         if run.checked and self.in_runs:
             self._checked_run(target, run)
             return
@@ -310,8 +367,7 @@ class FastRows:
         return True
 
     def batch(self, target: Target, batch: Batch) -> int:
-        """Write what the view writes for one batch, in the calling thread; call `drain` first. Returns the number of
-        rows."""
+        """Write what the view writes for one batch. Returns the number of rows."""
         if self.used:
             self._flush()
         is_decoded = may_decode(self.schemas, batch) or (self.decoded is not None and not _is_valid_v2(batch))

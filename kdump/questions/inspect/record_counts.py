@@ -87,6 +87,10 @@ class CountView(View):
     def region(self, target: Target, region: Region, window: Window) -> None:
         pass
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.counts
+
     def end(self) -> None:
         counts = list(self.counts.values())
         for count in counts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
 from typing import Protocol
 
 from kdump import jsonl
@@ -18,7 +17,8 @@ from kdump.log.entries import Entry
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Region
+from kdump.log.region import Batch, BatchRun, Region
+from kdump.questions.inspect.options import InspectOptions
 from kdump.render.decoded_values import lines
 from kdump.render.escape import LARGE, bytes_text_pieces, path_text, printable
 from kdump.render.hexdump import Hexdump
@@ -26,6 +26,7 @@ from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, head
 from kdump.render.inspect_json import batch_object, entry_object, log_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.record_template import Part, render
+from kdump.render.redaction import Redaction, redacted_record
 from kdump.render.sink import CsvRows
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, problem_line
@@ -59,45 +60,50 @@ class View:
         """Write bytes that are not a batch or an entry."""
         raise NotImplementedError
 
+    def begin(self, target: Target) -> None:
+        """Called when the file has been opened, and its kind is known."""
+
+    def batch_run(self, target: Target, run: BatchRun) -> None:
+        """Write many batches; only for a view that has set `whole_runs` of the scan."""
+        raise NotImplementedError
+
     def tick(self) -> None:
         """Called now and then while there is nothing to write."""
         self.output.tick()
 
+    def drain(self) -> None:
+        """Wait until what is being written in other threads has been written."""
+
     def end(self) -> None:
         """Called when everything has been written."""
         self.output.flush()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was shown, after `end`."""
+        return self.output.is_empty
 
 
 class TableView(View):
     """A table of batches, of records, or of the entries of another kind of file. Raises UnknownColumn for a name in
     `names` that no table has; the methods raise it for a name that their own table does not have."""
 
-    def __init__(
-        self,
-        output: Output,
-        *,
-        records: bool,
-        names: list[str] | None,
-        full: bool,
-        zone: tzinfo,
-        titles: bool,
-        decoding: RecordDecoder | None = None,
-    ) -> None:
-        self.output, self.records, self.decoding = output, records, decoding
-        self.shows_decoded = names is None or not {"key", "value", *DECODED}.isdisjoint(names)
+    def __init__(self, output: Output, options: InspectOptions, decoding: RecordDecoder, *, titles: bool) -> None:
+        self.output, self.records, self.decoding = output, options.of_records, decoding
+        self.names, self.full, self.zone = options.output.names, options.output.full, options.output.zone
+        self.titles = titles
+        self.shows_decoded = self.names is None or not {"key", "value", *DECODED}.isdisjoint(self.names)
         self.target: Target | None = None
         self._is_plain = False
         """Whether nothing is decoded of the current record."""
         self.below: Column | None = None
         """The column that is written below each row instead of in it."""
-        self.names, self.full, self.zone = names, full, zone
-        self.titles = titles
         self._title = ""
         """Line to write before the first one about the current file: nothing is written about a file without any."""
         self.table: Table | None = None
         self.type = ""
         """Type of the JSON objects in `table`."""
-        refuse_unknown(names)
+        refuse_unknown(self.names)
 
     def file(self, target: Target) -> None:
         self.target = target
@@ -130,14 +136,13 @@ class TableView(View):
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""
         target, decoding = self.target, self.decoding
-        decoder = decoding.decoder(target) if target is not None and decoding is not None else None
+        decoder = decoding.decoder(target) if target is not None else None
         if decoder is None:
             return None
 
         def read(record: Record) -> DecodedRecord | None:
             if self._is_plain:
                 return None
-            assert decoding is not None
             assert self.target is not None
             return decoding.read(self.target, record)
 
@@ -170,7 +175,7 @@ class TableView(View):
         noted = list(noted_findings(target, batch))
         table = self._for("record")
         self._findings(noted)
-        decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
+        decoding = self.decoding if self.shows_decoded and self.decoding.decoder(target) else None
         rows = 0
         for record in records:
             bad = "bad" if record.crcValid is False else ""
@@ -300,22 +305,39 @@ class JsonView(View):
         self.output.line(jsonl.line(answer))
 
 
+PATHS = ("file", "source")
+"""Keys whose values are paths."""
+
+
+class RedactedView(JsonView):
+    """JSON Lines in which the redaction replaces what it applies to. Nothing is decoded."""
+
+    def __init__(self, output: Output, redaction: Redaction, *, records: bool) -> None:
+        super().__init__(output, records=records)
+        self.redaction = redaction
+
+    def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
+        super()._write(redacted_record(self.redaction, target, record))
+
+    def _write(self, answer: Object) -> None:
+        for name in PATHS:
+            if name in answer:
+                answer[name] = self.redaction.path(answer[name])
+        if isinstance(answer.get("topic"), str):
+            answer["topic"] = self.redaction.topic(answer["topic"])
+        if isinstance(answer.get("name"), str) and isinstance(answer.get("value"), str):
+            answer["name"], answer["value"] = self.redaction.property(answer["name"], answer["value"])
+        super()._write(answer)
+
+
 class CsvView(View):
     """CSV: batches, records, or the entries of another kind of file. Damage is reported by `complain`, because the
     output has no place for it. Raises UnknownColumn, and OtherColumns for a file of another kind than the first."""
 
-    def __init__(
-        self,
-        output: Output,
-        *,
-        records: bool,
-        names: list[str] | None,
-        complain: Complain,
-        decoding: RecordDecoder | None = None,
-    ) -> None:
-        self.output, self.records, self.complain, self.decoding = output, records, complain, decoding
-        of_batches = InspectedRecord if records else InspectedBatch
-        self.rows = CsvRows(output, (of_batches, *ENTRIES), names, lambda count: None)
+    def __init__(self, output: Output, options: InspectOptions, complain: Complain, decoding: RecordDecoder) -> None:
+        self.output, self.records, self.complain, self.decoding = output, options.of_records, complain, decoding
+        of_batches = InspectedRecord if self.records else InspectedBatch
+        self.rows = CsvRows(output, (of_batches, *ENTRIES), options.output.names, lambda count: None)
 
     def entry(self, target: Target, entry: Entry) -> int:
         if not entry.type:
@@ -337,8 +359,8 @@ class CsvView(View):
         return rows
 
     def _record(self, target: Target, record: Record) -> bool:
-        decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
-        self.rows.add(record_object(target, record, decoding.read(target, record) if decoding else None))
+        decodes = self.decoding.decoder(target) is not None
+        self.rows.add(record_object(target, record, self.decoding.read(target, record) if decodes else None))
         if record.is_control or record.crc is not None:
             for finding in record_findings(target, record):
                 self.finding(finding)
@@ -351,23 +373,18 @@ class CsvView(View):
         self.rows.end()
         self.output.flush()
 
+    @property
+    def is_empty(self) -> bool:
+        return self.rows.is_empty
+
 
 class HexView(View):
     """Annotated hexdumps. A row is a batch or, if `records`, a record."""
 
-    def __init__(
-        self,
-        output: Output,
-        *,
-        records: bool,
-        full: bool,
-        zone: tzinfo,
-        titles: bool,
-        decoding: RecordDecoder | None = None,
-    ) -> None:
+    def __init__(self, output: Output, options: InspectOptions, decoding: RecordDecoder, *, titles: bool) -> None:
         self.output = output
-        self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
-        self.records, self.titles = records, titles
+        self.dump = Hexdump(output, full=options.output.full, zone=options.output.zone, decoding=decoding)
+        self.records, self.titles = options.of_records, titles
         self._title = ""
         """As in TableView."""
 
