@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
 from kdump.io import file_system
-from kdump.io.errors import RequestLimit, SourceError, is_only_noted, listing_error
+from kdump.io.errors import SourceError, is_only_noted, listing_error
 from kdump.io.low_impact_reads import before_request
 from kdump.io.unreadable_paths import note
 
@@ -187,10 +187,8 @@ def _of_store(url: str) -> list[tuple[DirectoryEntry, int]]:
         rows = store.ls(inside, detail=True)
     except OSError:
         raise
-    except RequestLimit as error:
-        raise OSError(errno.EIO, str(error).partition(": ")[2], url) from error
     except SourceError as error:
-        raise OSError(errno.ENOSYS, str(error), url) from error
+        raise OSError(errno.EIO, str(error).partition(": ")[2], url) from error
     except Exception as error:
         raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
     entries: list[tuple[DirectoryEntry, int]] = []
@@ -204,12 +202,16 @@ def _of_store(url: str) -> list[tuple[DirectoryEntry, int]]:
 
 
 def _store(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it. Raises SourceError if fsspec is missing."""
+    """Return the file system of a URL and the path in it. Raises SourceError if there is none for such URLs, or if it
+    cannot be reached."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
         raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
-    store: tuple[Any, str] = url_to_fs(url)
+    try:
+        store: tuple[Any, str] = url_to_fs(url)
+    except Exception as error:  # every store has its own errors, also when it connects
+        raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
     return store
 
 

@@ -396,3 +396,19 @@ def test_a_later_command_reads_no_remote_storage() -> None:
     file_system.add_files({}, "s3://bucket")
     (line, *_) = command.objects("inspect", FIXTURES / "disk-1" / "payments-0")
     assert "tier" not in line
+
+
+def test_a_url_that_no_package_reads() -> None:
+    """It is one line with the reason, and no traceback; the disk's own segments are read."""
+    disk = TIERED / "disk"
+    for name in ("verify", "ls", "stats", "retention", "space", "groups", "doctor", "inspect", "find offset>=0"):
+        done = command.run(*name.split(), "--remote", "wrong://bucket", disk)
+        assert "Traceback" not in done.stderr + done.stdout
+        assert done.exit_code, name
+        assert "wrong://bucket: Protocol not known: wrong" in done.stderr + done.stdout, name
+    assert "wrong://bucket: Protocol not known: wrong" in command.run("ls", "wrong://bucket").stderr
+    for url in ("s3://me:secret1@bucket/x", "--remote=s3://me:secret1@bucket"):
+        done = command.run("ls", url, disk)
+        assert done.exit_code == 2
+        assert "has a password" in done.stderr
+        assert "secret1" not in done.stderr + done.stdout

@@ -24,8 +24,8 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.format.count_text import count_text
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
-from kdump.io.directory_listing import parent
-from kdump.io.errors import SourceError
+from kdump.io.directory_listing import is_url, items, parent
+from kdump.io.errors import SourceError, listing_error
 from kdump.io.run import Run
 from kdump.io.unreadable_paths import failures
 from kdump.kafka.server_properties import ServerProperties
@@ -264,6 +264,11 @@ class LsRun:
 def _why_unlistable(path: str) -> str:
     if "://" not in path and path != "-" and not file_system.lexists(path):
         return str(missing(path))
+    try:
+        if is_url(path):
+            items(path)
+    except OSError as error:
+        return listing_error(error, path)
     return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"
 
 
