@@ -81,6 +81,23 @@ EXCEPTIONS = {
     "state/releases.py": "what a release does, whatever the disk has (docs/releases.md)",
 }
 """Modules with a sentence that looks like advice or an impact, each with what it is."""
+SEVERAL = {
+    "command_line/output_options.py": 2,
+    "format/batch_header.py": 3,
+    "incident/doctor/read_committed_stops.py": 2,
+    "questions/diff/report.py": 2,
+    "questions/find/directory.py": 3,
+    "questions/inspect/show.py": 2,
+    "questions/ls/report.py": 2,
+    "questions/reindex/report.py": 3,
+    "questions/reindex/run.py": 4,
+    "questions/restart_plan/log_loading/log_loader.py": 4,
+    "questions/restart_plan/plan_text.py": 4,
+    "questions/retention/report.py": 2,
+    "state/read_committed_view.py": 2,
+    "state/releases.py": 5,
+}
+"""How many such sentences a module has, if not one: a new one is a decision."""
 
 
 def sentences(path: Path) -> Iterator[str]:
@@ -100,5 +117,5 @@ FOLDERS = sorted({path.parent for path in MODULES})
 @each_case("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(KDUMP)))
 def test_advice_and_impacts_are_in_the_catalogue(folder: Path) -> None:
     found = {str(path.relative_to(KDUMP)): [*sentences(path)] for path in MODULES if path.parent == folder}
-    assert not {name: texts for name, texts in found.items() if texts and name not in EXCEPTIONS}
-    assert not [name for name, texts in found.items() if name in EXCEPTIONS and not texts], "no exception any more"
+    allowed = {name: SEVERAL.get(name, 1) if name in EXCEPTIONS else 0 for name in found}
+    assert not {name: texts for name, texts in found.items() if len(texts) != allowed[name]}
