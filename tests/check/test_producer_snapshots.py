@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import run
+from tests.command import objects, run
 from tests.conftest import FIXTURES
-from tests.craft import batch, record
+from tests.craft import batch, flip, record, write_file
 from tests.disks import snapshot
 
 TIME = 1_700_000_000_000
@@ -68,6 +68,13 @@ def test_an_open_transaction_without_a_snapshot_after_a_clean_shutdown(ending: s
     messages = [line["message"] for line in lines if line.get("code") == "snapshot-missing"]
     expected = "no .snapshot after a clean shutdown, and 1 open transaction, the earliest from offset 114"
     assert messages == ([expected] if ending == "open" else [])
+    if ending == "open":  # what to do depends on the logs that the broker then recovers
+        for action in ("Delete .kafka_cleanshutdown before", "Put the damaged logs here right"):
+            items = objects("doctor", disk, status=1)
+            (item,) = [each for each in items if each.get("code") == "snapshot-missing"]
+            assert (len(item["actions"]), action in item["actions"][0]) == (1, True)
+            log = disk / "orders-zstd-0" / f"{0:020}.log"
+            write_file(log, flip(log.read_bytes(), 7000))
 
 
 @pytest.mark.parametrize("clean", [True, False])

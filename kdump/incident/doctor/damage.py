@@ -37,7 +37,7 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
-STRAY = "directory-stray"
+STRAY, NO_SNAPSHOT = "directory-stray", "snapshot-missing"
 KindKey = tuple[str, str, str | None, int | None]
 
 
@@ -48,6 +48,11 @@ class _Kind:
     first: Finding
     count: int = 0
     evidence: list[str] = field(default_factory=list)
+
+
+def _stops_recovery(finding: Finding) -> bool:
+    """Return True if recovery truncates a segment at this finding."""
+    return finding.severity == ERROR and declaration(finding.code).family in ("bytes", "records", "offsets")
 
 
 class DamageExamination:
@@ -70,6 +75,10 @@ class DamageExamination:
         self._suspects: dict[str, str] = {}
         """Damage that headers show, by the name of the unit."""
         self._no_headers = 0
+        self._without_snapshot: list[tuple[_Kind, CheckUnit, str]] = []
+        """What is reported at the end: what to do depends on the ends of all logs in the log directory."""
+        self._damaged_ends: set[str] = set()
+        """Log directories in which a log's last segment is damaged."""
         self._copies: dict[int, ReplicaCopies] = {}
         """By the id() of the broker that has no part in them."""
 
@@ -91,6 +100,7 @@ class DamageExamination:
             self._thoroughly(list(self._left.values()))
         finally:
             self._only_suspects()
+            self._ends()
             self._answer(len(parts))
 
     # --- passes ---
@@ -138,6 +148,8 @@ class DamageExamination:
     def _check(self, unit: CheckUnit, on: Examination, name: str = "", totals: CheckTotals | None = None) -> bool:
         """Check a unit, and report what was found in it. Returns False if the time was over before its end."""
         kinds: dict[KindKey, _Kind] = {}
+        segments = unit.partition.segments if unit.partition is not None else ()
+        end = segments[-1].log if segments else unit.target
         stopped = False
 
         def progress(count: int) -> None:
@@ -150,9 +162,15 @@ class DamageExamination:
             for finding in replace(unit, options=replace(unit.options, more=progress)).run(totals or self.totals):
                 if finding.severity != INFO:
                     self._count(finding, kinds, is_newest=bool(name))
+                if end is not None and finding.file == end.path and _stops_recovery(finding):
+                    self._damaged_ends.add(finding.source)
         finally:
             for kind in kinds.values():
-                self._report(kind, unit, command("verify", name or unit.name))
+                verify = command("verify", name or unit.name)
+                if kind.first.code == NO_SNAPSHOT:
+                    self._without_snapshot.append((kind, unit, verify))
+                else:
+                    self._report(kind, unit, verify)
         return not stopped
 
     def _in_bucket(self, units: list[CheckUnit]) -> None:
@@ -261,6 +279,14 @@ class DamageExamination:
                 commands=(command("verify", place.path),),
                 commandForAll=command("verify", place.source),
             )
+
+    def _ends(self) -> None:
+        left = {unit.partition.source for unit in self._left.values() if unit.partition is not None}
+        for kind, unit, verify in self._without_snapshot:
+            source = kind.first.source
+            is_unknown = source in left or self.on.is_partial
+            is_damaged = True if source in self._damaged_ends else None if is_unknown else False
+            self._report(replace(kind, first=kind.first.given({"endDamaged": is_damaged})), unit, verify)
 
     def _answer(self, parts: int) -> None:
         question = self.on.question
