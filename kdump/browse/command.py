@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.params import time_range, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, fill, option_types, takes

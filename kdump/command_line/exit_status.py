@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from kdump.command_line.input_files import (
-    COMPLAINED,
+from kdump.command_line.command_run import (
     add_unreadable,
     print_deleted_total,
     print_error,
     print_unreadable,
+    this_run,
 )
 from kdump.command_line.metrics_option import metrics_of_run
 from kdump.command_line.name_options import left_out, unmatched
@@ -49,7 +49,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     print_deleted_total()
     if print_unreadable():
         status = max(status, if_unread)
-    for note in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
+    for note in unmatched(is_answered=status != 2 or not this_run().has_complained):
         print_error(note)
         status = status or 2
     for note in left_out():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.command_line.command_run import this_run
 from kdump.command_line.typed_options import PATHS, option
 from kdump.io.errors import SourceError
 from kdump.render.sink import Objects, Sink
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from kdump.render.metrics import Metrics
 
 HELP = "Also write the answer as Prometheus metrics to FILE.prom, for node_exporter's textfile collector."
-KEPT = "kdump.command_line.metrics_option"
-"""Key in click's context: the metrics of the run."""
 
 
 def metrics_option() -> Any:
@@ -30,17 +29,17 @@ def metrics_of_run() -> Metrics | None:
     path = context.params.get("metrics")
     if path is None:
         return None
-    if KEPT not in context.meta:
+    run = this_run()
+    if run.metrics is None:
         from kdump.log.output_directory import OutputError
         from kdump.render.metrics import Metrics
 
         sources = [each for name in PATHS for each in context.params.get(name) or ()]
         try:
-            context.meta[KEPT] = Metrics(path, context.info_name or "kdump", sources)
+            run.metrics = Metrics(path, context.info_name or "kdump", sources)
         except OutputError as error:
             raise SourceError(str(error)) from error
-    metrics: Metrics = context.meta[KEPT]
-    return metrics
+    return run.metrics
 
 
 def with_metrics(sink: Sink[Any], objects: Objects) -> Sink[Any]:

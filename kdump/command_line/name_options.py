@@ -6,33 +6,21 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 
+from kdump.command_line.command_run import NameSelection, this_run
 from kdump.command_line.typed_options import many
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.remote_paths import looks_like_topic_id, with_only_ids
 
 Name = TypeVar("Name", int, str)
-MATCHERS = "kdump.command_line.name_options"
-"""Key in click's context: the selections of this run."""
 SHOWN = 5
 """Maximum number of existing names listed for a value that matches nothing."""
 MAX_NAMES = 10_000
 """Maximum number of existing names kept for that list."""
-
-
-class NameSelection(Protocol):
-    """The values of an option that selects by name. `is_named`: whether any existing name has been seen."""
-
-    @property
-    def is_named(self) -> bool: ...
-
-    def unmatched(self) -> Iterator[str]:
-        """Yield a line for each value of the option that has matched no name so far."""
-        ...
 
 
 def topic_option(help_text: str, section: str = "") -> Any:
@@ -225,30 +213,21 @@ S = TypeVar("S", bound=NameSelection)
 
 
 def _registered(made: S) -> S:
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta.setdefault(MATCHERS, []).append(made)
+    this_run().selections.append(made)
     return made
 
 
 def unmatched(*, is_answered: bool) -> Iterator[str]:
     """Yield the lines of NameSelection.unmatched of all selections in this run. If the run has no result for another
     reason (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
-    for made in _selections():
+    for made in this_run().selections:
         if is_answered or made.is_named:
             yield from made.unmatched()
 
 
 def left_out() -> Iterator[str]:
     """Yield the lines of TopicFilter.left_out of all filters in this run."""
-    yield from filter(None, (made.left_out() for made in _selections() if isinstance(made, TopicFilter)))
-
-
-def _selections() -> Iterable[NameSelection]:
-    """Return all selections in this run."""
-    context = click.get_current_context(silent=True)
-    selections: list[NameSelection] = context.meta.get(MATCHERS, []) if context is not None else []
-    return selections
+    yield from filter(None, (made.left_out() for made in this_run().selections if isinstance(made, TopicFilter)))
 
 
 def _compiled(pattern: str, option: str) -> re.Pattern[str]:

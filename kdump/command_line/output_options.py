@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from kdump.command_line.command_run import print_error, this_run, unreadable_line
 from kdump.command_line.common_option import WITH_CSV, common
-from kdump.command_line.input_files import OUTPUT, print_error, unreadable_line
 from kdump.command_line.metrics_option import with_metrics
 from kdump.command_line.params import TZ
 from kdump.command_line.typed_options import CommandOptions, F, add_options
@@ -61,7 +61,7 @@ class OutputOptions(CommandOptions):
         if that is known by then. (JSON has objects for that, and stderr has a line.)"""
         output = Output(self.color, sys.stderr if on_stderr else sys.stdout)
         if headline:
-            click.get_current_context().meta[OUTPUT] = output
+            this_run().output = output
             if self.format == TABLE and not self.quiet and not on_stderr:
                 output.headline = unreadable_line
         return output
@@ -114,10 +114,6 @@ class OutputOptions(CommandOptions):
             raise click.UsageError(str(error)) from None
 
 
-OLD_FORMAT = "kdump.command_line.output_options.old"
-"""Key in click's context: the value of --format, if it has the meaning that it had before it selected the output."""
-
-
 class FormatChoice(click.Choice):  # type: ignore[type-arg]  # generic only in some releases of click
     """The choices of --format. Values in `old` are accepted, too, and are left to `old_format`."""
 
@@ -129,15 +125,14 @@ class FormatChoice(click.Choice):  # type: ignore[type-arg]  # generic only in s
         if value not in self.old:
             return super().convert(value, param, ctx)
         if ctx is not None:
-            ctx.meta[OLD_FORMAT] = value
+            this_run().old_format = value
         return None
 
 
 def old_format() -> str | None:
     """Return the value of --format that is not an output format, as in scripts written for kdump 0.1; None if there is
     none."""
-    old: str | None = click.get_current_context().meta.get(OLD_FORMAT)
-    return old
+    return this_run().old_format
 
 
 def note_left_out(count: int) -> None:

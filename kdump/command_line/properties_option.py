@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cluster.disks import Disks
-from kdump.command_line.input_files import print_error
+from kdump.command_line.command_run import print_error
 from kdump.command_line.output_options import JSON, TABLE, OutputOptions
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import option

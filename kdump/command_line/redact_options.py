@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.command_line.input_files import replace_names
+from kdump.command_line.command_run import replace_names
 from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.io.hash_key import read_hash_key
 from kdump.render.redaction import Redaction

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kdump.command_line.input_files import print_error
+from kdump.command_line.command_run import print_error
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import option
 from kdump.format.kafka_release import KafkaRelease, newer_release_text, parse_release

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.command_line.input_files import print_error, report_unreadable
+from kdump.command_line.command_run import print_error, report_unreadable
 from kdump.command_line.params import Param
 from kdump.command_line.typed_options import CommandOptions, group, many, option
 from kdump.io.errors import SourceError

@@ -13,8 +13,8 @@ from typing import Any, NoReturn, Protocol
 import click
 
 from kdump.answer import Note
+from kdump.command_line.command_run import add_unreadable, print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
-from kdump.command_line.input_files import add_unreadable, print_error, report_unreadable
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.params import LimitOptions
 from kdump.command_line.reading_options import low_impact_options

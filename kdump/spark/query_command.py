@@ -12,8 +12,8 @@ from functools import partial
 
 import click
 
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import pair
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes

@@ -16,9 +16,9 @@ import click
 from kdump import jsonl
 from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.check.totals import CheckTotals, MissingTotals
+from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import JSON, QUIET_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import (
     DurationParam,

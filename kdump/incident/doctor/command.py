@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option

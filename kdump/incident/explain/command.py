@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from kdump.command_line.command_run import print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, takes

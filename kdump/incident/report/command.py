@@ -8,9 +8,9 @@ from datetime import tzinfo
 import click
 
 from kdump.check.finding import ERROR, WARNING
+from kdump.command_line.command_run import report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions
 from kdump.command_line.params import jobs_option, message_size_option, read_once, timeout_option, zone_option

@@ -10,10 +10,10 @@ from functools import partial
 
 import click
 
+from kdump.command_line.command_run import print_error, replace_names, report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, replace_names, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import read_once

@@ -13,9 +13,9 @@ import click
 from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import count_findings
+from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options

@@ -15,9 +15,9 @@ from kdump.cluster.metadata_files import MetadataFiles
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import problem_texts
 from kdump.cluster.node_ids import node_ids
+from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import listed
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, option, takes

@@ -16,11 +16,11 @@ from click.core import ParameterSource
 
 from kdump.answer import Key
 from kdump.check.finding import ERROR, Finding
+from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.filter_options import FilterOptions, selection_of, typed_expression
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import click
 
+from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.output_options import JSON, OutputOptions, output_options
 from kdump.command_line.params import jobs_option, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options

@@ -17,9 +17,9 @@ from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, behi
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
 from kdump.cluster.topic_coverage import HELD, TopicCoverage, coordinators_covered
+from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import exact_name, topic_filter, topic_option
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kdump.command_line.input_files import print_error
+from kdump.command_line.command_run import print_error
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.source import FileSource
 from kdump.log.follow import FollowedLog

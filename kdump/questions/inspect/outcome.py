@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from kdump.command_line.input_files import print_error
+from kdump.command_line.command_run import print_error
 from kdump.format.errors import DecodeError
 from kdump.format.number_range import Range
 from kdump.io.errors import SourceError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kdump.command_line.input_files import print_error, report_unreadable, without_names
+from kdump.command_line.command_run import print_error, report_unreadable, without_names
 from kdump.format.count_text import plain_count
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing

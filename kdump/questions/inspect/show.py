@@ -8,7 +8,7 @@ from itertools import islice
 
 import click
 
-from kdump.command_line.input_files import print_error, unreadable_line
+from kdump.command_line.command_run import print_error, unreadable_line
 from kdump.command_line.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError

@@ -13,8 +13,8 @@ from kdump.cluster.directory_summary import LogDirectoryStates, log_directory_su
 from kdump.cluster.disks import Disks
 from kdump.cluster.partition_summary import PartitionSummary
 from kdump.cluster.segment_answer import ListedSegment
+from kdump.command_line.command_run import print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
-from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, output_options

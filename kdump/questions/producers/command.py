@@ -9,8 +9,8 @@ import click
 
 from kdump.answer import Note, answer_object
 from kdump.check.finding import INFO, Finding
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.command_line.params import DurationParam, read_once

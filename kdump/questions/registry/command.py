@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from kdump.cluster.schema_registries import RegistryLog
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import selected_names, topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes

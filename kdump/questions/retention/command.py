@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from kdump.answer import Note
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option

@@ -13,10 +13,10 @@ from typing import BinaryIO
 import click
 
 from kdump import jsonl
+from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.cut_options import CutOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options

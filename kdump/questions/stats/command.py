@@ -10,10 +10,10 @@ import click
 
 from kdump.answer import Object
 from kdump.cluster.partition_summary import partition_summary
+from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once

@@ -12,8 +12,8 @@ from kdump.answer import Note, answer_object
 from kdump.check.finding import Finding
 from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
+from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option

@@ -18,10 +18,10 @@ from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import CRC_FAMILIES
 from kdump.check.rule import DAY
 from kdump.check.totals import CheckTotals, Coverage
+from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.input_files import print_error
 from kdump.command_line.metrics_option import metrics_of_run, metrics_option
 from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options

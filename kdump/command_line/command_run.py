@@ -1,9 +1,11 @@
-"""Input files of the commands that show them: finds and opens them, and prints notes on them to stderr."""
+"""One run of a command: what it has printed and selected so far, and its messages about what could not be read."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -12,66 +14,84 @@ from kdump.io.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
 from kdump.io.unreadable_paths import failures, same_failure
 from kdump.render.escape import path_text, printable
 
-if TYPE_CHECKING:  # only inspect has them
+if TYPE_CHECKING:
     from kdump.log.pseudonyms import Pseudonyms
+    from kdump.render.metrics import Metrics
+    from kdump.render.stdout import Output
 
-COMPLAINED = "kdump.command_line.input_files.complained"
-"""Key in click's context: whether this run has written a line to stderr."""
+MAX_DELETED_LISTED = 5
+"""Maximum number of deleted files and directories that are listed by name."""
+MAX_FAILURES_LISTED = 20
+"""Maximum number of failures that are listed by name at the end of a run."""
+
+
+class NameSelection(Protocol):
+    """The values of an option that selects by name. `is_named`: whether any existing name has been seen."""
+
+    @property
+    def is_named(self) -> bool: ...
+
+    def unmatched(self) -> Iterator[str]:
+        """Yield a line for each value of the option that has matched no name so far."""
+        ...
+
+
+@dataclass
+class CommandRun:
+    """`names`: what replaces the names in errors; `output`: the one whose first line states what was not read;
+    `old_format`: the value of --format, if it has the meaning that it had before it selected the output."""
+
+    has_complained: bool = False
+    """Whether it has written a line to stderr."""
+    names: Pseudonyms | None = None
+    deleted: int = 0
+    """Number of files and directories that were deleted during the run."""
+    reported: dict[str, str] = field(default_factory=dict)
+    """The errors reported about what could not be read, by `same_failure`."""
+    output: Output | None = None
+    old_format: str | None = None
+    selections: list[NameSelection] = field(default_factory=list)
+    metrics: Metrics | None = None
+
+
+def this_run() -> CommandRun:
+    """Return the run of the current command; outside of one, as in a program that uses kdump as a library, a new
+    one."""
+    context = click.get_current_context(silent=True)
+    return CommandRun() if context is None else context.ensure_object(CommandRun)
 
 
 def print_error(text: str) -> None:
     """Print one line to stderr."""
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[COMPLAINED] = True
+    this_run().has_complained = True
     click.echo(f"kdump: {printable(path_text(text))}", err=True)
-
-
-NAMES = "kdump.command_line.input_files.names"
-"""Key in click's context: what replaces the names in the errors of this run."""
 
 
 def replace_names(names: Pseudonyms) -> None:
     """Print what could not be read without names: the path with replacements, and no reason that may have one."""
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[NAMES] = names
+    this_run().names = names
 
 
 def without_names(error: str) -> str:
     """Return the text of an error as it is printed."""
-    context = click.get_current_context(silent=True)
-    names: Pseudonyms | None = None if context is None else context.meta.get(NAMES)
+    names = this_run().names
     return error if names is None else names.located(error)
-
-
-GONE = "kdump.command_line.input_files.gone"
-"""Key in click's context: number of files and directories that were deleted during this run."""
-MAX_DELETED_LISTED = 5
-"""Maximum number of them that are listed by name."""
 
 
 def note_deleted(error: SourceError) -> None:
     """Print a line to stderr for a file or directory that was deleted during the run, for the first MAX_DELETED_LISTED
     of them."""
-    context = click.get_current_context(silent=True)
-    count = 1 if context is None else context.meta.get(GONE, 0) + 1
-    if context is not None:
-        context.meta[GONE] = count
-    if count <= MAX_DELETED_LISTED:
+    run = this_run()
+    run.deleted += 1
+    if run.deleted <= MAX_DELETED_LISTED:
         print_error(without_names(str(error)))
 
 
 def print_deleted_total() -> None:
     """Print how many more were deleted; for the end of the run."""
-    context = click.get_current_context(silent=True)
-    more = (0 if context is None else context.meta.pop(GONE, 0)) - MAX_DELETED_LISTED
+    more = this_run().deleted - MAX_DELETED_LISTED
     if more > 0:
         print_error(f"{count_text(more, 'more file')} went away while this ran, deleted by retention or compaction")
-
-
-UNREAD = "kdump.command_line.input_files"
-"""Key in click's context: the errors reported in this run about what could not be read, each once."""
 
 
 def report_unreadable(error: SourceError) -> bool:
@@ -80,7 +100,9 @@ def report_unreadable(error: SourceError) -> bool:
     if is_gone(error):
         note_deleted(error)
         return False
-    if same_failure(str(error)) not in _reported():  # both the search and the directory report what cannot be listed
+    if (
+        same_failure(str(error)) not in this_run().reported
+    ):  # both the search and the directory report what cannot be listed
         print_error(without_names(str(error)))
     add_unreadable(str(error))
     return True
@@ -88,32 +110,20 @@ def report_unreadable(error: SourceError) -> bool:
 
 def add_unreadable(text: str) -> None:
     """Like `report_unreadable`, for an error that has been printed already."""
-    _reported().setdefault(same_failure(text), text)
-
-
-def _reported() -> dict[str, str]:
-    """Return the errors of this run by `same_failure`."""
-    context = click.get_current_context(silent=True)
-    reported: dict[str, str] = {} if context is None else context.meta.setdefault(UNREAD, {})
-    return reported
+    this_run().reported.setdefault(same_failure(text), text)
 
 
 def unreadable() -> list[str]:
     """Return what could not be read in this run: the errors that the command has reported, then the failures that
     nothing has reported yet (kdump.io.unreadable_paths)."""
-    return [*_reported().values(), *_unreported()]
+    return [*this_run().reported.values(), *_unreported()]
 
 
 def _unreported() -> list[str]:
     """Return the failures to read a file or directory whose path is in no error that the command has reported."""
-    paths = {os.path.abspath(part) for message in _reported().values() for part in message.split(": ")}
+    reported = this_run().reported.values()
+    paths = {os.path.abspath(part) for message in reported for part in message.split(": ")}
     return [message for path, message in failures().items() if path not in paths]
-
-
-OUTPUT = "kdump.command_line.input_files.output"
-"""Key in click's context: the output whose first line states what was not read."""
-MAX_FAILURES_LISTED = 20
-"""Maximum number of failures that are listed by name at the end of a run."""
 
 
 def unreadable_line() -> str:
@@ -130,11 +140,11 @@ def print_unreadable() -> bool:
     """End an answer whose first line states what was not read: print the failures that the command itself did not
     report; if it has no other output, write the first line alone. Return True if a file or directory could not be
     read."""
-    output = click.get_current_context().meta.get(OUTPUT)
-    if output is None:
+    run = this_run()
+    if run.output is None:
         return False
-    if failures() or any(isinstance(reported, NotKnown) for reported in _reported().values()):
-        output.finish()
+    if failures() or any(isinstance(reported, NotKnown) for reported in run.reported.values()):
+        run.output.finish()
     if not failures():
         return False
     messages = _unreported()
