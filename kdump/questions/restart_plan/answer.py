@@ -286,8 +286,10 @@ class PartitionPlan:
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
     later: tuple[StartupEvent, ...] = ()
     """What happens to the loaded log within the hour."""
-    openTransactions: int = 0
-    """Number of open transactions in the producer state at the log end."""
+    openTransactions: dict[int, int] = field(default_factory=dict)
+    """First offsets of the open transactions in the producer state at the log end, by producer ID."""
+    hanging: tuple[int, ...] = ()
+    """Producer IDs of those that no coordinator will end."""
     forgets: int | None = 0
     """Number of open transactions that the broker forgets because no producer snapshot is left; None if unknown."""
     problem: Problem | None = None

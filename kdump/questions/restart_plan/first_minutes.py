@@ -7,16 +7,20 @@ ConsumerGroup.offsetExpirationCondition, OffsetExpirationConditionImpl (4.3.1)."
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import merged, read_groups, size_of
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from kdump.format.count_text import count_text, first_of
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
 from kdump.io.run import Limits, Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.log.served_files import segments_in
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.course import (
@@ -31,6 +35,7 @@ from kdump.questions.restart_plan.course import (
     UnansweredStep,
 )
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState
+from kdump.state.metadata_image import MetadataImage
 
 RETENTION, RETENTION_NAME = 10_080, "offsets.retention.minutes"
 CHECK, CHECK_NAME = 600_000, "offsets.retention.check.interval.ms"
@@ -57,16 +62,40 @@ def leaders(plan: RestartPlan) -> Part:
     return Part(unanswered=tuple(steps))
 
 
+def find_hanging(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> None:
+    """Note which open transactions no coordinator will end: those that it does not know once it has loaded its logs.
+    One whose directory is missing, and that no other broker has, is empty."""
+    logs = [log for log in plan.partitions if log.openTransactions and not (log.state or log.stray)]
+    own = [log for log in plan.partitions if log.topic == TRANSACTION_TOPIC and not (log.state or log.stray)]
+    paths = [log.path for log in own if not log.missing]
+    if (
+        not logs
+        or sum(file_system.getsize(os.path.join(path, name)) for path in paths for name in segments_in(path))
+        > MAX_BYTES
+    ):
+        return
+    count = metadata.partition_count(TRANSACTION_TOPIC) if TRANSACTION_TOPIC in metadata.topics else 0
+    state = read_coordinator(paths, count, limits) or TransactionCoordinatorState(partition_count=count)
+    state.partitions |= {log.partition for log in own if log.missing and log.otherReplicas == ()}
+    for log in logs:
+        hanging = (each for each in log.openTransactions if state.ongoing(each, -1, log.topic, log.partition) is False)
+        log.hanging = tuple(hanging)
+
+
 def transactions(logs: Iterable[PartitionPlan], node: int | None) -> Part:
-    """Return which open transactions the coordinator aborts."""
+    """Return which open transactions the coordinator aborts, and which none will."""
     reason = "the transaction.timeout.ms of its producer, at most transaction.max.timeout.ms (15 min) of the broker"
     events = []
     for log in logs:
-        if log.openTransactions and not (log.state or log.stray):
-            values = {"open": count_text(log.openTransactions, "open transaction")}
-            problem = Problem("startup-transactions-aborted", values)
-            event = StartupEvent(FIRST_MINUTES, problem, None, reason, node, log.topic, log.partition, log.path)
-            events.append(event)
+        if log.state or log.stray:
+            continue
+        event = StartupEvent(FIRST_MINUTES, Problem(""), None, reason, node, log.topic, log.partition, log.path)
+        if number := len(log.openTransactions) - len(log.hanging):
+            values = {"open": count_text(number, "open transaction")}
+            events.append(event._replace(problem=Problem("startup-transactions-aborted", values)))
+        for producer in log.hanging:
+            known = {"transaction": f"producer {producer}", "offset": str(log.openTransactions[producer])}
+            events.append(event._replace(problem=Problem("transaction-hanging", known), dueReason=""))
     return Part(tuple(events))
 
 
@@ -84,8 +113,8 @@ def committed_offsets(
     stopped: int,
     limits: Limits,
 ) -> Part:
-    """Return which committed offsets of groups without members expire: those that were not due up to an hour after the
-    broker had `stopped` (epoch ms)."""
+    """Return which committed offsets of groups without members expire. Those that were due up to an hour after the
+    broker had `stopped` (epoch ms) are not lost by the start."""
     if now - stopped <= HORIZON:
         return Part()
     groups = groups_on(directories, limits)
@@ -97,28 +126,24 @@ def committed_offsets(
     values = {} if server is None else server.values
     minutes = parse_int(values.get(RETENTION_NAME, "")) or RETENTION
     due = parse_int(values.get(CHECK_NAME, "")) or CHECK
-    expired = {}
-    for name, group in groups.groups.items():
-        times = [*_expiries(group, groups, minutes * 60_000)]
-        count = sum(stopped + HORIZON < time <= now + HORIZON for time in times)
-        if count:
-            expired[name] = count
+    times = {name: [*_expiries(group, groups, minutes * 60_000)] for name, group in groups.groups.items()}
     unanswered = (UnansweredStep("committedOffsets", str(groups.problems[0])),) if groups.problems else ()
-    if not expired:
-        return Part(unanswered=unanswered)
-    number = sum(expired.values())
-    problem = Problem(
-        "startup-offsets-expire",
-        {
+    events = []
+    for case, first, last in (("", stopped + HORIZON, now + HORIZON), ("routine", 0, stopped + HORIZON)):
+        expired = {name: count for name, each in times.items() if (count := sum(first < at <= last for at in each))}
+        if not expired:
+            continue
+        number = sum(expired.values())
+        facts = {
             "count": count_text(number, "committed offset"),
             "DIR": groups.logs[0].path,
             "groups": f"{'group' if len(expired) == 1 else 'groups'} {first_of([*expired], NAMED)}",
             "config": f"{RETENTION_NAME}={minutes}",
-        },
-    )
-    loss = Loss(OFFSETS, CERTAIN if RETENTION_NAME in values else MAY, offsets=number)
-    event = StartupEvent(FIRST_MINUTES, problem, due, "", node, OFFSETS_TOPIC, None, None, loss)
-    return Part((event,), unanswered)
+        }
+        loss = None if case else Loss(OFFSETS, MAY if server is None else CERTAIN, offsets=number)
+        problem = Problem("startup-offsets-expire", facts, case=case)
+        events.append(StartupEvent(FIRST_MINUTES, problem, due, "", node, OFFSETS_TOPIC, None, None, loss))
+    return Part(tuple(events), unanswered)
 
 
 def _expiries(group: Group, groups: GroupCoordinatorState, retention: int) -> Iterator[int]:

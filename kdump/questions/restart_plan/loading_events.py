@@ -91,7 +91,7 @@ def _of_missing(log: PartitionPlan) -> Loss:
     """Return what is lost with a missing directory: of the only replica, the high watermark is the log end offset."""
     elsewhere = _elsewhere(log)
     is_certain = elsewhere == () and bool(log.highWatermark)
-    return Loss(RECORDS, CERTAIN if is_certain else MAY, offsets=log.highWatermark, elsewhere=elsewhere)
+    return Loss(kind_of(log), CERTAIN if is_certain else MAY, offsets=log.highWatermark, elsewhere=elsewhere)
 
 
 def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss:
@@ -100,7 +100,7 @@ def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss:
     elsewhere = log.problem.values.get("replicas") if log.problem is not None else None
     brokers = tuple(map(int, str(elsewhere).split(", "))) if elsewhere else None
     last = None if end is None else end - 1
-    return Loss(RECORDS, CERTAIN if is_certain else MAY, None, offsets, None, start, last, brokers)
+    return Loss(kind_of(log), CERTAIN if is_certain else MAY, None, offsets, None, start, last, brokers)
 
 
 def _of_cuts(log: PartitionPlan) -> Loss:

@@ -25,7 +25,13 @@ from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPl
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
 from kdump.questions.restart_plan.course import Course, Part, course_of
 from kdump.questions.restart_plan.first_checks import FirstChecks
-from kdump.questions.restart_plan.first_minutes import committed_offsets, groups_on, leaders, transactions
+from kdump.questions.restart_plan.first_minutes import (
+    committed_offsets,
+    find_hanging,
+    groups_on,
+    leaders,
+    transactions,
+)
 from kdump.questions.restart_plan.loading_events import before, loading
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
 from kdump.questions.restart_plan.node.access_rights import broker_rights, read_only_here
@@ -145,6 +151,8 @@ def predict_startup(
     plan.assumptions = [*assumptions(node, known, plan), *configured_as, *assumed_of_logs(node, known, plan, remote)]
     if node.is_broker and plan.logs:
         plan.assumptions.append(checks.assumption)
+    if known.metadata is not None and known.is_whole:
+        find_hanging(plan, known.metadata, options.limits)
     plan.later = (*_committed_offsets(node, checks), checks.part())
     plan.course = plan_course(plan)
     return plan

@@ -32,7 +32,7 @@ from kdump.questions.retention.answer import SegmentRetention
 from kdump.questions.retention.deletion import LOG_START
 from kdump.questions.salvage.answer import Salvaged
 from tests.clock.sitecustomize import EVENING
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, RELEASES
 from tests.damages import copy_disk
 
 STRAY = Problem("startup-stray")
@@ -113,6 +113,35 @@ def test_without_a_producer_snapshot_open_transactions_are_forgotten_after_a_cle
     assert (event.topic, event.loss) == ("payments", Loss(TRANSACTIONS))
     (disk / ".kafka_cleanshutdown").unlink()
     assert "startup-producers-forgotten" not in [each.code for each in events(disk)]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_what_is_lost_with_a_directory_is_what_its_records_are(topic: str, tmp_path: Path) -> None:
+    """Committed offsets, or the outcome of transactions: what is open then stays open for ever."""
+    disk = copy_disk(RELEASES / "4.4.0-kraft" / "clean", tmp_path / "disk")
+    before = {each.code for each in events(disk)}
+    assert "startup-transactions-aborted" in before
+    assert "transaction-hanging" not in before
+    shutil.rmtree(disk / f"{topic}-0")
+    (missing,) = (each for each in events(disk) if each.code == "startup-missing")
+    assert missing.loss is not None
+    assert missing.loss.certainty == "certain"
+    assert missing.loss.what == {"__consumer_offsets": OFFSETS, "__transaction_state": TRANSACTIONS}[topic]
+    hanging = [(each.topic, each.message, each.loss) for each in events(disk) if each.code == "transaction-hanging"]
+    said = ("payments", "a hanging transaction of producer 13: no coordinator will end it", None)
+    assert hanging == ([said] if topic == "__transaction_state" else [])
+    assert bool(hanging) != ("startup-transactions-aborted" in {each.code for each in events(disk)})
+
+
+def test_offsets_that_were_due_before_the_broker_was_stopped_are_not_lost_by_the_start() -> None:
+    """What retention deletes is said in the same way."""
+    disk, three_days_later = RELEASES / "4.4.0-kraft" / "clean", 1_795_953_600_000
+    for minutes, offsets in (("1440", 3), ("1", None)):
+        server = ServerProperties("server.properties", {"node.id": "1", "offsets.retention.minutes": minutes})
+        plan = kdump.restart_plan([str(disk)], Options(server=server, now=three_days_later))
+        (event,) = (each for each in plan.course.events if each.code == "startup-offsets-expire")
+        assert event.message.startswith("3 committed offsets of group readers expire")
+        assert (event.loss and event.loss.offsets) == offsets
 
 
 def test_the_properties_decide_who_votes(tmp_path: Path) -> None:

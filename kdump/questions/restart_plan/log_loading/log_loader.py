@@ -229,7 +229,7 @@ class _LogLoader:
             below_start(self.segments, plan.logStartOffset, self.files)
         if how.expires and not plan.state:
             self._report_zeros()
-        plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
+        plan.segments, plan.openTransactions = max(1, len(self.segments)), dict(state.open)
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
