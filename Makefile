@@ -163,7 +163,7 @@ trials: $(VENV)/.ready $(VENV)/.test $(JARS) $(TEST_JARS) $(DISKS) $(RELEASES:%=
 	$(BIN)/python -m tools.space_trials $(JARS)
 	$(BIN)/python -m tools.replica_trials $(JARS)
 	$(BIN)/python -m tools.quorum_trials $(JARS)
-	$(BIN)/python -m tools.start_trials $(TEST_JARS)
+	$(BIN)/python -m tools.start_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.election_trials $(JARS)
 	$(BIN)/python -m tools.remote_trials $(TEST_JARS) $(DISKS)
 	$(call install,confluent-kafka kafka-python)

@@ -1,60 +1,175 @@
-"""python -m tools.start_trials JARS [--only NAME,…] [--out docs/start-trials.json]
+"""python -m tools.start_trials RELEASE_JARS [--only NAME,…] [--again] [--jobs 2] [--out docs/start-trials.json]
 
 Starts a real node on copies of a broker's disk, as its own only controller, waits for its first checks, and compares
-what it does to each partition with the course that restart-plan predicts: which offsets retention deletes, which
-directories become stray, and where logs end. log.initial.task.delay.ms is 3 s, except in one case.
+what it does to each partition, and what consumers of both kinds see before and after, with the course that restart-plan
+predicts. log.initial.task.delay.ms is 3 s, except in the cases of the default. --again predicts anew, and compares with
+what the brokers did when they ran.
 
-JARS has the jars of tools/kafka-test-jars.xml, for the tiered topic. Needs Java 17, 1 GB of memory and five minutes."""
+RELEASE_JARS has the jars of tools/kafka-jars.xml for each of RELEASES; ../test-jars/4.3.1 those of
+tools/kafka-test-jars.xml, for tiered topics. Needs Java 17, 2 GB of memory and an hour."""
 
 from __future__ import annotations
 
-import os
+import importlib
+import json
 import re
 import shutil
+import struct
+import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import kdump
-from kdump.check.options import Options
-from kdump.kafka.server_properties import ServerProperties
-from kdump.log.internal_topics import METADATA_TOPIC, REMOTE_METADATA_TOPIC
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import META
 from tools.corpus import unpack
-from tools.trials.cluster import LOCAL_TIER, Cluster
+from tools.trials.cluster import LOCAL_TIER
+from tools.trials.course import CourseNode, differing, happened, numbers, plan_of, predicted, run, spans
+from tools.trials.disk import files
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
-DISKS = unpack() / "disks"
+DISKS = unpack()
+DAMAGES: Any = importlib.import_module("tests.questions.restart_plan.release_damages")
+STEPS: Any = importlib.import_module("tests.questions.restart_plan.restart_recipe")
+CRAFT: Any = importlib.import_module("tests.craft")
+COPIES: Any = importlib.import_module("tests.damages")
+Step = Callable[[Path], Any]
+RELEASES = ("3.9.1", "4.3.1", "4.4.0")
 TIERED = "kafka-4.3-tiered/disk"
 DELAY = 3_000
 """log.initial.task.delay.ms of most cases."""
-RAISES_LOG_START = ("startup-retention", "startup-remote-metadata-gone")
-DELETED = re.compile(r"partition=(\S+?), .*Incremented log start offset to (\d+) due to segment deletion")
+STEADY = {
+    "log.retention.check.interval.ms": "600000",
+    "log.initial.task.delay.ms": "600000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "600000",
+    "offsets.retention.check.interval.ms": "600000",
+}
+"""Configs with which a broker at work changes nothing of its own accord: what its clients saw before."""
+KEEP = {"log.retention.ms": "-1"}
+SECOND_ID = "SECONDpABlNgsHloSKd7mg"
 
 
 class Course(NamedTuple):
-    """A start. `does`: to the disk before; `configs`: of the node; `disk`: below the corpus' disks."""
+    """A start. `steps`: what is done to the disk before; `configs`: of the node, None for one that is missing; `disk`:
+    clean or crash, of the release, or a path below the corpus' disks; `of`: the release of the disk."""
 
-    name: str
-    does: Callable[[Path], object] = lambda disk: None
-    configs: tuple[tuple[str, str], ...] = ()
+    kind: str
+    release: str
+    disk: str = "clean"
+    steps: tuple[Step, ...] = ()
+    configs: Mapping[str, str | None] = {}
     delay: int = DELAY
-    disk: str = "kafka-4.3/clean-1"
+    of: str = ""
+    explained: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.release}-{self.kind}"
+
+    @property
+    def is_tiered(self) -> bool:
+        return self.disk == TIERED
+
+    @property
+    def source(self) -> Path:
+        return DISKS / "disks" / self.disk if self.is_tiered else DISKS / "releases" / f"{self.of}-kraft" / self.disk
 
 
-def copied(disk: Path, target: Path) -> Path:
-    shutil.copytree(disk, target)
-    for path in (target, *target.rglob("*")):
-        path.chmod(path.stat().st_mode | 0o200)
-    return target
+# --- Recipes ----------------------------------------------------------------------------------------------------------
 
 
-def _torn(disk: Path) -> None:
-    (disk / ".kafka_cleanshutdown").unlink(missing_ok=True)
-    log = disk / "orders-none-0" / f"{0:020}.log"
-    os.truncate(log, log.stat().st_size - 10)
+def recipe(name: str) -> tuple[Step, ...]:
+    """Return the steps of a recipe for the disks of every release."""
+    (found,) = (each for each in DAMAGES.RECIPES if each.name == name)
+    return tuple(found.steps)
+
+
+def own_controller(root: Path) -> None:
+    """The node has led the metadata log, as the only voter."""
+    path = root / "__cluster_metadata-0" / "quorum-state"
+    text = path.read_text()
+    path.write_text(text.replace('"leaderId":0', '"leaderId":1').replace('"voterId":0', '"voterId":1'))
+
+
+def stamped(name: str, change: Callable[[int], int]) -> Step:
+    """Return a step that changes the timestamps of a segment's batches, and those in its time index."""
+
+    def step(root: Path) -> None:
+        (path,) = STEPS.files(root, name)
+        header = DAMAGES.BATCH_HEADER
+        batches = []
+        for each in CRAFT.split(path.read_bytes()):
+            known = header.read(each)
+            times = {key: change(getattr(known, key)) for key in ("baseTimestamp", "maxTimestamp")}
+            batches.append(CRAFT.patch(each, **times))
+        path.write_bytes(b"".join(batches))
+        index = path.with_suffix(".timeindex")
+        entries = [(change(time), offset) for time, offset in TIME_ENTRY.iter_unpack(index.read_bytes()) if time]
+        index.write_bytes(b"".join(TIME_ENTRY.pack(*each) for each in entries))
+
+    return step
+
+
+def second(*partitions: str) -> Step:
+    """Return a step that moves partitions to a second log directory of the node."""
+
+    def step(root: Path) -> None:
+        other = COPIES.second_directory(root)
+        other.mkdir()
+        for name in partitions:
+            (root / name).rename(other / name)
+        text = (root / META).read_text()
+        (other / META).write_text(re.sub(r"(?m)^directory\.id=.*$", f"directory.id={SECOND_ID}", text))
+        for path in (*root.glob("*-offset-checkpoint"), *root.glob(".kafka_cleanshutdown")):
+            shutil.copy(path, other / path.name)
+            if path.suffix or path.name.startswith("."):
+                continue
+            for place in (root, other):
+                lines = (place / path.name).read_text().splitlines()[2:]
+                kept = [line for line in lines if (place / line.rpartition(" ")[0].replace(" ", "-")).is_dir()]
+                (place / path.name).write_text("\n".join(("0", str(len(kept)), *kept, "")))
+
+    return step
+
+
+def future(root: Path) -> None:
+    """A partition was being moved to the second directory: all but its last segment is there, as -future."""
+    own, other = root / "plain-0", COPIES.second_directory(root)
+    target = other / f"plain-0.{DAMAGES.ID}-future"
+    shutil.copytree(own, target)
+    last = max(target.glob("*.log"))
+    for path in target.glob(f"{last.stem}.*"):
+        path.unlink()
+
+
+def without_second(root: Path) -> None:
+    shutil.rmtree(COPIES.second_directory(root))
+
+
+def checkpoint(name: str, change: Callable[[str, int], int]) -> Step:
+    """Return a step that changes the offsets in a checkpoint file."""
+
+    def step(root: Path) -> None:
+        rows = [line.rpartition(" ") for line in (root / name).read_text().splitlines()[2:]]
+        lines = [f"{partition} {change(partition, int(offset))}" for partition, _, offset in rows]
+        (root / name).write_text("\n".join(("0", str(len(lines)), *lines, "")))
+
+    return step
+
+
+def half(name: str) -> Step:
+    """Return a step that leaves the first half of a log's batches."""
+
+    def step(root: Path) -> None:
+        (path,) = STEPS.files(root, name)
+        batches = CRAFT.split(path.read_bytes())
+        path.write_bytes(b"".join(batches[: len(batches) // 2]))
+
+    return step
 
 
 def _without_remote_metadata(disk: Path) -> None:
@@ -66,103 +181,239 @@ def _without_remote_metadata(disk: Path) -> None:
         path.write_text("\n".join((*lines[:1], str(len(kept)), *kept, "")) if lines else "")
 
 
+RUNNING = "the broker was at work with it before: what clients see of an undamaged disk"
+DAMAGE_STAYS = "after a clean shutdown no broker reads its records: the damage was there before, and verify finds it"
+TIME_ENTRY = struct.Struct(">qi")
+YEARS = str(10 * 365 * 86_400_000)
+FAR = 4_102_444_800_000
+"""Epoch ms of the year 2100."""
+
+
+def _kinds(release: str) -> list[Course]:
+    """Return the courses of a release: what is said in the name is done to the disk."""
+    gone = STEPS.gone
+
+    def course(kind: str, disk: str, *steps: Step, explained: str = "", delay: int = DELAY, **configs: Any) -> Course:
+        given = {name.replace("_", "."): value for name, value in configs.items()}
+        return Course(kind, release, disk, steps, given, delay, release, explained)
+
+    def kept(kind: str, disk: str, *steps: Step, **more: Any) -> Course:
+        return course(kind, disk, *steps, **{"log_retention_ms": "-1", **more})
+
+    steady = {name.replace(".", "_"): value for name, value in STEADY.items()}
+    two = second("pair-0", "codecs-0")
+    return [
+        kept("running-clean", "clean", **steady, delay=600_000),
+        kept("running-crash", "crash", **steady, delay=600_000),
+        kept("healthy", "clean"),
+        kept("killed", "crash"),
+        course("old-records", "clean"),
+        course("old-records-killed", "crash"),
+        course("retention-by-size", "clean", log_retention_ms="-1", log_retention_bytes="3000"),
+        course("retention-by-time-and-size", "crash", log_retention_ms=YEARS, log_retention_bytes="0"),
+        kept("log-start-in-the-third-segment", "crash", *recipe("start-within")),
+        course("timestamps-in-seconds", "clean", stamped("plain-0/@0.log", lambda ms: ms // 1000),
+               log_retention_ms=YEARS),
+        course("timestamps-in-the-future", "clean", stamped("plain-0/@1.log", lambda ms: FAR)),
+        kept("torn-tails", "crash", *recipe("torn-crash")),
+        kept("torn-tail-clean", "clean", *recipe("torn-clean"), explained=""),
+        kept("zeros-at-the-end", "crash", *recipe("zeros-tail")),
+        kept("bit-below-the-recovery-point", "crash", *recipe("value-bit-below"), explained=DAMAGE_STAYS),
+        kept("bit-above-the-recovery-point", "crash", *recipe("value-bit-above")),
+        kept("bit-after-a-clean-shutdown", "clean", *recipe("value-bit-clean"), explained=DAMAGE_STAYS),
+        kept("bit-and-recovery-points-gone", "crash", *recipe("value-bit-recovery-lost")),
+        kept("index-gone-and-bit", "clean", *recipe("index-lost-clean")),
+        kept("segment-gone", "clean", *recipe("segment-lost")),
+        kept("snapshots-gone", "clean", *recipe("snapshots-lost")),
+        kept("snapshots-gone-killed", "crash", *recipe("snapshots-lost-crash")),
+        kept("transaction-index-gone", "clean", *recipe("txn-index-lost")),
+        kept("transaction-index-gone-killed", "crash", gone("payments-0/*.txnindex")),
+        kept("coordinator-log-gone", "clean", gone("__transaction_state-0")),
+        kept("checkpoints-gone", "clean", gone("*-offset-checkpoint")),
+        kept("checkpoints-gone-killed", "crash", gone("*-offset-checkpoint")),
+        kept("high-watermarks-zero", "crash", checkpoint(DAMAGES.REPLICATION, lambda name, at: 0)),
+        kept("cleaner-checkpoint-zero", "clean", checkpoint(DAMAGES.CLEANER, lambda name, at: 0)),
+        kept("epochs-gone", "crash", *recipe("epochs-lost")),
+        kept("epochs-beyond-the-end", "crash", *recipe("epochs-beyond")),
+        kept("empty-partition-gone", "clean", gone("empty-0")),
+        kept("partition-gone", "clean", gone("plain-0")),
+        kept("partition-gone-from-checkpoints", "clean", gone("plain-0", "*-offset-checkpoint")),
+        kept("topic-id-of-another", "clean", *recipe("topic-id-other")),
+        kept("partition-unknown", "clean", *recipe("partition-unknown")),
+        kept("metadata-gone", "clean", *recipe("metadata-lost")),
+        kept("metadata-truncated", "clean", half("__cluster_metadata-0/@-1.log")),
+        kept("metadata-bit", "clean", *recipe("metadata-bit")),
+        kept("node-id-of-another", "clean", *recipe("meta-node")),
+        kept("no-voters", "clean", controller_quorum_voters=None),
+        kept("mark-left", "crash", *recipe("mark-left")),
+        kept("two-directories", "clean", two),
+        kept("two-directories-one-killed", "clean", two, gone("second/.kafka_cleanshutdown")),
+        kept("two-directories-one-unformatted", "clean", two, gone(f"second/{META}")),
+        kept("two-directories-one-missing", "clean", two, without_second),
+        kept("two-directories-two-clusters", "clean", two,
+             STEPS.changed(f"second/{META}", lambda data: data.replace(b"cluster.id=", b"cluster.id=A"))),
+        kept("two-directories-future", "clean", second("pair-0"), future),
+        kept("future-beside", "clean", *recipe("future-beside")),
+        kept("delete-directory", "clean", *recipe("delete-directory")),
+        kept("stray-directory", "clean", *recipe("stray-directory")),
+        kept("swap-of-two", "clean", *recipe("swap-of-two")),
+        kept("cleaned-left", "clean", *recipe("cleaned")),
+        kept("offsets-expire", "clean", offsets_retention_minutes="1440"),
+        kept("offsets-expired-before", "clean", offsets_retention_minutes="1"),
+        kept("offsets-torn", "crash", STEPS.changed("__consumer_offsets-0/@-1.log", lambda data: data[:-20])),
+        kept("offsets-half-gone", "clean", half("__consumer_offsets-0/@-1.log")),
+        kept("offsets-gone", "clean", gone("__consumer_offsets-0")),
+        kept("lost-and-found", "clean", *recipe("lost-and-found")),
+    ]  # fmt: skip
+
+
 COURSES = (
-    Course("healthy", configs=(("log.retention.ms", "-1"),)),
-    Course("old-records"),
-    Course("old-records-default-delay", delay=30_000),
-    Course("retention-by-size", configs=(("log.retention.ms", "-1"), ("log.retention.bytes", "0"))),
-    Course("torn-tail", _torn, (("log.retention.ms", "-1"),)),
-    Course("unclean", lambda disk: (disk / ".kafka_cleanshutdown").unlink(), (("log.retention.ms", "-1"),)),
-    Course("metadata-lost", lambda disk: shutil.rmtree(disk / "__cluster_metadata-0")),
-    Course("tiered", configs=(("log.retention.ms", "-1"),), delay=40_000, disk=TIERED),
-    Course("remote-metadata-lost", _without_remote_metadata, (("log.retention.ms", "-1"),), delay=40_000, disk=TIERED),
+    *(each for release in RELEASES for each in _kinds(release)),
+    Course("old-records-default-delay", "4.4.0", delay=30_000, of="4.4.0"),
+    *(
+        Course(f"of-{of}-{disk}", by, disk, configs=KEEP, of=of)
+        for by, of in (("4.3.1", "3.9.1"), ("4.4.0", "3.9.1"), ("4.4.0", "4.3.1"), ("3.9.1", "4.3.1"))
+        for disk in ("clean", "crash")
+    ),
+    Course("tiered", "4.3.1", TIERED, (), KEEP, 40_000),
+    Course("remote-metadata-lost", "4.3.1", TIERED, (_without_remote_metadata,), KEEP, 40_000),
 )
 
 
-def tiered_configs(tier: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in LOCAL_TIER.format(tier=tier).split())
+def prepared(course: Course, work: Path) -> list[Path]:
+    """Return the log directories of a course, made below `work`."""
+    root = COPIES.copy_disk(course.source, work / "disk")
+    if course.is_tiered:
+        COPIES.copy_disk(course.source.parent / "tier", work / "tier")
+    else:
+        own_controller(root)
+    is_double = False
+    for step in course.steps:
+        step(root)
+        is_double |= COPIES.second_directory(root).exists()
+    return [root, COPIES.second_directory(root)] if is_double else [root]
 
 
-class CourseNode(Cluster):
-    """The node of a course, with no configs but its own. Use it inside a `with` block, after the prediction."""
-
-    def __init__(self, jars: Path, work: Path, course: Course, disk: Path) -> None:
-        super().__init__(jars, work, work / "unused", [disk], combined=True)
-        broker, controller = self.ports["broker"], self.ports["controller"]
-        self.values = {
-            "node.id": re.findall(r"node\.id=(\d+)", (disk / META).read_text())[0],
-            "process.roles": "broker,controller",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(disk),
-            "log.initial.task.delay.ms": str(course.delay),
-            **({} if course.disk != TIERED else tiered_configs(work / "tier")),
-            **dict(course.configs),
-        }
-
-    def _properties(self, node: int, role: str) -> str:
-        return "".join(f"{name}={value}\n" for name, value in self.values.items())
-
-
-def predicted(disk: Path, values: dict[str, str]) -> dict[str, Any]:
-    """Return what restart-plan says of the first checks, the stray directories, and the ends of logs."""
-    plan = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", values)))
-    checks = [event for event in plan.course.events if event.code in RAISES_LOG_START and event.loss is not None]
-    logs = [log for log in plan.partitions if not (log.missing or log.state) and log.topic != METADATA_TOPIC]
+def configs_of(course: Course, work: Path) -> dict[str, str | None]:
+    tiered = dict(line.split("=", 1) for line in LOCAL_TIER.format(tier=work / "tier").split())
     return {
-        "deleted": {f"{each.topic}-{each.partition}": (each.loss.lastOffset or 0) + 1 for each in checks if each.loss},
-        "stray": sorted(log.name for log in logs if log.stray),
-        "ends": {log.name: log.logEndOffset for log in logs if not (log.stray or log.topic.startswith("__"))},
-        "aborted": sorted(log.name for log in logs if log.openTransactions),
-        "loses": plan.losesWithinHour,
+        "log.initial.task.delay.ms": str(course.delay),
+        "log.retention.check.interval.ms": "300000",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        "offsets.retention.check.interval.ms": "2000",
+        **(tiered if course.is_tiered else {}),
+        **course.configs,
     }
 
 
-def happened(node: CourseNode, disk: Path, delay: int) -> dict[str, Any]:
-    """Start the node, stop it after its first checks, and return the same of what it did."""
-    with node:
-        is_started = node.started()
-        time.sleep(delay / 1000 + 5)
-        node.processes["broker"].terminate()
-        node.processes["broker"].wait(60)
-    points = (disk / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
-    ends = {f"{topic}-{number}": int(end) for topic, number, end in map(str.split, points)}
-    return {
-        "started": is_started,
-        "deleted": {name: int(offset) for name, offset in DELETED.findall("\n".join(node.log("broker")))},
-        "stray": sorted(each.name.rpartition(".")[0] for each in disk.glob("*-stray")),
-        "ends": {name: end for name, end in ends.items() if not name.startswith("__")},
+def reference_of(course: Course, dirs: list[Path], results: RecordedResults) -> dict[str, Any] | None:
+    """Return what clients saw of the running broker, and once its transactions had ended; without what is below the log
+    start offsets in the checkpoints, which were raised on purpose."""
+    before = results.by_name.get(f"{course.of}-running-{course.disk}")
+    ended = results.by_name.get(f"{course.of}-{'healthy' if course.disk == 'clean' else 'killed'}")
+    if course.is_tiered or before is None or course.kind.startswith("running"):
+        return None
+    reads: dict[str, Any] = before[0]["seen"]
+    after = ended[0]["seen"]["reads"] if ended else {}
+    paths = [each / COPIES.START for each in dirs]
+    rows = (line.split() for path in paths if path.is_file() for line in path.read_text().splitlines()[2:])
+    starts = {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
+    kept = {
+        name: {kind: spans(at for at in numbers(text) if at >= starts.get(name, 0)) for kind, text in found.items()}
+        for name, found in reads["reads"].items()
     }
+    return reads | {"reads": kept, "ended": {name: found.get("committed", "") for name, found in after.items()}}
 
 
-def differences(expected: dict[str, Any], did: dict[str, Any]) -> list[str]:
-    """Return what differs. The marker of a transaction that the coordinator may abort by then is predicted, too."""
-    ends = {name: {end, end + 1} if name in expected["aborted"] else {end} for name, end in expected["ends"].items()}
-    is_same = ends.keys() == did["ends"].keys() and all(end in ends[name] for name, end in did["ends"].items())
-    return [*(key for key in ("deleted", "stray") if expected[key] != did[key]), *([] if is_same else ["ends"])]
-
-
-def trial(jars: Path, course: Course) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as name:
+def trial(jars: Path, course: Course, results: RecordedResults) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="course-") as name:
         work = Path(name)
-        disk = copied(DISKS / course.disk, work / "disk")
-        if course.disk == TIERED:
-            copied(DISKS / course.disk / ".." / "tier", work / "tier")
-        course.does(disk)
-        node = CourseNode(jars, work, course, disk)
-        expected = predicted(disk, node.values)
-        did = happened(node, disk, course.delay)
-        differs = differences(expected, did)
-        print(course.name, f"DIFFERS: {differs} {expected} {did}" if differs else "as predicted", flush=True)
-        return {"name": course.name, "predicted": expected, "happened": did, "differences": differs}
+        dirs = prepared(course, work)
+        before = {path.name: files(path) if path.is_dir() else {} for path in dirs}
+        used = jars.parent / "test-jars" / course.release if course.is_tiered else jars / course.release
+        node = CourseNode(used, work, dirs, configs_of(course, work))
+        now = round(time.time() * 1000)
+        reference = reference_of(course, dirs, results)
+        is_steady = course.kind.startswith("running")
+        window = 1_000 if is_steady else course.delay
+        said = said_of(course, dirs, node.values, now, before, reference, window)
+        ran = run(node, dirs, before, window)
+        keeps = {"seen": {key: ran[key] for key in ("reads", "groups", "last", "open")}} if is_steady else {}
+        if course.kind in ("healthy", "killed"):
+            keeps = {"seen": {"reads": ran["reads"]}}
+            reference = reference and {
+                **reference,
+                "ended": {k: v.get("committed", "") for k, v in ran["reads"].items()},
+            }
+        did = happened(ran, before, reference)
+        return judged(course, now, said, did) | keeps
+
+
+def said_of(
+    course: Course, dirs: list[Path], values: dict[str, str], now: int, before: Any, reference: Any, window: int
+) -> dict[str, Any]:
+    crossing = course.release if course.of and course.of != course.release else ""
+    plan = plan_of(dirs, values, now, crossing)
+    reads = {} if reference is None else reference["reads"]
+    said = predicted(plan, before, reads, window, is_steady=course.kind.startswith("running"))
+    text = json.dumps(said)
+    for path in dirs:
+        text = text.replace(str(path), f"…/{path.name}")
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def judged(course: Course, now: int, said: dict[str, Any], did: dict[str, Any]) -> dict[str, Any]:
+    differs = differing(said, did)
+    print(course.name, f"DIFFERS: {differs}" if differs else "as predicted", flush=True)
+    explained = {"explained": course.explained} if differs and course.explained else {}
+    result = {"name": course.name, "release": course.release, "now": now, "predicted": said, "happened": did}
+    return result | {"differences": differs} | explained
+
+
+def predict_again(course: Course, results: RecordedResults) -> None:
+    """Replace the prediction of a course that was tried."""
+    if course.name not in results.by_name:
+        return
+    (record,) = results.by_name[course.name]
+    with tempfile.TemporaryDirectory(prefix="course-") as name:
+        work = Path(name)
+        dirs = prepared(course, work)
+        before = {path.name: files(path) if path.is_dir() else {} for path in dirs}
+        node = CourseNode(work, work, dirs, configs_of(course, work))
+        window = 1_000 if course.kind.startswith("running") else course.delay
+        said = said_of(course, dirs, node.values, record["now"], before, reference_of(course, dirs, results), window)
+        keeps = {"seen": record["seen"]} if "seen" in record else {}
+        results.keep(course.name, [judged(course, record["now"], said, record["happened"]) | keeps])
 
 
 def main() -> None:
-    options = trial_options(__doc__, "docs/start-trials.json").parse_args()
-    record = RecordedResults(options.out, COURSES)
-    for course in chosen(COURSES, options.only):
-        record.keep(course.name, [trial(options.jars.resolve(), course)])
+    parser = trial_options(__doc__, "docs/start-trials.json")
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--seconds", type=int, default=10**6)
+    options = parser.parse_args()
+    results = RecordedResults(options.out, COURSES)
+    lock = threading.Lock()
+    until = time.monotonic() + options.seconds
+
+    def one(course: Course) -> None:
+        if options.again:
+            predict_again(course, results)
+        elif time.monotonic() < until:
+            try:
+                result = trial(options.jars.resolve(), course, results)
+            except (subprocess.SubprocessError, OSError) as error:  # which says nothing about the course
+                print(f"{course.name}: left out: {error}", flush=True)
+                return
+            with lock:
+                results.keep(course.name, [result])
+
+    every = list(chosen(COURSES, options.only))
+    for group in ("running", "healthy", "killed", ""):  # the others are compared with these
+        here = [each for each in every if each.kind.startswith(group)]
+        every = [each for each in every if each not in here]
+        with ThreadPoolExecutor(1 if options.again else options.jobs) as pool:
+            list(pool.map(one, here))
 
 
 if __name__ == "__main__":
