@@ -141,9 +141,6 @@ def predicted(
     ends = {name: end for name, end in ends.items() if not _is_written(name)}
     live = [log for log in live if log.name in ends]
     starts = {log.name: retained.get(log.name, log.logStartOffset) for log in live}
-    for log in live:  # all of it, and the marker
-        if log.name in aborted and starts[log.name] == log.logEndOffset:
-            starts[log.name] = retained[log.name] = ends[log.name]
     stable = {log.name: min([*_stays_open(log, aborted), ends[log.name]]) for log in live}
     return {
         "verdict": plan.verdict,

@@ -111,8 +111,9 @@ def _of_cuts(log: PartitionPlan) -> Loss:
     firsts = [each for cut in log.cuts for each in (cut.offset, cut.tornOffset) if each is not None]
     lasts = [each for cut in log.cuts for each in (cut.lastOffset, cut.tornLastOffset) if each is not None]
     first, last = min(firsts, default=log.logEndOffset), max(lasts, default=None)
-    if last is None and log.acknowledged and log.highWatermark is not None:
+    if log.acknowledged and log.highWatermark is not None and (last is None or last < log.highWatermark - 1):
         last = log.highWatermark - 1
+        records = None if log.cuts else records  # what is not in any header
     offsets = None if first is None or last is None else max(0, last + 1 - first)
     elsewhere = _elsewhere(log)
     is_certain = elsewhere == () and not (log.losesOnlyNew or log.mayLoseTorn)

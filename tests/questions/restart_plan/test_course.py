@@ -105,6 +105,17 @@ def test_salvage_and_the_plan_agree_on_an_incomplete_batch(cut: int, tmp_path: P
     assert event.loss.records == salvaged.records.get("torn")
 
 
+def test_what_is_below_the_high_watermark_is_lost_with_the_headers_that_stated_it(tmp_path: Path) -> None:
+    """As recorded in docs/start-trials.json (zeros-at-the-end): one damaged batch is left of two."""
+    disk = copy_disk(RELEASES / "4.4.0-kraft" / "crash", tmp_path / "disk")
+    log = max((disk / "plain-0").glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-600] + bytes(600))
+    (event,) = [each for each in events(disk) if each.topic == "plain" and each.phase == LOADING]
+    assert event.loss is not None
+    loss = event.loss
+    assert (loss.firstOffset, loss.lastOffset, loss.offsets, loss.records) == (330, 349, 20, None)
+
+
 def test_without_a_producer_snapshot_open_transactions_are_forgotten_after_a_clean_shutdown(tmp_path: Path) -> None:
     disk = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")
     for snapshot in (disk / "payments-0").glob("*.snapshot"):
