@@ -419,6 +419,23 @@ def test_voters_that_reach_an_epoch_again_exit_when_one_that_knows_another_leade
     assert [note[:12] for note in exits] == ["node 2 exits", "node 3 exits"]
 
 
+@each_case("led, kept", [(2, True), (1, False)])
+def test_a_voter_keeps_other_records_of_an_epoch_that_the_same_leader_reaches_again(led: int, kept: bool) -> None:
+    """See yesterday-dynamic of docs/election-trials.json: logs are compared by epoch and end offset alone."""
+    plans = {node: controller(log, node=node) for node, log in {1: [1, 1, 2, 2], 2: [1, 1], 3: [1, 1]}.items()}
+    plans[11] = controller([1, 1, 2, 2], node=11)
+    for node in (1, 11):
+        quorum = plans[node].quorum
+        assert quorum is not None
+        plans[node].quorum = quorum._replace(leaderId=led)
+    found = quorum_replicas(plans, lambda *_: Counted())
+    assert found is not None
+    truncated = {each.leader: {loss.broker: loss.truncatesTo for loss in each.replicas} for each in found.outcomes}
+    assert truncated[2] == dict.fromkeys((1, 11), None if kept else 2)
+    assert truncated[3] == dict.fromkeys((1, 11), 2)
+    assert sum("keeps them without an error" in note for note in found.notes) == 2 * kept
+
+
 def test_a_leader_that_does_not_know_that_it_led() -> None:
     plans = {node: controller([1] * 3, node=node) for node in BROKERS}
     for node, each in plans.items():

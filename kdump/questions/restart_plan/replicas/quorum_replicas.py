@@ -108,6 +108,10 @@ def quorum_replicas(
 
         behind = [log for log in quorum.observers.values() if led.common_end(log.before) < log.before.end]
         losses, totals = replica_losses(leader, led, [*quorum.members.values(), *behind], held, count)
+        losses = [
+            loss._replace(truncatesTo=None) if _epoch_kept(plans, quorum, loss.broker, leader.broker) else loss
+            for loss in losses
+        ]
         halts = bool(plans[leader.broker].refusedAt)
         outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses, halts))
     losing = {loss.broker for outcome in outcomes for loss in outcome.replicas}
@@ -295,6 +299,7 @@ def exits_for_leader(
         if own.epoch < epoch or (own.epoch == epoch and own.leaderId != node):
             yield Problem("startup-forgotten-leader", {"node": node, "other": name, "epoch": epoch})
     yield from _epochs_again(plans, quorum, outcomes, node)
+    yield from _epochs_kept(plans, quorum, outcomes, node)
     if node in quorum.observers and own is not None and own.leaderId is not None:
         elected = [each for each in outcomes if _first_epoch(plans, quorum.able, each.leader) <= own.epoch]
         leaders = " or ".join(str(each.leader) for each in elected if each.leader != own.leaderId)
@@ -312,22 +317,60 @@ def _epochs_again(
     knows another leader: when that one starts, they exit."""
     for other in quorum.able:
         own = plans[other.broker].quorum
-        rest = [log for log in quorum.able if log is not other]
-        if own is None or own.leaderId is None or other.broker == node or node not in {log.broker for log in rest}:
-            continue
-        if len(rest) + len(quorum.absent) < quorum.majority:
+        rest = {log.broker for log in quorum.able if log is not other}
+        if own is None or own.leaderId is None or other.broker == node or node not in rest:
             continue
         leaders = [
             each.leader
             for each in outcomes
             if each.leader not in (other.broker, own.leaderId)
-            and _first_epoch(plans, rest, each.leader) <= own.epoch
-            and sum(_length(log) <= _length(quorum.members[each.leader]) for log in rest) >= quorum.majority
+            and (first := _epoch_without(plans, quorum, each.leader, other.broker)) is not None
+            and first <= own.epoch
         ]
         if leaders:
-            values = {"node": node, "other": other.broker, "leader": own.leaderId, "epoch": own.epoch}
-            yield Problem("startup-epoch-again", {**values, "leaders": " or ".join(map(str, leaders))})
+            values: dict[str, object] = {"node": node, "other": other.broker, "leader": own.leaderId}
+            values["epoch"] = own.epoch
+            values["leaders"] = " or ".join(map(str, leaders))
+            yield Problem("startup-epoch-again", values, {"voter": True})
             return
+
+
+def _epochs_kept(
+    plans: dict[int, RestartPlan], quorum: Quorum, outcomes: list[LeaderOutcome], node: int
+) -> Iterator[Problem]:
+    """Yield a problem if others can elect a leader without this node again in an epoch that it has of the same one."""
+    kept = {each.leader: epoch for each in outcomes if (epoch := _epoch_kept(plans, quorum, node, each.leader))}
+    if kept:
+        values: dict[str, object] = {"node": node, "other": node, "epoch": min(kept.values())}
+        values["leaders"] = " or ".join(map(str, kept))
+        log = plans[node].metadata_log
+        values["folder"] = "" if log is None else log.path
+        yield Problem("startup-epoch-again", values, {"voter": node in quorum.members}, "kept")
+
+
+def _epoch_kept(plans: dict[int, RestartPlan], quorum: Quorum, node: int, leader: int) -> int | None:
+    """Return an epoch of which a node has records, and in which others can elect the leader again; None if there is
+    none. Logs are compared by where an epoch ends (MetadataLog.validateOffsetAndEpoch): up to where the epoch then ends
+    on the leader, the node keeps other records."""
+    log = quorum.members.get(node) or quorum.observers.get(node)
+    own = plans[node].quorum
+    if log is None or own is None or node == leader:
+        return None
+    first = _epoch_without(plans, quorum, leader, node)
+    same = (entry.epoch for entry in log.before.epochs if entry.epoch < own.epoch or own.leaderId == leader)
+    return None if first is None else next((epoch for epoch in same if epoch >= first), None)
+
+
+def _epoch_without(plans: dict[int, RestartPlan], quorum: Quorum, leader: int, node: int) -> int | None:
+    """Return the first epoch in which others can elect the leader before a node starts; None if they cannot. Before one
+    that is no voter, any majority may."""
+    epochs = []
+    for down in [node] if node in quorum.members else [None, *quorum.members]:
+        rest = [log for log in quorum.able if log.broker != down]
+        votes = sum(_length(log) <= _length(quorum.members[leader]) for log in rest)
+        if quorum.members[leader] in rest and votes >= quorum.majority:
+            epochs.append(_first_epoch(plans, rest, leader))
+    return min(epochs, default=None)
 
 
 def _first_epoch(plans: dict[int, RestartPlan], able: list[Replica], leader: int) -> int:
