@@ -41,6 +41,10 @@ KEEP = 4 * 1024 * 1024
 """Maximum size in bytes of decompressed messages that are kept between the pass that finds the offsets and the pass
 that yields; a larger wrapper is decompressed twice, so that memory does not grow with it."""
 
+LONE = 16 * 1024
+"""Maximum size in bytes of a message outside of a wrapper that is read as columns: for a larger one, the checksum, which
+is computed for that, takes longer than reading it in another way."""
+
 
 def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:
     """Yield the inner messages of a wrapper, or the message itself. Problems are added to batch.problems.
@@ -122,7 +126,7 @@ def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
     read_wrapper sets."""
     if batch.is_compressed:
         read_wrapper(batch)
-    elif not batch.looked_inside and batch.size <= KEEP:
+    elif not batch.looked_inside and batch.size <= LONE:
         batch.looked_inside = True
         batch.inner = read_message_set(b"".join(batch.chunks(0, batch.size)), batch.magic)
         if batch.inner is not None:
