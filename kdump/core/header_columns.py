@@ -42,6 +42,10 @@ class HeaderColumns:
         """Return the number in a row and column."""
         return self.block[row * HEADER_WIDTH + column]
 
+    def row(self, row: int) -> array[int]:
+        """Return the numbers in a row: for whoever needs several."""
+        return self.block[row * HEADER_WIDTH : (row + 1) * HEADER_WIDTH]
+
     def column(self, column: int) -> memoryview:
         """Return a column: one number per batch."""
         return memoryview(self.block)[column : self.count * HEADER_WIDTH : HEADER_WIDTH]

@@ -14,6 +14,7 @@ from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import newer_message
+from kdump.format.numbers import LONG_MIN
 from kdump.io.run import Limits
 from kdump.io.source import Source, open_source
 from kdump.io.window import Window
@@ -57,6 +58,7 @@ class AbortMarkers:
         names = AbortMarker._fields
         self._markers = IntegerRows(NO_MARKER, [names.index(NEAR[name]) if name in NEAR else -1 for name in names])
         self._found = bytearray()
+        self._last = LONG_MIN
         self._latest = -1
         """The row found last: entries are usually in the order of their markers."""
         self._rows: dict[int, int] | None = None
@@ -65,8 +67,9 @@ class AbortMarkers:
     def add(self, marker: AbortMarker) -> None:
         """Add a marker; it replaces one at the same offset."""
         row = len(self._found)
-        if self._rows is None and row and marker.offset <= self._offset(row - 1):
+        if self._rows is None and marker.offset <= self._last:
             self._rows = {self._offset(number): number for number in range(row)}
+        self._last = marker.offset
         self._markers.put(row, marker)
         self._found.append(False)
         if self._rows is not None:
@@ -96,7 +99,7 @@ class AbortMarkers:
         return self._markers.get(row)[0]
 
     def _at(self, row: int) -> AbortMarker:
-        return AbortMarker(*self._markers.get(row))
+        return AbortMarker._make(self._markers.get(row))
 
 
 class TransactionIndexJudge(NamedTuple):
@@ -129,6 +132,8 @@ class TransactionIndexJudge(NamedTuple):
             message += f"no data of the transaction aborted at offset {last}: no release writes such an entry"
             return Fault(MISMATCH, entry, number, message, True, offset=last)
         first, stable = values["firstOffset"], values["lastStableOffset"]
+        if first == abort.first_offset and stable == abort.stable:
+            return None
         for name, actual, expected, is_wrong in (
             ("firstOffset", first, abort.first_offset, self._differs(first, abort.first_offset)),
             ("lastStableOffset", stable, abort.stable, self._is_unstable(stable, abort)),
@@ -201,7 +206,7 @@ def next_begins(window: Window, abort: AbortMarker, offset: int, limits: Limits,
 def newer_entry(version: int) -> str:
     """Return that the last entry of a file has a version that only a release newer than the newest known one writes;
     empty if it has another one. The first byte is not zero in damaged files alone: no release is near version 256."""
-    return newer_message("control", "AbortedTxn", version) if version < TWO_BYTES else ""
+    return newer_message("control", "AbortedTxn", version) if 0 < version < TWO_BYTES else ""
 
 
 def newer_last_entry(source: Source, size: int) -> str:

@@ -42,8 +42,8 @@ KEEP = 4 * 1024 * 1024
 that yields; a larger wrapper is decompressed twice, so that memory does not grow with it."""
 
 LONE = 16 * 1024
-"""Maximum size in bytes of a message outside of a wrapper that is read as columns: for a larger one, the checksum, which
-is computed for that, takes longer than reading it in another way."""
+"""Maximum size in bytes of a message outside of a wrapper that is read as columns: the checksum of a larger one takes
+longer than that saves."""
 
 
 def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:

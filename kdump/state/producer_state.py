@@ -5,7 +5,7 @@ in a replay (AppendOrigin.REPLICATION), which rejects nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import ClassVar, Generic, NamedTuple, TypeVar
@@ -98,7 +98,9 @@ class ProducerState(Generic[EntryT]):
         names = [field.name for field in fields(kind)]
         self._of = attrgetter(*names)
         near = [names.index(kind.NEAR[name]) if name in kind.NEAR else -1 for name in names]
-        self._entries = IntegerRows(self._of(kind.first(-1)), near)
+        self._first = self._of(kind.first(-1))
+        """The values of a producer that has just begun, with the epoch that was last asked for."""
+        self._entries = IntegerRows(self._first, near)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -134,6 +136,16 @@ class ProducerState(Generic[EntryT]):
         row = rows.add(producer_id)
         return row, row == count
 
+    def _before(self, producer_id: int, epoch: int) -> tuple[int, Sequence[int]]:
+        """Return the row of the producer, which the caller must put, and its values; those of a new one begin with that
+        epoch."""
+        row, is_new = self._row(producer_id)
+        if not is_new:
+            return row, self._entries.get(row)
+        if self._first[0] != epoch:
+            self._first = self._of(self.kind.first(epoch))
+        return row, self._first
+
     def data(self, batch: Batch, damages: int = 0) -> None:
         """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
         assert batch.producerId is not None
@@ -161,46 +173,21 @@ class ProducerState(Generic[EntryT]):
     ) -> None:
         """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
         offset of the first if they are transactional, else None."""
-        row, is_new = self._row(producer_id)
-        before = self._of(self.kind.first(epoch)) if is_new else self._entries.get(row)
-        (_, highest, _, _, _, _, _, _, coordinator_epoch, first, _, *others) = before
-        self._entries.put(
-            row,
-            (
-                epoch,
-                max(highest, epoch),
-                epoch,
-                last_sequence,
-                last_offset,
-                offset_delta,
-                timestamp,
-                timestamp,
-                coordinator_epoch,
-                transaction if transaction is not None and first < 0 else first,
-                damages,
-                *others,
-            ),
-        )
+        row, before = self._before(producer_id, epoch)
+        highest, first = before[1], before[9]
+        data = (epoch, last_sequence, last_offset, offset_delta, timestamp, timestamp)
+        transaction = transaction if transaction is not None and first < 0 else first
+        self._entries.put(row, (epoch, max(highest, epoch), *data, before[8], transaction, damages, *before[11:]))
 
     def marker(self, producer_id: int, epoch: int, coordinator_epoch: int | None, timestamp: int) -> None:
         """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
         one above that of the data; a different one resets sequences and offsets
         (ProducerStateEntry.maybeUpdateProducerEpoch)."""
-        row, is_new = self._row(producer_id)
-        before = self._of(self.kind.first(epoch)) if is_new else self._entries.get(row)
-        (known, highest, *data, batch_timestamp, _, coordinator, _) = before[:10]
+        row, before = self._before(producer_id, epoch)
+        data = before[2:6] if epoch == before[0] else (-1, -1, -1, 0)
+        coordinator = before[8] if coordinator_epoch is None else coordinator_epoch
         self._entries.put(
-            row,
-            (
-                epoch,
-                max(highest, epoch),
-                *(data if epoch == known else (-1, -1, -1, 0)),
-                batch_timestamp,
-                timestamp,
-                coordinator if coordinator_epoch is None else coordinator_epoch,
-                -1,
-                *before[10:],
-            ),
+            row, (epoch, max(before[1], epoch), *data, before[6], timestamp, coordinator, -1, *before[10:])
         )
 
 

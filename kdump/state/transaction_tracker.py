@@ -198,16 +198,16 @@ class OpenTransactions:
 
     def wrote(self, producer_id: int, epoch: int) -> None:
         """Record that a producer wrote data with this epoch, transactional or not."""
-        if len(self.epochs) < MAX_OPEN_TRANSACTIONS:
-            self.epochs.put(producer_id, max(epoch, self.epochs.get(producer_id)))
+        if len(self.epochs) < MAX_OPEN_TRANSACTIONS and epoch > self.epochs.get(producer_id):
+            self.epochs.put(producer_id, epoch)
 
     def marker(self, producer_id: int, epoch: int, offset: int, marker: EndTxnMarker) -> CompletedTxn:
         """Apply the transaction marker of a producer's batch, whose last offset is `offset`."""
         closed = self.open.pop(producer_id, None)
         self.loaded.pop(producer_id, None)
         newest = self.epochs.get(producer_id)
-        if newest >= 0 or len(self.epochs) < MAX_OPEN_TRANSACTIONS:
-            self.epochs.put(producer_id, max(epoch, newest))
+        if epoch > newest and (newest >= 0 or len(self.epochs) < MAX_OPEN_TRANSACTIONS):
+            self.epochs.put(producer_id, epoch)
         repeats = closed is None and self.raised.get(producer_id) == epoch
         if (
             closed is not None

@@ -109,21 +109,19 @@ class ProducerWatcher(Observer):
             if chain.first >= 0:
                 self._wrote(heads, chain)
             if chain.marker >= 0:
-                row = chain.marker
-                producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
-                self.state.marker(producer_id, epoch, coordinator_epoch(heads, row), heads.of(row, MAX_TIMESTAMP))
+                marker, of_coordinator = heads.row(chain.marker), coordinator_epoch(heads, chain.marker)
+                self.state.marker(marker[PRODUCER_ID], marker[PRODUCER_EPOCH], of_coordinator, marker[MAX_TIMESTAMP])
 
     def _wrote(self, heads: HeaderColumns, chain: ProducerWrites) -> None:
-        row = chain.last
-        offset, begins = heads.of(row, LAST_OFFSET), heads.of(chain.first, BASE_OFFSET)
-        delta = minus(offset, heads.of(row, BASE_OFFSET))
+        last, begins = heads.row(chain.last), heads.of(chain.first, BASE_OFFSET)
+        delta = minus(last[LAST_OFFSET], last[BASE_OFFSET])
         self.state.wrote(
-            heads.of(row, PRODUCER_ID),
-            heads.of(row, PRODUCER_EPOCH),
-            sequence(heads.of(row, BASE_SEQUENCE), delta),
-            offset,
+            last[PRODUCER_ID],
+            last[PRODUCER_EPOCH],
+            sequence(last[BASE_SEQUENCE], delta),
+            last[LAST_OFFSET],
             delta,
-            heads.of(row, MAX_TIMESTAMP),
-            begins if heads.of(row, ATTRIBUTES) & IS_TRANSACTIONAL else None,
+            last[MAX_TIMESTAMP],
+            begins if last[ATTRIBUTES] & IS_TRANSACTIONAL else None,
             self.damages,
         )

@@ -213,26 +213,26 @@ class TransactionWatcher(Observer):
             if row >= 0
         ]
         for row, chain in sorted(rows):  # in the order in which transactions begin and end
-            producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
+            batch = heads.row(row)
+            producer_id, epoch = batch[PRODUCER_ID], batch[PRODUCER_EPOCH]
             if row == chain.marker:
-                offset, marker = heads.of(row, LAST_OFFSET), marker_at(heads, row)
-                self.ended_in_run.append((row, self.state.marker(producer_id, epoch, offset, marker)))
+                ended = self.state.marker(producer_id, epoch, batch[LAST_OFFSET], marker_at(heads, row))
+                self.ended_in_run.append((row, ended))
                 continue
             self.state.wrote(producer_id, epoch)
-            if not heads.of(row, ATTRIBUTES) & IS_TRANSACTIONAL:
+            if not batch[ATTRIBUTES] & IS_TRANSACTIONAL:
                 continue
             running = self.state.open.get(producer_id)
             if running is None:
-                position, size = heads.of(row, BATCH_START), heads.of(row, BATCH_END) - heads.of(row, BATCH_START)
                 running = self.state.begin(
                     producer_id,
                     part.target,
-                    position + heads.shift,
-                    size,
-                    heads.of(row, BASE_OFFSET),
+                    batch[BATCH_START] + heads.shift,
+                    batch[BATCH_END] - batch[BATCH_START],
+                    batch[BASE_OFFSET],
                     epoch,
-                    heads.of(row, MAX_TIMESTAMP),
+                    batch[MAX_TIMESTAMP],
                     self.damages,
                 )
-            ended, latest = heads.of(chain.last, LAST_OFFSET), heads.of(chain.last, MAX_TIMESTAMP)
-            running.add(chain.records, chain.batches, chain.bytes, ended, latest, epoch)
+            last = batch if chain.last == row else heads.row(chain.last)
+            running.add(chain.records, chain.batches, chain.bytes, last[LAST_OFFSET], last[MAX_TIMESTAMP], epoch)

@@ -95,9 +95,12 @@ class TxnIndexEntries(Observer):
         while number < len(self._order):
             last_offset, producer_id = self._entries.marker_of(self._order[number])
             row = within(heads, BASE_OFFSET, row, stop, 0, max(last_offset, 0) - 1)
-            if row == stop or heads.of(row, BASE_OFFSET) > last_offset:
+            if row == stop:
                 return row
-            is_marker = heads.of(row, ATTRIBUTES) & IS_CONTROL and heads.of(row, PRODUCER_ID) == producer_id
+            batch = heads.row(row)
+            if batch[BASE_OFFSET] > last_offset:
+                return row
+            is_marker = batch[ATTRIBUTES] & IS_CONTROL and batch[PRODUCER_ID] == producer_id
             if is_marker and marker_type(heads, row) == ABORT:
                 self._found.append((row, number))
                 number += 1
