@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import sys
 
 NICENESS = 19
@@ -23,6 +21,9 @@ _is_idle = False
 def be_idle() -> None:
     """Give this process the lowest priority for processor and disk. Processes and threads that it starts inherit both.
     The disk's priority is set only on Linux; a system that refuses it (a sandbox) leaves it unchanged."""
+    import ctypes
+    import platform
+
     global _is_idle
     _is_idle = True
     os.nice(NICENESS - os.getpriority(os.PRIO_PROCESS, 0))

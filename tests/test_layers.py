@@ -34,6 +34,20 @@ def test_table_in_a_pipe_imports_no_codec_it_does_not_use() -> None:
     assert not {"rich", "pyspark", "fsspec", "zstandard", "snappy"} & modules
 
 
+def test_ls_imports_nothing_for_what_most_disks_do_not_have() -> None:
+    """Bundles, messages of v0 and v1, control records, remote storage, findings."""
+    code = "import sys; from kdump.cli import cli"
+    code += (
+        f"; cli.main(['ls', {str(ROOT / 'fixtures/clean-1/payments-0')!r}], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    unused = {"io.withheld", "log.withheld_segment", "log.legacy_records", "format.versioned_messages"}
+    unused |= {"log.remote_objects", "problems.catalogue"}
+    assert not {f"kdump.{name}" for name in unused} & modules
+    assert sum(name.startswith("kdump") for name in modules) <= 141
+
+
 def test_inspect_imports_no_decoder_it_does_not_use() -> None:
     segment = ROOT / "fixtures" / "clean-1" / "payments-0" / "00000000000000000000.log"
     code = "import sys; from kdump.cli import cli"

@@ -14,13 +14,13 @@ from kdump.io.source import Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
-from kdump.problems.catalogue import FAMILIES, Declaration, families
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks
     from kdump.kafka.server_properties import ServerProperties
     from kdump.log.log_directory import Place
     from kdump.log.remote_objects import RemoteStorage
+    from kdump.problems.catalogue import Declaration
 
 
 CRC_FAMILIES = frozenset({"bytes", "offsets"})
@@ -96,6 +96,8 @@ class Options(Run):
     @cached_property
     def chosen(self) -> frozenset[str]:
         """The families to check."""
+        from kdump.problems.catalogue import FAMILIES, families
+
         names = self.only or (CRC_FAMILIES if self.headers_only else {*FAMILIES})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 

@@ -27,7 +27,7 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import summarize_headers
-from kdump.log.withheld_bytes import with_bytes
+from kdump.log.withheld import with_bytes
 from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles, no_end
 
 Release = Callable[[], KafkaRelease]

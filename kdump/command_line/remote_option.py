@@ -17,12 +17,12 @@ from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import QUIET_RUN, Run
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.remote_objects import RemoteStorage, layout_pattern
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 
 if TYPE_CHECKING:
     from kdump.check.log_dir_context import Surroundings
+    from kdump.log.remote_objects import RemoteStorage
 
 URL_HELP = "Also read remote storage: the bucket (s3://, gs://, az://) or directory in which a plugin writes segments."
 LAYOUT_HELP = (
@@ -39,6 +39,8 @@ class LayoutParam(Param):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
         if isinstance(value, re.Pattern):
             return value
+        from kdump.log.remote_objects import layout_pattern
+
         try:
             return layout_pattern(value)
         except ValueError as error:
@@ -78,6 +80,8 @@ class RemoteOptions(CommandOptions):
         self.keys.use()
         limit_requests(None)
         if self.remote_url is not None:
+            from kdump.log.remote_objects import RemoteStorage
+
             return RemoteStorage(self.remote_url, self.remote_layout, quick)
         if self.remote_layout is not None or quick:
             raise click.UsageError(f"{'--quick' if quick else '--remote-layout'} needs --remote URL")

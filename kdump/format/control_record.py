@@ -16,8 +16,6 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import newer_text
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
-from kdump.format.schema import load
-from kdump.format.versioned_messages import try_decode
 
 
 class ControlType(NamedTuple):
@@ -87,6 +85,8 @@ class ControlRecord(NamedTuple):
             return newer_text("control record type", self.typeId, max(CONTROL_TYPES))
         if self.keyVersion is not None and self.keyVersion > 0:
             return newer_text(f"{KEY.name} version", self.keyVersion, 0)
+        from kdump.format.schema import load
+
         highest = load(CONTROL_TYPES[self.typeId].message).valid.highest if self.typeId in CONTROL_TYPES else 0
         if self.version is not None and self.version > highest:
             return newer_text(f"{self.type} version", self.version, highest)
@@ -148,6 +148,9 @@ def _decode_value(record: ControlRecord, control: ControlType, value: bytes | No
             raise DecodeError(control.message, "version", 0, f"version {version} is negative")
     except DecodeError as error:
         return record._replace(problem=_problem(error, value), rest=value)
+    from kdump.format.schema import load
+    from kdump.format.versioned_messages import try_decode
+
     assert value is not None
     start = VALUE.size if control.marker else 0
     spans.extend(VALUE.walk(value, 0, start) if control.marker else ())

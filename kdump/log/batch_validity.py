@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from kdump.format.batch_header import max_records
 from kdump.format.count_text import plain_count
-from kdump.log.legacy_records import last_record_offset, read_wrapper
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, last_record_offset
 
 
 class Invalid(NamedTuple):
@@ -56,6 +55,8 @@ def records_unknown(batch: Batch) -> Invalid | None:
     are not damaged, the record count is possible, and the messages inside it (magic 0 and 1) can be parsed."""
     damage = damage_of(batch)
     if damage is None and isinstance(batch, LegacyRecordBatch):
+        from kdump.log.legacy_records import read_wrapper
+
         read_wrapper(batch)
         damage = damage_of(batch)
     return damage or impossible_count(batch) or (None if _have_possible_offsets(batch) else OFFSETS)

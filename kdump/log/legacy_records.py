@@ -142,13 +142,6 @@ def contents_of(batch: LegacyRecordBatch) -> WrapperContents:
     return WrapperContents(batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, problems)
 
 
-def last_record_offset(batch: Batch) -> int:
-    """Return the last offset of a batch as its readers see it: for a wrapper of magic 0 they use the inner messages and
-    ignore its own offset, which no checksum covers. read_wrapper must have been called before."""
-    inner = batch.inner_last if isinstance(batch, LegacyRecordBatch) else None
-    return batch.lastOffset if inner is None else inner
-
-
 def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
     """Return the messages of a small wrapper in which nothing is unusual; None for any other."""
     from kdump.format.codec.decompress_small import SMALL, decompress_small

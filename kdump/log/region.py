@@ -415,6 +415,13 @@ class LegacyRecordBatch(Batch):
         self.ignored = count + min(own_key, self.size)
 
 
+def last_record_offset(batch: Batch) -> int:
+    """Return the last offset of a batch as its readers see it: for a wrapper of magic 0 they use the inner messages and
+    ignore its own offset, which no checksum covers. Call kdump.log.legacy_records.read_wrapper before."""
+    inner = batch.inner_last if isinstance(batch, LegacyRecordBatch) else None
+    return batch.lastOffset if inner is None else inner
+
+
 def make_batch(
     window: Window,
     position: int,

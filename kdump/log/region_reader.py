@@ -36,7 +36,7 @@ from kdump.log.region import (
     short_view,
 )
 from kdump.log.resync import NOT_ZERO, Resync
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import withheld_segment
 
 
 class Depth(IntEnum):

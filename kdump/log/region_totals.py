@@ -10,7 +10,6 @@ from kdump.format.batch_header import DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TY
 from kdump.format.codec_table import BY_NAME, codec_name
 from kdump.log.batch_validity import has_valid_header, impossible_count, is_valid
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.walk import RegionObserver
 
@@ -80,6 +79,8 @@ class RegionTotals(RegionObserver):
     def _batch(self, batch: Batch, valid: bool) -> None:
         totals = self.found
         if isinstance(batch, LegacyRecordBatch) and totals.first is None:
+            from kdump.log.legacy_records import read_wrapper
+
             read_wrapper(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if not valid:

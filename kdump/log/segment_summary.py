@@ -22,7 +22,7 @@ from kdump.log.paths import Target
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.walk import RegionObserver, observe
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import withheld_segment
 
 BLOCK = 256 * 1024
 FEW_READS, FEW_HEADERS = 16, 128

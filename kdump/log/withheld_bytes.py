@@ -3,8 +3,6 @@ headers are where they were, and payloads that are withheld are zeros."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
@@ -184,16 +182,6 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
     if length > left:
         return BrokerView(MAX_LENGTH)
     return BrokerView(length) if length < MIN_MESSAGE_SIZE else None
-
-
-def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:
-    """Return a function that opens paths as `opener` does, but segments without some of their bytes as SegmentBytes."""
-
-    def opened(path: str) -> Source:
-        source = opener(path)
-        return SegmentBytes(source) if isinstance(source, StoredSegment) else source
-
-    return opened
 
 
 def withheld_bytes(source: Source) -> SegmentBytes | None:

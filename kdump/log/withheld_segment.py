@@ -15,7 +15,7 @@ from kdump.io.errors import SourceError, damaged_mount
 from kdump.io.hash_key import RecordHash
 from kdump.io.run import Limits
 from kdump.io.sorted_lines import SortedLines
-from kdump.io.source import BYTES, RECORDS, Source
+from kdump.io.source import BYTES, RECORDS
 from kdump.io.untrusted_json import natural
 from kdump.io.window import BufferWindow
 from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, StoredSegment
@@ -27,14 +27,6 @@ from kdump.log.stored_verdicts import HashRows, StoredVerdicts
 
 RUN_BYTES = 1 << 20
 """Maximum bytes of a batch run. A larger batch is a region of its own."""
-
-
-def withheld_segment(source: Source) -> WithheldSegment | None:
-    """Return the reader of a segment of which bytes are withheld; None for any other source."""
-    if not isinstance(source, StoredSegment):
-        return None
-    source.reader = source.reader or WithheldSegment(source)
-    return source.reader  # type: ignore[no-any-return]
 
 
 class NoPayload:

@@ -39,8 +39,7 @@ from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
-from kdump.log.withheld_bytes import with_bytes
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import with_bytes, withheld_segment
 from kdump.state.other_replicas import who_has_it
 from kdump.state.producer_state import ProducerState
 from kdump.state.transaction_marker import marker_of

@@ -9,8 +9,7 @@ from kdump.core.record_columns import each_row
 from kdump.format.batch_header import sequence
 from kdump.io.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.legacy_records import last_record_offset
-from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.log.region import Batch, DefaultRecordBatch, last_record_offset
 
 HIDDEN: Any = object()
 """A field of a record that is withheld."""

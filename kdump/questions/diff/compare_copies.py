@@ -9,8 +9,7 @@ from __future__ import annotations
 from kdump.check.options import Options
 from kdump.io.hash_key import HashKey
 from kdump.io.source import CHECKSUMS
-from kdump.log.legacy_records import last_record_offset
-from kdump.log.region import Batch
+from kdump.log.region import Batch, last_record_offset
 from kdump.questions.diff.copy_damage import header_bytes
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.difference_collector import DifferenceCollector

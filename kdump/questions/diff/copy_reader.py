@@ -15,12 +15,11 @@ from kdump.io.hash_key import HashKey
 from kdump.io.run import Run
 from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
-from kdump.log.legacy_records import last_record_offset
 from kdump.log.paths import FilePosition, Target
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region, last_record_offset
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import withheld_segment
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.questions.diff.copy_damage import EpochInBatches, OffsetGap, Undecoded, UnreadableSpan, damage_digest
 from kdump.questions.find_copies import Copy

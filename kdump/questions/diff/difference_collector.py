@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kdump.io.hash_key import RecordHash
 from kdump.io.source import CHECKSUMS
-from kdump.log.legacy_records import last_record_offset
-from kdump.log.region import Batch
+from kdump.log.region import Batch, last_record_offset
 from kdump.questions.diff.comparable_records import HIDDEN, ComparableRecord, differing, is_hidden
 from kdump.questions.diff.copy_damage import OffsetGap
 from kdump.questions.diff.copy_reader import CopyReader

@@ -14,8 +14,7 @@ from heapq import merge, nsmallest
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.legacy_records import last_record_offset
-from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.log.region import Batch, DefaultRecordBatch, last_record_offset
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.differences import UNREAD, WITHHELD
 from kdump.questions.find_copies import Copy

@@ -20,7 +20,7 @@ from kdump.kafka.file_versions import VersionEvidence
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.withheld_bytes import with_bytes
+from kdump.log.withheld import with_bytes
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
 from kdump.questions.restart_plan.course import Course, Part, course_of

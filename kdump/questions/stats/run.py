@@ -56,7 +56,7 @@ from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.log.walk import PartitionReader, observe
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import withheld_segment
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats, newest_before, sums_of

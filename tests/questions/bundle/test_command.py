@@ -46,7 +46,7 @@ from kdump.io.run import Limits
 from kdump.io.sorted_lines import Extent, SortedLines, extent_of, line_of
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.region_totals import RegionTotals
-from kdump.log.withheld_segment import withheld_segment
+from kdump.log.withheld import withheld_segment
 from kdump.questions.bundle import directory_writer, sorted_rows
 from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace

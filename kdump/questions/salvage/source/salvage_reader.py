@@ -20,8 +20,7 @@ from kdump.io.source import FileSource, Source
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, cleaner_trace, damage_of
 from kdump.log.header_candidate import REACH
-from kdump.log.legacy_records import last_record_offset
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region, last_record_offset
 from kdump.log.torn_batch import torn_batch
 from kdump.questions.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.questions.salvage.source.damaged_records import rescue_torn

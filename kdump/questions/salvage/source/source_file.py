@@ -21,7 +21,6 @@ from kdump.io.directory_listing import length
 from kdump.io.source import StreamSource
 from kdump.io.window import Window
 from kdump.log.batch_validity import CHECKSUM, damage_of, records_unknown
-from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import (
     MAGIC,
@@ -31,6 +30,7 @@ from kdump.log.region import (
     Problem,
     Region,
     as_magic_2,
+    last_record_offset,
     length_problem,
     magic_problem,
     make_batch,
