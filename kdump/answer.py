@@ -23,7 +23,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from kdump.text import path_text
+from kdump.text import path_text, plain_text
 
 OFFSET, EPOCH_MS, MS, BYTES, FILE_BYTE = "offset", "epoch ms", "ms", "bytes", "byte of the file"
 """Units. FILE_BYTE: a position in the file that the answer names."""
@@ -65,15 +65,30 @@ class Doc(NamedTuple):
     inline: bool = False
 
 
+VALUE, NAME, PATH, TEXT = "value", "name", "path", "text"
+"""What a column contains, which decides how it is shortened. A value loses its end. A name or a path identifies what
+the row is about: it loses its middle or its beginning, and never so much that two look alike. A text is our own
+sentence: it continues below, in lines of the same row."""
+
+
+class Cell(NamedTuple):
+    """How tables write a field, whether or not it is shown by default. `text`: of a list or an object; `before`: what
+    precedes the cell of a row's JSON object; `none`: what stands for an empty value."""
+
+    text: Callable[[Any], str] = plain_text
+    before: Callable[[Object], str] | None = None
+    none: str = ""
+
+
 class Shown(NamedTuple):
     """How tables show a field, next to its Doc: a table of the class's objects has these fields as its columns, in the
     order of the keys.
 
     `label`: that of the column, if it is not the key. On a narrow terminal the columns with the lowest `rank` are left
-    out first (rank 9 never). With `least`, the column shares the remaining room, and is at least that wide. `blank`: a
-    usual value that is not shown, such as 0, or Kafka's -1 for none. `after`: the column that it follows, if that is
-    not the one of the key before; empty if it is the first. `only`: the type of objects that it is shown for, or the
-    key by which their table is sorted."""
+    out first (rank 9 never). With `least`, the column shares the remaining room, is at least that wide, and is
+    shortened to fit, as `cuts` (VALUE, NAME, PATH or TEXT) states. `blank`: a usual value that is not shown, such as 0,
+    or Kafka's -1 for none. `after`: the column that it follows, if that is not the one of the key before; empty if it
+    is the first. `only`: the type of objects that it is shown for, or the key by which their table is sorted."""
 
     label: str = ""
     rank: int = 9
@@ -81,6 +96,7 @@ class Shown(NamedTuple):
     blank: int | None = None
     after: str | None = None
     only: str = ""
+    cuts: str = VALUE
 
 
 INLINE = Doc(inline=True)
@@ -90,7 +106,7 @@ ABSENT: Any = object()
 
 class Key(NamedTuple):
     """A key of a JSON object: its JSON type, its unit, what it means, whether it may be absent, how tables show it
-    (None: not by default), and whether a number may have a fraction."""
+    (None: not by default), whether a number may have a fraction, and how tables write it."""
 
     name: str
     type: str
@@ -99,6 +115,7 @@ class Key(NamedTuple):
     optional: bool = False
     shown: Shown | None = None
     is_float: bool = False
+    cell: Cell = Cell()
 
 
 class _Path(NamedTuple):
@@ -134,13 +151,24 @@ def unknown_keys(*unknown: Unknown | None) -> list[Unknown]:
 ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
+_STYLES: dict[str, Callable[[Object], str]] = {}
+_PROBLEMS: dict[str, Callable[[Object], bool]] = {}
 
 
-def answer(type_name: str) -> Callable[[type[T]], type[T]]:
-    """Declare the class an answer whose JSON object has this `type`."""
+def answer(
+    type_name: str,
+    style: Callable[[Object], str] | None = None,
+    problem: Callable[[Object], bool] | None = None,
+) -> Callable[[type[T]], type[T]]:
+    """Declare the class an answer whose JSON object has this `type`. `style`: returns that of its row in a table;
+    `problem`: returns whether it reports a problem, which tables of other objects do not show."""
 
     def declare(cls: type[T]) -> type[T]:
         ANSWERS[type_name] = cls
+        if style is not None:
+            _STYLES[type_name] = style
+        if problem is not None:
+            _PROBLEMS[type_name] = problem
         _TYPE_NAMES[cls] = type_name
         return cls
 
@@ -170,6 +198,18 @@ def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 @cache
 def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(cls.__dataclass_fields__ if is_dataclass(cls) else cls._fields)  # type: ignore[attr-defined]
+
+
+def row_style(value: Object) -> str:
+    """Return the style of the row of a JSON object in a table; empty for none."""
+    style = _STYLES.get(value["type"])
+    return "" if style is None else style(value)
+
+
+def is_problem(value: Object) -> bool:
+    """Return True if a JSON object reports a problem, which output of other objects does not show."""
+    problem = _PROBLEMS.get(value["type"])
+    return problem is not None and problem(value)
 
 
 def answer_type(cls: type) -> str:
@@ -267,7 +307,9 @@ def _as_doc(extra: Any) -> Doc | None:
 
 def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
     path = attribute
-    shown = next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Shown)), None)
+    extras = getattr(hint, "__metadata__", ())
+    shown = next((extra for extra in extras if isinstance(extra, Shown)), None)
+    cell = next((extra for extra in extras if isinstance(extra, Cell)), Cell())
     if doc.of:
         path, hint = f"{attribute}.{doc.of}", get_type_hints(get_args(hint)[0])[doc.of]
     shape = _shape(hint)
@@ -276,7 +318,7 @@ def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
         meaning = meaning.replace(NESTED, _listing(_nested(hint)))
     kind = shape.type.removesuffix(" or null") if doc.optional else shape.type
     name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
-    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional, shown, shape.is_float), shape.convert)
+    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional, shown, shape.is_float, cell), shape.convert)
 
 
 def _listing(cls: type) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from typing import Any
 
 
 def path_text(path: str) -> str:
@@ -14,6 +15,17 @@ def path_text(path: str) -> str:
         return os.fsencode(path).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # text of a log: other halves of characters
         return path.encode("utf-8", "backslashreplace").decode()
+
+
+def plain_text(value: Any) -> str:
+    """Return a JSON value in a line, without quotes and brackets; empty for None."""
+    if isinstance(value, list):
+        return (",".join if all(isinstance(item, int) for item in value) else ", ".join)(map(plain_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={plain_text(item)}" for name, item in value.items())
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value)
 
 
 # Characters that may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.answer import ANSWERS, shown_keys
+from kdump.answer import ANSWERS, NAME, PATH, TEXT, VALUE, shown_keys
 from kdump.render.state_tables import columns as columns_of
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width
-from kdump.render.table import CUTS, GAP, NAME, PATH, SAMPLE, TEXT, VALUE, Column, Table, TableRow
+from kdump.render.table import CUTS, GAP, SAMPLE, Column, Table, TableRow
 from tests.command import run
 from tests.conftest import FIXTURES, few, sample
 

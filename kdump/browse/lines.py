@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 from typing import NamedTuple
 
+from kdump.answer import TEXT, VALUE
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
@@ -19,7 +20,7 @@ from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
 from kdump.render.style_marks import CapturedOutput, Parts, mark_style
-from kdump.render.table import TEXT, VALUE, Column, Table, TableRow
+from kdump.render.table import Column, Table, TableRow
 
 SHOWN = 16
 """Maximum number of bytes of a field that its row shows."""

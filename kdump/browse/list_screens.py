@@ -8,7 +8,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
-from kdump.answer import answer_object
+from kdump.answer import NAME, answer_object, row_style
 from kdump.browse.background import BackgroundVerify, Job, Jobs
 from kdump.browse.browser import Mark
 from kdump.browse.key_search import KeySearch
@@ -21,8 +21,8 @@ from kdump.io.run import Limits
 from kdump.questions.transactions.answer import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import transactions
 from kdump.render.escape import path_text, printable
-from kdump.render.state_tables import columns, style
-from kdump.render.table import NAME, Column
+from kdump.render.state_tables import columns
+from kdump.render.table import Column
 from kdump.render.times import iso
 
 MAX_TRANSACTIONS = 20_000
@@ -172,7 +172,7 @@ def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> Vi
         several = state.partitions > 1 or len({(txn.topic, txn.partition) for txn in read[:1000]}) > 1
         values = [answer_object(txn) for txn in rows]
         screen.show_items(
-            shown if several else shown[1:], values, lambda v: "" if v["state"] == ABORTED else style(v), rows
+            shown if several else shown[1:], values, lambda v: "" if v["state"] == ABORTED else row_style(v), rows
         )
         screen.show_title(f"transactions, {name}: {len(rows)} of {len(read)}")
         screen.show_note(state.note(), has_gaps=bool(state.troubles))

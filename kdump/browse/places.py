@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from kdump.answer import NAME
 from kdump.browse.lines import HEADER, AnnotatedDump, HexDump, HexField
 from kdump.browse.listings import BrowseRow, CountedListing, FullListing, Level, OpenFile, SortOrder
 from kdump.browse.segment_pages import Pages, as_if_valid, is_unchecked
@@ -39,7 +40,7 @@ from kdump.questions.ls.report import directory_lines, partition_lines
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, columns_of
-from kdump.render.table import NAME, Column
+from kdump.render.table import Column
 from kdump.render.times import iso
 
 FULL = 64 * 1024

@@ -36,7 +36,7 @@ ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "severa
 """Cases whose impact is the same if the file is an object."""
 
 
-@answer("finding")
+@answer("finding", problem=lambda value: value["severity"] != INFO)
 class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
     None if the directory name does not contain them; `source` is the log directory, or the path that was given."""

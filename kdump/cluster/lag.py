@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, Shown, answer
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, Shown, answer
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName, Removal
 from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.value_texts import pending_text
 
 OTHER_TOPIC = "committed for a deleted topic of the same name"
 NO_PARTITION = "no such partition"
@@ -50,12 +51,16 @@ class PendingCommit(NamedTuple):
     recordOffset: int
 
 
-@answer("groupOffset")
+def _style(value: Object) -> str:
+    return "bad" if value["remark"] and value.get("startOffset") != -1 else ""
+
+
+@answer("groupOffset", _style)
 class CommittedPosition(NamedTuple):
     """A group's offset in a partition. `offset` is None if only an open transaction has one."""
 
-    groupId: Annotated[GroupId, Shown("group", least=12)]
-    topic: Annotated[TopicName, Shown(least=12)]
+    groupId: Annotated[GroupId, Shown("group", least=12, cuts=NAME)]
+    topic: Annotated[TopicName, Shown(least=12, cuts=NAME)]
     partition: Annotated[PartitionNumber, Shown()]
     offset: Annotated[
         int | None,
@@ -77,6 +82,7 @@ class CommittedPosition(NamedTuple):
         tuple[PendingCommit, ...],
         Doc("of {…}: offsets in open transactions"),
         Shown(rank=7, blank=0, after="leaderEpoch"),
+        Cell(pending_text),
     ]
     logStartOffset: Annotated[LogStart, Shown("log start", 4)]
     logEndOffset: Annotated[LogEndOffset, Shown("log end", 6)]
@@ -96,17 +102,19 @@ class CommittedPosition(NamedTuple):
         Shown("records behind", 2, after="lag"),
     ]
     lagIsMinimum: LagIsMinimum
-    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
+    remark: Annotated[
+        str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24, cuts=TEXT)
+    ]
     recordOffset: RecordOffset
 
 
-@answer("groupShare")
+@answer("groupShare", _style)
 class SharePosition(NamedTuple):
     """A share group's offset in a partition; see ShareState. `lag` does not count records above the start that are
     done."""
 
-    groupId: Annotated[GroupId, Shown("group", least=12)]
-    topic: Annotated[TopicName, Shown(least=12)]
+    groupId: Annotated[GroupId, Shown("group", least=12, cuts=NAME)]
+    topic: Annotated[TopicName, Shown(least=12, cuts=NAME)]
     partition: Annotated[PartitionNumber, Shown()]
     startOffset: Annotated[
         int,
@@ -130,7 +138,9 @@ class SharePosition(NamedTuple):
         Shown(rank=8, after="startOffset"),
     ]
     lagIsMinimum: LagIsMinimum
-    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
+    remark: Annotated[
+        str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24, cuts=TEXT)
+    ]
     recordOffset: RecordOffset
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple
 
-from kdump.answer import Object, answer_object
+from kdump.answer import TEXT, Object, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
@@ -25,7 +25,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import TEXT, Column, Table
+from kdump.render.table import Column, Table
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from kdump import jsonl
-from kdump.answer import Object, answer_keys, answer_object, answer_type
+from kdump.answer import Object, answer_keys, answer_object, answer_type, is_problem
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
 from kdump.render.table import OtherColumns, check_names
@@ -58,8 +58,6 @@ def csv_cell(value: Any) -> str:
 T = TypeVar("T", contravariant=True)
 Objects = Callable[[Any], Iterable[Object]]
 """Returns the JSON objects of an answer."""
-PROBLEMS = frozenset(("transactionDifference",))
-"""Types of objects that report a problem, like findings that are not informational."""
 
 
 class Sink(Generic[T]):
@@ -180,8 +178,3 @@ class CsvRows(Sink[Any]):
             self._begin(tuple(self._classes.values())[:1])
         if self._problems:
             self.on_left_out(self._problems)
-
-
-def is_problem(value: Object) -> bool:
-    """Return True if an object reports a problem, which output of other objects does not show."""
-    return value["type"] in PROBLEMS or (value["type"] == "finding" and value["severity"] != "info")

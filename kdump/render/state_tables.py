@@ -1,4 +1,4 @@
-"""Tables of the state's JSON objects: their columns, and the styles of their rows."""
+"""Tables of JSON objects, as their answers declare columns, cells and the styles of rows."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from kdump.answer import ANSWERS, Key, Shown, answer_keys, answer_object, answer_type, shown_keys
+from kdump.answer import (
+    ANSWERS,
+    Key,
+    Object,
+    Shown,
+    answer_keys,
+    answer_object,
+    answer_type,
+    is_problem,
+    row_style,
+    shown_keys,
+)
 from kdump.render.escape import path_text, printable
-from kdump.render.sink import Sink, is_problem, objects_of
+from kdump.render.sink import Sink, objects_of
 from kdump.render.stdout import Output
-from kdump.render.table import NAME, PATH, TEXT, VALUE, Column, Table, check_names
+from kdump.render.table import Column, Table, check_names
 from kdump.render.times import iso
-
-Object = dict[str, Any]
-
-
-ARROW = "→"
+from kdump.state.value_texts import or_plain
 
 
 def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
@@ -24,7 +31,7 @@ def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
     terminal shows the rest."""
     if key.unit == "epoch ms":
         return lambda value: "" if value is None else iso(value, zone)
-    special = _special(key.name)
+    show = or_plain(key.cell.text)
 
     def text(value: Any) -> str:
         if isinstance(value, str):
@@ -33,183 +40,9 @@ def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
             return "yes" if value else "no"
         if isinstance(value, int):
             return str(value)
-        return "" if value is None else printable(special(value))
+        return "" if value is None else printable(show(value))
 
     return text
-
-
-def plain_text(value: Any) -> str:
-    if isinstance(value, list):
-        return (",".join if all(isinstance(item, int) for item in value) else ", ".join)(map(plain_text, value))
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={plain_text(item)}" for name, item in value.items())
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if value is None else str(value)
-
-
-def _endpoint(value: Object) -> str:
-    shown = f"{value['name']}://{value['host']}:{value['port']}"
-    return shown if value["securityProtocol"] in ("", value["name"]) else f"{shown} ({value['securityProtocol']})"
-
-
-def _assigned(value: list[Object]) -> str:
-    return "; ".join(f"{assigned['topic']} {plain_text(assigned['partitions'])}".rstrip() for assigned in value)
-
-
-def _features(value: list[Object]) -> str:
-    return ", ".join(f"{each['name']} {each['minSupportedVersion']}..{each['maxSupportedVersion']}" for each in value)
-
-
-def _pending(value: list[Object]) -> str:
-    return ", ".join(f"{commit['offset']} by producer {commit['producerId']}" for commit in value)
-
-
-def _entity(value: list[Object]) -> str:
-    return ", ".join(f"{part['type']}={'<default>' if part['name'] is None else part['name']}" for part in value)
-
-
-def _references(value: list[Object]) -> str:
-    return ", ".join(f"{reference.get('subject')} {reference.get('version')}" for reference in value)
-
-
-def _fields(value: list[Object]) -> str:
-    """Changed fields, as in "offset 10 → 20, isr 1,2 → 1"; for something deleted, its last values."""
-    if all(field["new"] is None for field in value):
-        value = [{**field, "old": None, "new": field["old"]} for field in value]
-    return ", ".join(f"{field['name']} {_pair(field['name'], field['old'], field['new'])}" for field in value)
-
-
-def _pair(name: str, old: Any, new: Any) -> str:
-    show = _special(name)
-    before, after = (_quoted(side, show) for side in (old, new))
-    if old is None:
-        return after
-    return f"{before} {ARROW} {after}"
-
-
-def _quoted(value: Any, show: Callable[[Any], str]) -> str:
-    if value is None:
-        return "none"
-    shown = show(value) if isinstance(value, (list, dict)) else plain_text(value)
-    return "none" if value == [] else shown or '""'
-
-
-SPECIAL: dict[str, Callable[[Any], str]] = {
-    "endPoints": lambda value: ", ".join(map(_endpoint, value)),
-    "endpoints": lambda value: ", ".join(map(_endpoint, value)),
-    "assigned": _assigned,
-    "revoking": _assigned,
-    "target": _assigned,
-    "standby": _assigned,
-    "warmup": _assigned,
-    "features": _features,
-    "pending": _pending,
-    "entity": _entity,
-    "fields": _fields,
-    "references": _references,
-}
-"""Formatters by key name, for values that are not a plain list or number."""
-
-
-def _special(name: str) -> Callable[[Any], str]:
-    """Return the formatter of a key. What Connect and a registry store may have any value under that name."""
-    special = SPECIAL.get(name)
-    if special is None:
-        return plain_text
-
-    def text(value: Any) -> str:
-        try:
-            return special(value)
-        except (AttributeError, KeyError, TypeError):
-            return plain_text(value)
-
-    return text
-
-
-NAMES = (
-    *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
-    *("principal", "tokenId", "subject", "subjects", "connector", "group", "partition"),
-)
-CUT_AS = {
-    **dict.fromkeys(NAMES, NAME),
-    **dict.fromkeys(("source", "path", "file"), PATH),
-    **dict.fromkeys(("message", "remark", "remarks", "doubt"), TEXT),
-}
-"""How cells are shortened, by key: those that identify what a row is about, and our own sentences."""
-BAD = ("offline", "under-min-isr")
-BROKEN = ("gap", "duplicate", "fenced", "epochStart")
-
-
-def style(value: Object) -> str:
-    """Return the style of a row."""
-    kind = value["type"]
-    if kind in ("groupOffset", "groupShare"):
-        return "bad" if value["remark"] and value.get("startOffset") != -1 else ""
-    if kind == "group":
-        return "torn" if value["remarks"] else ""
-    if kind == "clusterPartition":
-        return "" if not value["state"] else "bad" if any(word in value["state"] for word in BAD) else "torn"
-    if kind == "clusterTopic":
-        return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
-    if kind == "clusterBroker":
-        return "" if value["state"] == "active" else "torn"
-    for kinds, of_kind in STYLES.items():
-        if kind.startswith(kinds):
-            return of_kind(value)
-    if kind == "change" and _moved_back(value):
-        return "torn"
-    return "dim" if value.get("action") == "aborted" else ""
-
-
-def forensic_style(value: dict[str, Any]) -> str:
-    """Return the style of a row."""
-    if value["type"] == "transaction":
-        return {"aborted": "dim", "open": "torn", "hanging": "bad", "lost": "bad"}.get(value["state"], "")
-    if value["type"] == "transactionPartition":
-        return "bad" if value["hanging"] else "torn" if value["open"] or value["damages"] else ""
-    if value["type"] in ("producer", "producerPartition"):
-        if value["gaps"] or value["duplicates"] or value["fenced"] or value["epochStarts"]:
-            return "bad"
-        if value["type"] == "producerPartition":
-            return "torn" if value["damages"] else ""
-        open_from = value["currentTxnFirstOffset"]
-        return "torn" if open_from is not None and open_from >= 0 else "" if value["state"] == "live" else "dim"
-    if value["type"] == "producerEvent":
-        return "bad" if value["event"] in BROKEN else "control" if value["event"] in ("COMMIT", "ABORT") else ""
-    return "torn" if value.get("age") is not None else ""
-
-
-def registry_style(value: dict[str, Any]) -> str:
-    """Return the style of a row."""
-    if value["type"] == "schemaUsage":
-        return "dim" if value["doubt"] and value["state"] == "none" else "bad" if value["state"] == "none" else ""
-    return "dim" if value.get("state") in ("softDeleted", "hardDeleted", "ignored") else ""
-
-
-def retention_style(value: dict[str, Any]) -> str:
-    """Return the style of a row."""
-    if value["type"] == "retention":
-        return {"held": "bad", "unknown": "torn"}.get(value["verdict"], "")
-    if value["type"] == "retentionHold":
-        return "bad" if value["isAgainstPolicy"] else "torn"
-    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")
-
-
-def connect_style(value: dict[str, Any]) -> str:
-    """Return the style of a row."""
-    if value.get("deleted") or value.get("state") in ("deleted", "connectorDeleted", "unknownConnector"):
-        return "dim"
-    return "bad" if value.get("state") == "FAILED" else "torn" if value.get("remarks") else ""
-
-
-STYLES = {
-    ("transaction", "producer"): forensic_style,
-    ("schema", "registry"): registry_style,
-    ("connector", "mirror"): connect_style,
-    ("retention",): retention_style,
-}
-"""Styles of the rows of types that begin with these words."""
 
 
 def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
@@ -224,31 +57,23 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
 def _column(key: Key, zone: tzinfo) -> Column:
     right = key.type.startswith("number") and key.unit != "epoch ms"
     shown = key.shown or Shown()
-    cuts = CUT_AS.get(key.name, VALUE)
-    return Column(key.name, shown.label or key.name, _text(key, zone), right, shown.rank, shown.least, cuts)
+    return Column(key.name, shown.label or key.name, _text(key, zone), right, shown.rank, shown.least, shown.cuts)
 
 
 def _text(key: Key, zone: tzinfo) -> Callable[[Object], str]:
     """Return what formats the cells of a key: of hundreds of thousands of rows."""
-    name, show = key.name, cell_text(key, zone)
-    if name == "fields":
-        return lambda value: _moved_back(value) + show(value[name])
-    if name == "isr":
-        return lambda value: show(value[name]) if value[name] else "none"
+    name, show, cell = key.name, cell_text(key, zone), key.cell
+    if cell.before is not None:
+        before = cell.before
+        return lambda value: before(value) + show(value[name])
+    if cell.none:
+        return lambda value: show(value[name]) if value[name] else cell.none
     if key.optional:
         return lambda value: show(value[name]) if name in value else ""
     if key.shown is None or key.shown.blank is None:
         return lambda value: show(value[name])
     blank = key.shown.blank
     return lambda value: "" if value[name] == blank else show(value[name])
-
-
-def _moved_back(value: Object) -> str:
-    """Return a remark on a committed offset that went back, which is what one looks for in a history."""
-    if value.get("entity") != "offset" or value.get("action") != "changed":
-        return ""
-    old, new = next(((each["old"], each["new"]) for each in value["fields"] if each["name"] == "offset"), (None, None))
-    return f"BACK by {old - new}: " if isinstance(old, int) and isinstance(new, int) and new < old else ""
 
 
 class StateTables:
@@ -272,7 +97,7 @@ class StateTables:
         table = self.open(kind, without)
         rows = 0
         for value in values:
-            table.add(value, style(value))
+            table.add(value, row_style(value))
             rows += 1
         if rows:
             table.flush()
@@ -296,7 +121,7 @@ class TableRows(Sink[Any]):
                 if self.written:
                     self.output.line("")
                 self._table, self._type, self.written = self.tables.open(value["type"]), value["type"], True
-            self._table.add(value, style(value))
+            self._table.add(value, row_style(value))
 
     def tick(self) -> None:
         if self._table is not None:
@@ -334,7 +159,7 @@ class OneTable(Sink[Any]):
     def add(self, answer: Any) -> None:
         value = answer_object(answer)
         if isinstance(answer, self.row):
-            self._table.add(value, style(value))
+            self._table.add(value, row_style(value))
         else:
             self._problems += is_problem(value)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from kdump.answer import NAME, PATH, TEXT, VALUE
 from kdump.format.count_text import plain_count
 from kdump.render.escape import printable, without_end
 from kdump.render.stdout import Output
@@ -69,10 +70,6 @@ def problem_line(code: str, position: int | None, message: str) -> str:
     return f"  ! {code} at byte {position}: {message}"
 
 
-VALUE, NAME, PATH, TEXT = "value", "name", "path", "text"
-"""What a column contains, which decides how it is shortened. A value loses its end. A name or a path identifies what
-the row is about: it loses its middle or its beginning, and never so much that two look alike. A text is our own
-sentence: it continues below, in lines of the same row."""
 CUTS: dict[str, tuple[Callable[[str, int], str], ...]] = {NAME: (cut_middle, cut_start), PATH: (cut_start, cut_middle)}
 """How names are shortened: the first way in which those of the first rows stay different."""
 EXPENDABLE = 6

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kdump import jsonl
+from kdump.answer import NAME
 from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.command_line.command_run import print_error
@@ -39,7 +40,7 @@ from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import NAME, Column, Table
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
-from kdump.answer import MS, Doc, Shown
+from kdump.answer import MS, NAME, Cell, Doc, Shown
 from kdump.state.committed_offsets import (
     CommittedOffsets,
     OffsetAndMetadata,
@@ -16,6 +16,7 @@ from kdump.state.committed_offsets import (
     PartitionName,
     RemovedOffsets,
 )
+from kdump.state.value_texts import assigned_text
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
@@ -34,10 +35,10 @@ class Member(NamedTuple):
     A classic member's `subscribedTopicNames` and `assigned` are those of the consumer protocol (others, such as Kafka
     Connect's, are not decoded)."""
 
-    memberId: Annotated[str, Doc("member ID"), Shown("member", least=16)]
-    instanceId: Annotated[str | None, Doc("group.instance.id of a static member"), Shown("instance", 6, least=10)] = (
-        None
-    )
+    memberId: Annotated[str, Doc("member ID"), Shown("member", least=16, cuts=NAME)]
+    instanceId: Annotated[
+        str | None, Doc("group.instance.id of a static member"), Shown("instance", 6, least=10, cuts=NAME)
+    ] = None
     rackId: Annotated[str | None, Doc("client.rack")] = None
     clientId: Annotated[str | None, Doc("client.id"), Shown("client", 8, least=12)] = None
     clientHost: Annotated[str | None, Doc("host that the client connects from"), Shown("host", 8)] = None
@@ -65,11 +66,16 @@ class Member(NamedTuple):
         tuple[Assigned, ...],
         Doc("of {…}: its assigned partitions; in a streams group, its active tasks by subtopology"),
         Shown(rank=7, least=16),
+        Cell(assigned_text),
     ] = ()
-    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it still has to give up"), Shown(rank=6, least=12)] = ()
-    target: Annotated[tuple[Assigned, ...], Doc("of {…}: its target assignment"), Shown(rank=2, least=16)] = ()
-    standby: Annotated[tuple[Assigned, ...], Doc("of {…}: standby tasks")] = ()
-    warmup: Annotated[tuple[Assigned, ...], Doc("of {…}: warmup tasks")] = ()
+    revoking: Annotated[
+        tuple[Assigned, ...], Doc("of {…}: what it still has to give up"), Shown(rank=6, least=12), Cell(assigned_text)
+    ] = ()
+    target: Annotated[
+        tuple[Assigned, ...], Doc("of {…}: its target assignment"), Shown(rank=2, least=16), Cell(assigned_text)
+    ] = ()
+    standby: Annotated[tuple[Assigned, ...], Doc("of {…}: standby tasks"), Cell(assigned_text)] = ()
+    warmup: Annotated[tuple[Assigned, ...], Doc("of {…}: warmup tasks"), Cell(assigned_text)] = ()
     processId: Annotated[str | None, Doc("process ID of a streams member")] = None
     topologyEpoch: Annotated[int | None, Doc("topology epoch of a streams member")] = None
 

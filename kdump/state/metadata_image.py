@@ -8,9 +8,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, Doc, Shown, answer
+from kdump.answer import EPOCH_MS, NAME, Cell, Doc, Shown, answer
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.state.metadata_refusal import Refusal
+from kdump.state.value_texts import endpoints_text, features_text
 
 NO_DIRECTORY = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
 """Directory IDs of replicas that the metadata assigns to a broker, but to none of its log directories
@@ -28,7 +29,7 @@ class PartitionRegistration(NamedTuple):
     directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica", after="partitionEpoch")]
     leader: Annotated[int, Doc("broker that leads it; -1: none"), Shown()]
     leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader"), Shown("epoch", 4)]
-    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica"), Shown()] = ()
+    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica"), Shown(), Cell(none="none")] = ()
     addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added"), Shown("adding", 6)] = ()
     removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed"), Shown("removing", 6)] = ()
     eligibleLeaderReplicas: Annotated[
@@ -116,9 +117,14 @@ class BrokerRegistration(NamedTuple):
     logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories"), Shown(rank=1, least=22)]
     cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
     endPoints: Annotated[
-        tuple[Endpoint, ...], Doc("endpoints, each {…}", after="inControlledShutdown"), Shown("endpoints", 5, least=20)
+        tuple[Endpoint, ...],
+        Doc("endpoints, each {…}", after="inControlledShutdown"),
+        Shown("endpoints", 5, least=20),
+        Cell(endpoints_text),
     ]
-    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
+    features: Annotated[
+        tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}"), Cell(features_text)
+    ]
     isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")] = False
 
 
@@ -129,9 +135,14 @@ class ControllerRegistration(NamedTuple):
     controllerId: Annotated[int, Doc("node.id"), Shown("controller")]
     incarnationId: Annotated[str, Doc("incarnation ID of its process"), Shown(rank=2, after="endPoints")]
     zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper", after="features")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
+    endPoints: Annotated[
+        tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20), Cell(endpoints_text)
+    ]
     features: Annotated[
-        tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}"), Shown(rank=1, least=20)
+        tuple[SupportedFeature, ...],
+        Doc("features that the node supports, each {…}"),
+        Shown(rank=1, least=20),
+        Cell(features_text),
     ]
 
 
@@ -142,7 +153,9 @@ class Voter(NamedTuple):
     voterDirectoryId: Annotated[
         str | None, Doc("ID of its metadata directory; null if voters are static"), Shown("directory", 2)
     ] = None
-    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown(rank=5, least=20)] = ()
+    endpoints: Annotated[
+        tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown(rank=5, least=20), Cell(endpoints_text)
+    ] = ()
 
 
 class QuorumLeader(NamedTuple):
@@ -159,9 +172,9 @@ class StandardAcl(NamedTuple):
 
     id: Annotated[str, Doc("ID of the entry", after="host"), Shown(rank=1)]
     resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …"), Shown()]
-    resourceName: Annotated[str, Doc("name of the resource, or prefix"), Shown(least=12)]
+    resourceName: Annotated[str, Doc("name of the resource, or prefix"), Shown(least=12, cuts=NAME)]
     patternType: Annotated[str, Doc("LITERAL or PREFIXED"), Shown()]
-    principal: Annotated[str, Doc("User:name"), Shown(least=12)]
+    principal: Annotated[str, Doc("User:name"), Shown(least=12, cuts=NAME)]
     host: Annotated[str, Doc("client host; * for any"), Shown()]
     operation: Annotated[str, Doc("READ, WRITE …", after="permissionType"), Shown()]
     permissionType: Annotated[str, Doc("ALLOW or DENY", after="principal"), Shown()]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, Cell, Doc, Object, PathText, Shown, answer, of_fact
 from kdump.state.as_of import Change
 from kdump.state.groups import Assigned
 from kdump.state.secrets import HIDDEN, is_secret
+from kdump.state.value_texts import changes_text, moved_back
 
 
 class ChangedField(NamedTuple):
@@ -19,7 +20,11 @@ class ChangedField(NamedTuple):
     new: Any
 
 
-@answer("change")
+def _style(value: Object) -> str:
+    return "torn" if moved_back(value) else "dim" if value["action"] == "aborted" else ""
+
+
+@answer("change", _style)
 class RecordedChange(NamedTuple):
     """What one record of a coordinator's log, of the metadata log, or of a topic of a registry or Connect changed."""
 
@@ -34,7 +39,7 @@ class RecordedChange(NamedTuple):
     groupId: Annotated[
         str | None,
         Doc("group ID; null in the cluster's metadata, in a registry and in Connect"),
-        Shown("group", 8, least=10),
+        Shown("group", 8, least=10, cuts=NAME),
     ]
     entity: Annotated[
         str,
@@ -44,7 +49,7 @@ class RecordedChange(NamedTuple):
         ),
         Shown(rank=4),
     ]
-    name: Annotated[str, Doc("name of the object"), Shown(least=12)]
+    name: Annotated[str, Doc("name of the object"), Shown(least=12, cuts=NAME)]
     action: Annotated[
         str, Doc("created, changed, removed; pending or aborted in a transaction; ignored by a registry"), Shown(rank=7)
     ]
@@ -52,6 +57,7 @@ class RecordedChange(NamedTuple):
         tuple[ChangedField, ...],
         Doc("changed fields, or all fields of a new or removed object, each {…}"),
         Shown(least=14),
+        Cell(changes_text, moved_back),
     ]
 
 

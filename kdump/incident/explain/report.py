@@ -6,13 +6,14 @@ from datetime import tzinfo
 from textwrap import wrap
 from typing import Any
 
+from kdump.answer import TEXT
 from kdump.format.count_text import count_text
 from kdump.incident.explain.answer import Evidence, Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.message import Message
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import TEXT, Column, Table
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 LABEL = 9

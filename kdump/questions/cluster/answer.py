@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.answer import EPOCH_MS, INLINE, NAME, OFFSET, Cell, Doc, Object, PathText, Shown, answer, answer_object
 from kdump.cluster.release_evidence import newer_in
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
@@ -14,6 +14,7 @@ from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage, Voter
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.secrets import HIDDEN, is_secret
+from kdump.state.value_texts import entity_text
 
 
 @answer("cluster")
@@ -68,7 +69,7 @@ class ClusterVoter(NamedTuple):
     isLeader: Annotated[bool, Doc("whether it became leader last", after="voterId"), Shown("leader")]
 
 
-@answer("clusterBroker")
+@answer("clusterBroker", lambda value: "" if value["state"] == "active" else "torn")
 class ClusterBroker(NamedTuple):
     """A registered broker."""
 
@@ -90,11 +91,15 @@ class ClusterFeature(NamedTuple):
     release: Annotated[str | None, Doc("release that the level of metadata.version stands for"), Shown(rank=5)]
 
 
-@answer("clusterTopic")
+def _topic_style(value: Object) -> str:
+    return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
+
+
+@answer("clusterTopic", _topic_style)
 class ClusterTopic(NamedTuple):
     """A topic."""
 
-    topic: Annotated[str, Doc("name of the topic"), Shown(least=16)]
+    topic: Annotated[str, Doc("name of the topic"), Shown(least=16, cuts=NAME)]
     topicId: Annotated[str, Doc("topic ID, as Kafka prints it"), Shown(rank=2)]
     partitions: Annotated[int, Doc("number of partitions"), Shown()]
     replicationFactor: Annotated[
@@ -117,11 +122,17 @@ class ClusterTopic(NamedTuple):
     configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name"), Shown(rank=4, least=24)]
 
 
-@answer("clusterPartition")
+def _partition_style(value: Object) -> str:
+    if not value["state"]:
+        return ""
+    return "bad" if any(word in value["state"] for word in ("offline", "under-min-isr")) else "torn"
+
+
+@answer("clusterPartition", _partition_style)
 class ClusterPartition(NamedTuple):
     """A partition."""
 
-    topic: Annotated[str, Doc("name of the topic"), Shown(least=16)]
+    topic: Annotated[str, Doc("name of the topic"), Shown(least=16, cuts=NAME)]
     partition: Annotated[int, Doc("partition of the topic"), Shown()]
     state: Annotated[
         str,
@@ -137,7 +148,7 @@ class ClusterConfig(NamedTuple):
 
     resourceType: Annotated[str, Doc("TOPIC, BROKER, CLIENT_METRICS, GROUP"), Shown("of")]
     resourceName: Annotated[
-        str, Doc("name of the resource; empty for the default of all brokers"), Shown("resource", least=12)
+        str, Doc("name of the resource; empty for the default of all brokers"), Shown("resource", least=12, cuts=NAME)
     ]
     name: Annotated[str, Doc("name of the config"), Shown()]
     value: Annotated[str, Doc("value as it was set; [hidden] for a secret, unless --show-secrets"), Shown(least=16)]
@@ -157,7 +168,8 @@ class ClusterQuota(NamedTuple):
     entity: Annotated[
         tuple[QuotaEntity, ...],
         Doc("what the quota applies to, each {…}; type: user, client-id, ip; name is null for the default"),
-        Shown(least=16),
+        Shown(least=16, cuts=NAME),
+        Cell(entity_text),
     ]
     name: Annotated[str, Doc("name of the quota"), Shown("quota")]
     value: Annotated[float, Doc("value of the quota"), Shown()]

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import ANSWERS, Object
+from kdump.answer import ANSWERS, Object, row_style
 from kdump.cluster.find_state_logs import metadata_in
 from kdump.cluster.metadata_files import MetadataFiles
 from kdump.cluster.metadata_log import replay_metadata
@@ -31,7 +31,7 @@ from kdump.log.log_directory import LogDirectory
 from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
-from kdump.render.state_tables import HeadedTables, StateTables, style
+from kdump.render.state_tables import HeadedTables, StateTables
 from kdump.render.stdout import Output
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf, Change
@@ -321,5 +321,5 @@ class ClusterCommand:
             if options.topics:
                 values = (value for value in values if value["resourceType"] == "TOPIC")
         if options.problems and part in ("topics", "partitions"):
-            values = (value for value in values if style(value))
+            values = (value for value in values if row_style(value))
         return values

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Doc, Object, PathText, Shown, answer, of_fact
 from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster, schema_history
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog
@@ -40,12 +40,18 @@ RemovedAt = Annotated[int | None, Doc("offset of the record that deleted it", OF
 RemovedTime = Annotated[int | None, Doc("timestamp of the record that deleted it", EPOCH_MS)]
 
 
-@answer("connector")
+def _style(value: Object) -> str:
+    if value.get("deleted") or value.get("state") in ("deleted", "connectorDeleted", "unknownConnector"):
+        return "dim"
+    return "bad" if value.get("state") == "FAILED" else "torn" if value.get("remarks") else ""
+
+
+@answer("connector", _style)
 class Connector(NamedTuple):
     """A connector. Its source, offset and timestamp are those of the record with its config."""
 
     connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
-    name: Annotated[ConnectorName, Shown("connector", least=12)]
+    name: Annotated[ConnectorName, Shown("connector", least=12, cuts=NAME)]
     connectorType: Annotated[str | None, Doc("source or sink; null if nothing shows which"), Shown("type", 6)]
     targetState: Annotated[str | None, Doc("state that was asked for: STARTED, PAUSED or STOPPED"), Shown("target", 7)]
     state: Annotated[StatusState, Shown()]
@@ -68,15 +74,17 @@ class Connector(NamedTuple):
     timestamp: Annotated[RecordTime, Shown("config of", 4, after="removedTime")]
     removedAt: RemovedAt
     removedTime: Annotated[RemovedTime, Shown("removed", 4)]
-    remarks: Annotated[tuple[str, ...], Doc("what is not in effect, or not known"), Shown(rank=8, least=24, blank=0)]
+    remarks: Annotated[
+        tuple[str, ...], Doc("what is not in effect, or not known"), Shown(rank=8, least=24, blank=0, cuts=TEXT)
+    ]
 
 
-@answer("connectorTask")
+@answer("connectorTask", _style)
 class ConnectorTask(NamedTuple):
     """A task. Its source, offset and timestamp are those of the record with its config."""
 
     connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
-    connector: Annotated[ConnectorName, Shown(least=12)]
+    connector: Annotated[ConnectorName, Shown(least=12, cuts=NAME)]
     task: Annotated[int, Doc("number of the task"), Shown()]
     state: Annotated[StatusState, Shown()]
     committed: Annotated[
@@ -95,14 +103,16 @@ class ConnectorTask(NamedTuple):
     timestamp: Annotated[RecordTime, Shown("config of", 4)]
 
 
-@answer("connectorOffset")
+@answer("connectorOffset", _style)
 class ConnectorOffset(NamedTuple):
     """Where a connector goes on, in Connect's own terms: of a sink, as its REST interface shows it."""
 
     connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
-    connector: Annotated[ConnectorName, Shown(least=12)]
+    connector: Annotated[ConnectorName, Shown(least=12, cuts=NAME)]
     partition: Annotated[
-        dict[str, Any] | None, Doc("partition of the source, or kafka_topic and kafka_partition"), Shown(least=20)
+        dict[str, Any] | None,
+        Doc("partition of the source, or kafka_topic and kafka_partition"),
+        Shown(least=20, cuts=NAME),
     ]
     offset: Annotated[Any, Doc("offset in it, or kafka_offset: the next one that it reads"), Shown(least=12)]
     state: Annotated[
@@ -120,13 +130,13 @@ class ConnectorOffset(NamedTuple):
     removedTime: Annotated[RemovedTime, Shown("removed", 4)]
 
 
-@answer("mirrorCheckpoint")
+@answer("mirrorCheckpoint", _style)
 class MirrorCheckpoint(NamedTuple):
     """Where a group of another cluster would go on in this one, as MirrorMaker has translated its offset last."""
 
     sourceClusterAlias: Annotated[str, Doc("alias of the other cluster, from the topic's name"), Shown("from", 6)]
-    group: Annotated[str, Doc("group"), Shown(least=12)]
-    topic: Annotated[str, Doc("topic in this cluster"), Shown(least=12)]
+    group: Annotated[str, Doc("group"), Shown(least=12, cuts=NAME)]
+    topic: Annotated[str, Doc("topic in this cluster"), Shown(least=12, cuts=NAME)]
     partition: Annotated[int, Doc("partition"), Shown()]
     upstreamOffset: Annotated[
         int, Doc("offset that the group has committed in the other cluster", OFFSET), Shown("upstream")

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from kdump.answer import PATH
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.source import RECORDS as PAYLOADS
 from kdump.problems.problem import title_of
@@ -36,7 +37,7 @@ from kdump.questions.diff.run import Diff, FollowerOutcome
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import PATH, Column, Table
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, INLINE, Doc, Object, Shown, answer, answer_object, of_fact
+from kdump.answer import EPOCH_MS, INLINE, NAME, Doc, Object, Shown, answer, answer_object, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
 from kdump.state.groups import SHARE, Assigned, Group, Member
 
 
-@answer("group")
+@answer("group", lambda value: "torn" if value["remarks"] else "")
 class DescribedGroup(NamedTuple):
     """A group, with totals of its offsets."""
 
-    groupId: Annotated[GroupId, Shown("group", least=20)]
+    groupId: Annotated[GroupId, Shown("group", least=20, cuts=NAME)]
     groupType: Annotated[str, Doc("classic, consumer, share or streams"), Shown("type", 6)]
     state: Annotated[
         str, Doc("state after a coordinator loads it: Empty, Stable, Assigning, Reconciling, NotReady, Dead"), Shown()
@@ -69,7 +69,7 @@ class DescribedGroup(NamedTuple):
 class GroupMember(NamedTuple):
     """A member of a group."""
 
-    groupId: Annotated[GroupId, Shown("group", least=16)]
+    groupId: Annotated[GroupId, Shown("group", least=16, cuts=NAME)]
     member: Annotated[Member, INLINE]
 
 

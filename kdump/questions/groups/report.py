@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kdump.answer import answer_keys, answer_object
+from kdump.answer import answer_keys, answer_object, row_style
 from kdump.cluster.lag import LagContext, SharePosition, positions, removals, share_positions
 from kdump.format.count_text import count_text, plain_count
 from kdump.questions.groups.answer import group_object, member_objects
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
-from kdump.render.state_tables import StateTables, style
+from kdump.render.state_tables import StateTables
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -150,7 +150,7 @@ class GroupReport(Sink[GroupDescription]):
 
     def _write(self, table: Table, rows: Iterable[Object]) -> None:
         for row in rows:
-            table.add(row, style(row))
+            table.add(row, row_style(row))
             for remark in self._remarks.pop(row["groupId"], ()):
                 table.line(remark, "torn")
 

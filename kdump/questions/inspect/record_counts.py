@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
-from kdump.answer import OFFSET, Doc, answer
+from kdump.answer import NAME, OFFSET, Doc, answer
 from kdump.check.finding import Finding
 from kdump.format.count_text import count_text
 from kdump.io.window import Window
@@ -17,7 +17,7 @@ from kdump.log.selection import Selection
 from kdump.questions.inspect.views import View
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import NAME, Column, Table
+from kdump.render.table import Column, Table
 
 
 @answer("recordCount")

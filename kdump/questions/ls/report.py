@@ -8,7 +8,7 @@ from datetime import tzinfo
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from kdump.answer import ANSWERS, BYTES, EPOCH_MS, Key, Object, Shown, answer_keys, shown_keys
+from kdump.answer import ANSWERS, BYTES, EPOCH_MS, NAME, TEXT, Key, Object, Shown, answer_keys, shown_keys
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.partition_summary import PartitionSummary
 from kdump.cluster.segment_answer import segment_object
@@ -19,7 +19,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import NAME, TEXT, Column, Table, check_names
+from kdump.render.table import Column, Table, check_names
 from kdump.render.times import iso
 
 MORE = "+?"

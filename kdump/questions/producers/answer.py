@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, Shown, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, PATH, TEXT, Doc, Object, PathText, Shown, answer
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.questions.partition_fields import (
     KafkaVersion,
@@ -38,7 +38,18 @@ def _in_broker(name: str) -> Doc:
     return Doc(f"broker's state: {field.meaning}", field.unit)
 
 
-@answer("producer")
+def _is_broken(value: Object) -> bool:
+    return bool(value["gaps"] or value["duplicates"] or value["fenced"] or value["epochStarts"])
+
+
+def _style(value: Object) -> str:
+    if _is_broken(value):
+        return "bad"
+    open_from = value["currentTxnFirstOffset"]
+    return "torn" if open_from is not None and open_from >= 0 else "" if value["state"] == "live" else "dim"
+
+
+@answer("producer", _style)
 class Producer(NamedTuple):
     """A producer ID in one partition: its batches on the disk (`firstEpoch` to `epochStarts`), and the state that a
     broker would load at startup (`epoch` to `currentTxnFirstOffset`, with the names of ProducerSnapshot; None if the
@@ -91,10 +102,17 @@ class Producer(NamedTuple):
     idle: Annotated[int | None, Doc("time since its last batch or marker", MS)]
     file: Annotated[PathText, Doc("file with its last batch or marker; the .snapshot if it has no batches on the disk")]
     position: Annotated[int, Doc("position of that batch or marker, or of the entry", FILE_BYTE)]
-    remarks: Annotated[tuple[str, ...], Doc("what is unusual, and why"), Shown(rank=6, least=24, blank=0)] = ()
+    remarks: Annotated[
+        tuple[str, ...], Doc("what is unusual, and why"), Shown(rank=6, least=24, blank=0, cuts=TEXT)
+    ] = ()
 
 
-@answer("producerEvent")
+def _event_style(value: Object) -> str:
+    is_bad = value["event"] in ("gap", "duplicate", "fenced", "epochStart")
+    return "bad" if is_bad else "control" if value["event"] in ("COMMIT", "ABORT") else ""
+
+
+@answer("producerEvent", _event_style)
 class ProducerEvent(NamedTuple):
     """An event in a producer's history: first (its first batch here), epoch (its data has a new epoch), gap, duplicate,
     fenced (an older epoch), epochStart (a new epoch that does not start with sequence 0), forgotten (idle for so long
@@ -111,17 +129,21 @@ class ProducerEvent(NamedTuple):
     event: Annotated[str, Doc("first, epoch, gap, duplicate, fenced, epochStart, forgotten, COMMIT, ABORT"), Shown()]
     baseSequence: Annotated[int, Doc("first sequence number of the batch; -1: none"), Shown("sequence", 7, blank=-1)]
     lastSequence: Annotated[int, Doc("last sequence number of the batch; -1: none"), Shown("to", 7, blank=-1)]
-    message: Annotated[str, Doc("explanation"), Shown(least=24, after="position")]
+    message: Annotated[str, Doc("explanation"), Shown(least=24, after="position", cuts=TEXT)]
     file: Annotated[PathText, Doc("path of the segment")]
     position: Annotated[int, Doc("position of the batch", FILE_BYTE), Shown("at byte", 3)]
 
 
-@answer("producerPartition")
+def _partition_style(value: Object) -> str:
+    return "bad" if _is_broken(value) else "torn" if value["damages"] else ""
+
+
+@answer("producerPartition", _partition_style)
 class PartitionProducers(NamedTuple):
     """A partition, after all its producers. `stateFrom` is "nothing" if a broker loads no producer state, or if the
     newest segment was not selected."""
 
-    source: Annotated[SourcePath, Shown("in", least=12)]
+    source: Annotated[SourcePath, Shown("in", least=12, cuts=PATH)]
     topic: Annotated[TopicName, Shown()]
     partition: Annotated[PartitionNumber, Shown()]
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Note, answer_object
+from kdump.answer import Note, answer_object, row_style
 from kdump.check.finding import INFO, Finding
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
@@ -27,7 +27,7 @@ from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
-from kdump.render.state_tables import OneTable, StateTables, style
+from kdump.render.state_tables import OneTable, StateTables
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 
@@ -66,7 +66,7 @@ class ProducerReport(Sink[Any]):
                     self.output.line("")
                 self.rows = self.tables.open(value["type"])
                 self.shown += 1
-            self.rows.add(value, style(value))
+            self.rows.add(value, row_style(value))
         elif isinstance(answer, PartitionProducers):
             self._partition(answer)
         elif isinstance(answer, Finding):

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, PathText, Shown, answer, of_fact
 from kdump.state.schema_registry import HARD_DELETED, IGNORED, SchemaVersion, Setting
+from kdump.state.value_texts import references_text
 
 RegistrySource = Annotated[PathText, Doc("partition directory of the registry's topic, or the path that was passed")]
 
 
-@answer("schemaVersion")
+def _style(value: Object) -> str:
+    return "dim" if value["state"] in ("softDeleted", "hardDeleted", "ignored") else ""
+
+
+@answer("schemaVersion", _style)
 class RegisteredVersion(NamedTuple):
     """A version of a subject. The keys down to deleted are the registry's own."""
 
     subject: Annotated[
-        str, Doc("subject, with its context if that is not the default one: :.emea:orders-value"), Shown(least=16)
+        str,
+        Doc("subject, with its context if that is not the default one: :.emea:orders-value"),
+        Shown(least=16, cuts=NAME),
     ]
     version: Annotated[int, Doc("version"), Shown()]
     id: Annotated[int, Doc("ID of the schema, unique in its context"), Shown()]
@@ -23,7 +30,10 @@ class RegisteredVersion(NamedTuple):
     schemaType: Annotated[str, Doc("AVRO, JSON, PROTOBUF …"), Shown("type", 8)]
     schema: Annotated[str, Doc("text of the schema")]
     references: Annotated[
-        list[dict[str, Any]], Doc("referenced versions: name, subject, version"), Shown(rank=4, least=12, after="state")
+        list[dict[str, Any]],
+        Doc("referenced versions: name, subject, version"),
+        Shown(rank=4, least=12, after="state"),
+        Cell(references_text),
     ]
     metadata: Annotated[dict[str, Any] | None, Doc("metadata: tags, properties, sensitive", optional=True)]
     ruleSet: Annotated[dict[str, Any] | None, Doc("rules: migrationRules, domainRules, encodingRules", optional=True)]
@@ -52,19 +62,23 @@ class RegistrySetting(NamedTuple):
     """A setting of the registry."""
 
     kind: Annotated[str, Doc("config (compatibility …), mode, context or association"), Shown()]
-    subject: Annotated[str | None, Doc("subject or context that it applies to; null: all"), Shown(least=16)]
+    subject: Annotated[str | None, Doc("subject or context that it applies to; null: all"), Shown(least=16, cuts=NAME)]
     value: Annotated[dict[str, Any], Doc("the value, as it is in the log"), Shown(least=36)]
     source: RegistrySource
     offset: Annotated[int, Doc("offset of its record", OFFSET), Shown(rank=5)]
     timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6)]
 
 
-@answer("schemaUsage")
+def _usage_style(value: Object) -> str:
+    return "" if value["state"] != "none" else "dim" if value["doubt"] else "bad"
+
+
+@answer("schemaUsage", _usage_style)
 class SchemaUsage(NamedTuple):
     """Records of a partition whose keys or values carry the same schema ID. Whether bytes are an ID cannot be told from
     them alone: `doubt` says what speaks against it."""
 
-    topic: Annotated[str, Doc("topic"), Shown(least=12)]
+    topic: Annotated[str, Doc("topic"), Shown(least=12, cuts=NAME)]
     partition: Annotated[int, Doc("partition"), Shown()]
     part: Annotated[str, Doc("key or value"), Shown()]
     id: Annotated[int | None, Doc("schema ID; null if the records carry a GUID"), Shown()]
@@ -75,7 +89,7 @@ class SchemaUsage(NamedTuple):
     ]
     contexts: Annotated[list[str], Doc("contexts in which the registry resolves it")]
     subjects: Annotated[
-        list[str], Doc("subjects with this schema, in these contexts; at most 10"), Shown(rank=6, least=16)
+        list[str], Doc("subjects with this schema, in these contexts; at most 10"), Shown(rank=6, least=16, cuts=NAME)
     ]
     records: Annotated[int, Doc("number of records"), Shown(rank=7)]
     firstOffset: Annotated[int, Doc("lowest offset", OFFSET), Shown("first", 5)]
@@ -83,7 +97,9 @@ class SchemaUsage(NamedTuple):
     firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS), Shown("from", 4)]
     lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS), Shown("to", 4)]
     doubt: Annotated[
-        str | None, Doc("why these may not be records with this schema; null if nothing says so"), Shown(least=20)
+        str | None,
+        Doc("why these may not be records with this schema; null if nothing says so"),
+        Shown(least=20, cuts=TEXT),
     ]
     source: Annotated[PathText, Doc("partition directory")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.answer import PATH
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.problems.problem import title_of
@@ -24,7 +25,7 @@ from kdump.questions.reindex.verdict import (
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import PATH, Column, Table
+from kdump.render.table import Column, Table
 
 MAX_SHOWN = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""

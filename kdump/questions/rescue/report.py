@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
+from kdump.answer import PATH
 from kdump.format.count_text import count_text
 from kdump.questions.rescue.answer import (
     DAMAGED,
@@ -27,7 +28,7 @@ from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, KAFKAS_OWN, MIN
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import PATH, Column, Table
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 MAX_SHOWN = 20

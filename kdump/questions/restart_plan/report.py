@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from kdump.answer import NAME, TEXT
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import (
@@ -55,7 +56,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import NAME, TEXT, Column, Table
+from kdump.render.table import Column, Table
 from kdump.state.other_replicas import who_has_it
 
 NAMED = 20

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
+from kdump.answer import (
+    BYTES,
+    EPOCH_MS,
+    FILE_BYTE,
+    INLINE,
+    NAME,
+    OFFSET,
+    PATH,
+    TEXT,
+    Doc,
+    Object,
+    PathText,
+    Shown,
+    UnknownKeys,
+    answer,
+)
 from kdump.problems.problem import Problem
 from kdump.questions.partition_fields import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.questions.retention.configs import Setting
@@ -24,7 +39,11 @@ HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, ST
 """What keeps more than the configs require."""
 
 
-@answer("retentionSegment")
+def _segment_style(value: Object) -> str:
+    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")
+
+
+@answer("retentionSegment", _segment_style)
 class SegmentRetention(NamedTuple):
     """A segment."""
 
@@ -115,13 +134,13 @@ class SegmentRetention(NamedTuple):
     nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
 
 
-@answer("retentionHold")
+@answer("retentionHold", lambda value: "bad" if value["isAgainstPolicy"] else "torn")
 class RetentionBlocker(NamedTuple):
     """Something that keeps more than the configs require: one of HOLDS. `file`, `position` and `offset` are the
     evidence: the record with the timestamp, the first batch of the transaction, the damaged bytes."""
 
-    source: Annotated[SourcePath, Shown("in", least=12)]
-    topic: Annotated[TopicName, Shown(least=12)]
+    source: Annotated[SourcePath, Shown("in", least=12, cuts=PATH)]
+    topic: Annotated[TopicName, Shown(least=12, cuts=NAME)]
     partition: Annotated[PartitionNumber, Shown()]
     hold: Annotated[
         str,
@@ -143,7 +162,7 @@ class RetentionBlocker(NamedTuple):
     segments: Annotated[int, Doc("number of segments that it keeps"), Shown()]
     bytes: Annotated[int, Doc("size of these segments", BYTES), Shown()]
     file: Annotated[PathText, Doc("path of the evidence")]
-    message: Annotated[str, Doc("explanation", after="transactionalId"), Shown(rank=5, least=24)]
+    message: Annotated[str, Doc("explanation", after="transactionalId"), Shown(rank=5, least=24, cuts=TEXT)]
     fix: Annotated[str | None, Doc("what you can do about it", after="message")]
     position: Annotated[
         int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE, after="file"), Shown("at byte", 7)
@@ -167,13 +186,17 @@ class RetentionBlocker(NamedTuple):
     problem: Problem | None = None
 
 
-@answer("retention")
+def _style(value: Object) -> str:
+    return {HELD: "bad", UNKNOWN: "torn"}.get(value["verdict"], "")
+
+
+@answer("retention", _style)
 class PartitionRetention(NamedTuple):
     """A partition, after its segments and blockers. For the cleaner to select it, `dirtyRatio` has to be above
     min.cleanable.dirty.ratio, or `overdueAt` has to be reached."""
 
-    source: Annotated[SourcePath, Shown("in", least=12)]
-    topic: Annotated[TopicName, Shown(least=12)]
+    source: Annotated[SourcePath, Shown("in", least=12, cuts=PATH)]
+    topic: Annotated[TopicName, Shown(least=12, cuts=NAME)]
     partition: Annotated[PartitionNumber, Shown()]
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
     state: Annotated[str, Doc("delete, future or stray for such a directory; otherwise empty")]

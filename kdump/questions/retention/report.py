@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.answer import answer_object
+from kdump.answer import answer_object, row_style
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import state_in
 from kdump.questions.retention import answer as answers
@@ -17,7 +17,7 @@ from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
-from kdump.render.state_tables import StateTables, style
+from kdump.render.state_tables import StateTables
 from kdump.render.stdout import Output
 from kdump.render.times import iso
 
@@ -191,7 +191,7 @@ class RetentionReport(Sink[Any]):
             table = self.tables.open("retentionSegment", without)
             for segment in self._segments:
                 value = answer_object(segment)
-                table.add(value, style(value))
+                table.add(value, row_style(value))
             table.flush()
         if self._unshown:
             self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")

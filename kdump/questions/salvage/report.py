@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.answer import TEXT
 from kdump.decode.record_cut import UNTIL
 from kdump.format.count_text import count_text
 from kdump.problems.problem import title_of
@@ -23,7 +24,7 @@ from kdump.questions.salvage.byte_outcomes import (
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import TEXT, Column, Table
+from kdump.render.table import Column, Table
 
 MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""

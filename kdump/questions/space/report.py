@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from kdump.answer import TEXT
 from kdump.format.count_text import count_text, first_of
 from kdump.kafka.startup_space import SMALLEST_FILE
 from kdump.problems.problem import title_of
@@ -16,7 +17,7 @@ from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import TEXT, Column, Table
+from kdump.render.table import Column, Table
 
 VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
 MAX_LINES = 8

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
+from kdump.answer import NAME
 from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.histograms import SizeClass, late_classes, median, size_classes
@@ -21,7 +22,7 @@ from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import cut
-from kdump.render.table import NAME, Column, Table
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 PIPE_WIDTH = 80

@@ -5,14 +5,32 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
+from kdump.answer import (
+    BYTES,
+    EPOCH_MS,
+    FILE_BYTE,
+    MS,
+    OFFSET,
+    PATH,
+    TEXT,
+    Doc,
+    Object,
+    PathText,
+    Shown,
+    UnknownKeys,
+    answer,
+)
 from kdump.questions.partition_fields import PartitionNumber, ProducerId, SourcePath, TopicName, TransactionalId
 from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 
 COMMITTED, ABORTED, OPEN, HANGING, LOST = "committed", "aborted", "open", "hanging", "lost"
 
 
-@answer("transaction")
+def _style(value: Object) -> str:
+    return {ABORTED: "dim", OPEN: "torn", HANGING: "bad", LOST: "bad"}.get(value["state"], "")
+
+
+@answer("transaction", _style)
 class Transaction(NamedTuple):
     """A transaction in one partition, open until a marker ends it. `producerEpoch` is the epoch of its data, and
     `markerEpoch` one higher since transaction version 2 (KIP-890)."""
@@ -66,7 +84,7 @@ class Transaction(NamedTuple):
     remarks: Annotated[
         tuple[str, ...],
         Doc("what is uncertain, and why; for an open one, the coordinator's state"),
-        Shown(rank=8, least=24, blank=0),
+        Shown(rank=8, least=24, blank=0, cuts=TEXT),
     ] = ()
     outcome: Annotated[
         str | None,
@@ -82,13 +100,17 @@ class Transaction(NamedTuple):
     ] = None
 
 
-@answer("transactionPartition")
+def _partition_style(value: Object) -> str:
+    return "bad" if value["hanging"] else "torn" if value["open"] or value["damages"] else ""
+
+
+@answer("transactionPartition", _partition_style)
 class PartitionTransactions(NamedTuple):
     """A partition, after all its transactions. `lastStableOffset` is the first offset of the transaction that is open
     for longest, but not below the batch with `logStartOffset`, else `startLogEndOffset`; None for segments that are not
     the newest. `highWatermark` is written every 5 s; no consumer gets beyond it either."""
 
-    source: Annotated[SourcePath, Shown("in", least=12)]
+    source: Annotated[SourcePath, Shown("in", least=12, cuts=PATH)]
     topic: Annotated[TopicName, Shown()]
     partition: Annotated[PartitionNumber, Shown()]
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
@@ -160,7 +182,11 @@ class PartitionTransactions(NamedTuple):
     unknown: UnknownKeys
 
 
-@answer("transactionCoordinator")
+def _age_style(value: Object) -> str:
+    return "torn" if value.get("age") is not None else ""
+
+
+@answer("transactionCoordinator", _age_style)
 class CoordinatorTransaction(NamedTuple):
     """The coordinator's last record for a transactional ID: the record at `offset` in the directory `path`."""
 
@@ -192,7 +218,7 @@ class CoordinatorTransaction(NamedTuple):
     ]
 
 
-@answer("transactionDifference")
+@answer("transactionDifference", _age_style, lambda value: True)
 class Difference(NamedTuple):
     """A contradiction between the log and the coordinator about a transaction."""
 
@@ -207,4 +233,4 @@ class Difference(NamedTuple):
     position: Annotated[int, Doc("position of the marker", FILE_BYTE)]
     coordinator: Annotated[PathText, Doc("partition directory of __transaction_state")]
     coordinatorOffset: Annotated[int, Doc("offset of the record with the decision", OFFSET)]
-    message: Annotated[str, Doc("explanation"), Shown(least=24)]
+    message: Annotated[str, Doc("explanation"), Shown(least=24, cuts=TEXT)]

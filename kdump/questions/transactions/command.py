@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Note, answer_object
+from kdump.answer import Note, answer_object, row_style
 from kdump.check.finding import Finding
 from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
@@ -40,7 +40,7 @@ from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
-from kdump.render.state_tables import OneTable, StateTables, TableRows, style
+from kdump.render.state_tables import OneTable, StateTables, TableRows
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -97,7 +97,7 @@ class TransactionReport(Sink[Any]):
             value = answer_object(row)
             if self._open and self._open[-1] is row:
                 value["remarks"] = []  # shown after the table
-            self.rows.add(value, style(value))
+            self.rows.add(value, row_style(value))
 
     def _partition(self, partition: PartitionTransactions) -> None:
         has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
