@@ -15,11 +15,8 @@ from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.parallel_jobs import usual_jobs
 from kdump.questions.inspect.fast_rows import FastView
-from kdump.questions.inspect.follow import follow
-from kdump.questions.inspect.last import show_last
 from kdump.questions.inspect.options import HEX, TEMPLATE
 from kdump.questions.inspect.outcome import exit_status
-from kdump.questions.inspect.record_counts import CountTable, CountView, RecordCount
 from kdump.questions.inspect.rows import Rows
 from kdump.questions.inspect.selected_files import SelectedFiles
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, RedactedView, TableView, TemplateView, View
@@ -49,6 +46,8 @@ def show(files: SelectedFiles) -> int:
     rows = Rows(files, view)
     try:
         if options.last:
+            from kdump.questions.inspect.last import show_last
+
             show_last(rows, options.last)
         else:
             for target in listed[:-1] if following else listed:
@@ -56,6 +55,8 @@ def show(files: SelectedFiles) -> int:
                     break
                 rows.show(target)
         if following:
+            from kdump.questions.inspect.follow import follow
+
             with Progress(""):
                 follow(rows, listed[-1])
         view.drain()
@@ -74,6 +75,8 @@ def _view(files: SelectedFiles, output: Output, *, several: bool) -> View:
         decoding = RecordDecoder(options.decoding.decode(options.paths))
         redaction = options.redaction.redaction()
         if options.count:
+            from kdump.questions.inspect.record_counts import CountTable, CountView, RecordCount
+
             table = partial(CountTable, output)
             return CountView(output, options.output.sink(output, table, (RecordCount,), report=True), files.selection)
         if options.form == TEMPLATE:
