@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from kdump.answer import of_fact
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.producers import break_text
@@ -48,7 +49,7 @@ class ProducerHistory(ProducerStateEntry):
     gaps: int = 0
     duplicates: int = 0
     fenced: int = 0
-    starts: int = 0
+    epochStarts: int = 0
     last_seen: int = -1
     seen_epoch: int = -1
     file: int = 0
@@ -57,6 +58,9 @@ class ProducerHistory(ProducerStateEntry):
     @classmethod
     def first(cls, epoch: int) -> ProducerHistory:
         return cls(epoch, epoch, first_epoch=epoch)
+
+
+NO_HISTORY = ProducerHistory.first(-1)
 
 
 def as_entry(life: ProducerStateEntry) -> dict[str, int]:
@@ -119,7 +123,7 @@ class ProducerLedger(Observer):
         start = scan.transactions.start
         self.starts_empty = not self.is_part and start is not None and start.starts_empty
         self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
-        self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
+        self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "epochStarts": 0}
         self.snapshot_only = 0
         self.files: list[str] = []
         """Paths of the segments so far."""
@@ -164,7 +168,7 @@ class ProducerLedger(Observer):
             life.gaps += broken.kind == GAP
             life.duplicates += broken.kind == DUPLICATE
             life.fenced += broken.kind == EPOCH_DECREASED
-            life.starts += broken.kind == EPOCH_START
+            life.epochStarts += broken.kind == EPOCH_START
 
     def _events(
         self, seen: BatchContext, life: ProducerHistory, ended: CompletedTxn | None, broken: SequenceBreak | None
@@ -231,25 +235,54 @@ class ProducerLedger(Observer):
     def _row(self, producer_id: int, life: ProducerHistory | None, position: int, entry: dict[str, int] | None) -> Row:
         """Return the row of a producer: from its `life` in the log, its `entry` in the snapshot at byte `position`, or
         both."""
-        base = self.base
+        base, partition, known = self.base, self.scan.partition, self.known
+        state, now, remarks = self._in_broker(producer_id, life, entry)
+        self.counts[state] += 1
+        if life is not None:
+            self._reported[self.scan.producers.state.row_of(producer_id)] = True
+            for count in self.broken:
+                self.broken[count] += getattr(life, count)
+        has_data = life is not None and life.batches > 0
+        has_place = life is not None and life.last_seen >= 0
+        last = now.get("timestamp", life.timestamp if life is not None else -1)
+        return of_fact(
+            Row,
+            life or NO_HISTORY,
+            source=partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            transactionalId=self.names.get(producer_id),
+            producerId=producer_id,
+            firstEpoch=life.first_epoch if life else None,
+            lastEpoch=life.highest_epoch if life else None,
+            firstOffset=life.first_offset if has_data and life else None,
+            lastDataOffset=life.last_data if has_data and life else None,
+            firstTimestamp=_time(life.first_timestamp) if has_data and life else None,
+            lastBatchTimestamp=_time(life.timestamp) if life else None,
+            state=state,
+            **{name: now.get(name) for name in IN_BROKER},
+            stateFrom=self._from,
+            inSnapshot=None if base is None else entry is not None,
+            idle=self.now - last if last >= 0 else None,
+            file=self.files[life.file] if life and has_place else base.path if base else partition.path,
+            position=life.position if life and has_place else position,
+            remarks=remarks,
+        )
+
+    def _in_broker(
+        self, producer_id: int, life: ProducerHistory | None, entry: dict[str, int] | None
+    ) -> tuple[str, dict[str, int], tuple[str, ...]]:
+        """Return the state of a producer in a broker that starts, the entry that a snapshot would have for it, empty if
+        it has none, and remarks."""
+        base, now = self.base, None
         log_start = -1 if self.known.log_start is None else self.known.log_start
         since = log_start if base is None else base.name_offset or 0
-        remarks: list[str] = []
         name = "" if base is None else base.path.rpartition("/")[2]
-        now: dict[str, int] | None = None
-        is_replayed = life is not None and life.last_seen >= since
-        if self.is_part:
-            remarks.append(PART)
-        elif life is not None and is_replayed and not self.starts_empty:
+        remarks = [PART] if self.is_part else []
+        if not self.is_part and life is not None and life.last_seen >= since and not self.starts_empty:
             now = replayed(life, entry)
-        elif entry is not None:
+        elif not self.is_part and entry is not None:
             now = entry
-        state = UNKNOWN
-        if now is not None:
-            running = self.open.get(producer_id)
-            now = now | {"currentTxnFirstOffset": -1 if running is None else running.first_offset}
-            expired = now["currentTxnFirstOffset"] < 0 and self.now - now["timestamp"] >= self.expiration
-            state = EXPIRED if expired else LIVE
         elif base is not None and not self.is_part:
             remarks.append(NOT_IN_SNAPSHOT.format(name=name))
         elif self.starts_empty:
@@ -259,46 +292,12 @@ class ProducerLedger(Observer):
         if life is None:
             remarks.append(ONLY_SNAPSHOT.format(name=name))
             self.snapshot_only += 1
-        self.counts[state] += 1
-        if life is not None:
-            self._reported[self.scan.producers.state.row_of(producer_id)] = True
-            for count in self.broken:
-                self.broken[count] += getattr(life, count)
-        broker_state = now or {}
-        partition = self.scan.partition
-        has_data = life is not None and life.batches > 0
-        is_counted = life is not None and life.last_seen >= 0
-        last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
-        return Row(
-            source=partition.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
-            transactionalId=self.names.get(producer_id),
-            producerId=producer_id,
-            firstEpoch=life.first_epoch if life else None,
-            lastEpoch=life.highest_epoch if life else None,
-            batches=life.batches if life else 0,
-            records=life.records if life else 0,
-            bytes=life.bytes if life else 0,
-            firstOffset=life.first_offset if has_data and life else None,
-            lastDataOffset=life.last_data if has_data and life else None,
-            firstTimestamp=_time(life.first_timestamp) if has_data and life else None,
-            lastBatchTimestamp=_time(life.timestamp) if life else None,
-            commits=life.commits if life else 0,
-            aborts=life.aborts if life else 0,
-            gaps=life.gaps if life else 0,
-            duplicates=life.duplicates if life else 0,
-            fenced=life.fenced if life else 0,
-            epochStarts=life.starts if life else 0,
-            state=state,
-            **{name: broker_state.get(name) for name in IN_BROKER},
-            stateFrom=self._from,
-            inSnapshot=None if base is None else entry is not None,
-            idle=self.now - last if last >= 0 else None,
-            file=self.files[life.file] if life and is_counted else base.path if base else partition.path,
-            position=life.position if life and is_counted else position,
-            remarks=tuple(remarks),
-        )
+        if now is None:
+            return UNKNOWN, {}, tuple(remarks)
+        running = self.open.get(producer_id)
+        now = now | {"currentTxnFirstOffset": -1 if running is None else running.first_offset}
+        expired = now["currentTxnFirstOffset"] < 0 and self.now - now["timestamp"] >= self.expiration
+        return EXPIRED if expired else LIVE, now, tuple(remarks)
 
     @property
     def _from(self) -> str:
@@ -316,13 +315,8 @@ class ProducerLedger(Observer):
             logStartOffset=self.known.log_start_offset(first),
             logEndOffset=scan.log_end,
             producers=sum(self.counts.values()),
-            live=self.counts[LIVE],
-            expired=self.counts[EXPIRED],
-            unknown=self.counts[UNKNOWN],
-            gaps=self.broken["gaps"],
-            duplicates=self.broken["duplicates"],
-            fenced=self.broken["fenced"],
-            epochStarts=self.broken["starts"],
+            **self.counts,
+            **self.broken,
             snapshotOnly=self.snapshot_only,
             stateFrom=self._from,
             stateOffset=None if self.base is None else self.base.name_offset,

@@ -26,7 +26,7 @@ from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, 
 from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.questions.retention.clusters import Clusters
-from kdump.questions.retention.compaction import compaction, settle_tombstones, unreadable
+from kdump.questions.retention.compaction import Compaction, compaction, settle_tombstones, unreadable
 from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
@@ -223,6 +223,23 @@ class OnePartition:
         only_local = sum(segment.size for segment in segments if segment.base >= end)
         return remote_retention(found, only_local, config, known.log_start or 0, self.now, self.clusters.missing)
 
+    def _log(self, segments: list[ObservedSegment], config: Settings, summary: PartitionTransactions) -> LogFacts:
+        known, first = self.place.known, segments[0].base
+        end = max(summary.logEndOffset or 0, segments[-1].base)
+        described = self.metadata.topics.get(known.topic or "") if self.metadata else None
+        replicas = described.partitions.get(known.partition or 0) if described else None
+        is_only = replicas is not None and len(replicas.replicas) == 1
+        remote_end, copying = self._remote(config)
+        return LogFacts(
+            log_start=first if known.log_start is None else max(known.log_start, first),
+            log_end=end,
+            high_watermark=end if is_only else summary.highWatermark,  # with one replica, it is the log end offset
+            last_stable=summary.lastStableOffset,
+            now=self.now,
+            remote_end=remote_end,
+            copying=copying,
+        )
+
     def _case(
         self,
         segments: list[ObservedSegment],
@@ -230,25 +247,7 @@ class OnePartition:
         summary: PartitionTransactions,
         oldest: Transaction | None,
     ) -> RetentionCase:
-        known = self.place.known
-        first = segments[0].base
-        end = max(summary.logEndOffset or 0, segments[-1].base)
-        checkpointed = known.log_start
-        mark = summary.highWatermark
-        described = self.metadata.topics.get(known.topic or "") if self.metadata else None
-        replicas = described.partitions.get(known.partition or 0) if described else None
-        if replicas is not None and len(replicas.replicas) == 1:
-            mark = end  # with one replica, the high watermark is the log end offset
-        remote_end, copying = self._remote(config)
-        log = LogFacts(
-            log_start=max(checkpointed, first) if checkpointed is not None else first,
-            log_end=end,
-            high_watermark=mark,
-            last_stable=summary.lastStableOffset,
-            now=self.now,
-            remote_end=remote_end,
-            copying=copying,
-        )
+        known, log = self.place.known, self._log(segments, config, summary)
         checkpoint = known.checkpoints.get("cleaner-offset")
         release = known.release.release
         cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None, release)
@@ -259,16 +258,11 @@ class OnePartition:
         moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
         remote, note = self._remote_retention(segments, config)
         offline = self.clusters.offline_id(self.directory)
-        if offline:
-            stopped(gone, OFFLINE)
-        elif moves_to:
-            stopped(gone, MOVE)
-        elif moves and config.compacts:
+        why = _stops(segments, config, cleaned, offline, moves_to)
+        if moves and config.compacts and not (offline or moves_to):
             gone = [Deletion(KEPT) for _ in segments]
-        elif config.compacts and not config["log.cleaner.enable"]:
-            stopped(gone, "cleanerDisabled")
-        elif config.compacts and cleaned.is_taken and (broken := unreadable(segments, cleaned)):
-            stopped(gone, "recordTooLarge" if broken.damage and broken.damage.is_too_large else "damage")
+        elif why:
+            stopped(gone, why)
         return RetentionCase(
             source=self.place.partition.source,
             topic=known.topic,
@@ -282,7 +276,7 @@ class OnePartition:
             throttle=self._throttle(MOVE_RATE if moves_to else COPY_RATE),
             offline=offline,
             shares=self._shares(),
-            lacks=self._lacks(log.log_start, first),
+            lacks=self._lacks(log.log_start, segments[0].base),
             topic_names={}
             if self.metadata is None
             else {topic.id: topic.name for topic in self.metadata.topics.values()},
@@ -296,3 +290,14 @@ class OnePartition:
             options=self.place.options,
             release=release,
         )
+
+
+def _stops(segments: list[ObservedSegment], config: Settings, cleaned: Compaction, offline: str, moves_to: str) -> str:
+    """Return what stops deletion and compaction of a log; empty if nothing does."""
+    if offline or moves_to:
+        return OFFLINE if offline else MOVE
+    if config.compacts and not config["log.cleaner.enable"]:
+        return "cleanerDisabled"
+    if config.compacts and cleaned.is_taken and (broken := unreadable(segments, cleaned)):
+        return "recordTooLarge" if broken.damage and broken.damage.is_too_large else "damage"
+    return ""

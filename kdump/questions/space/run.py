@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
@@ -33,6 +34,7 @@ from kdump.questions.space.disks import Disk, disks_of, not_the_disk, state_of
 from kdump.questions.space.replica_copies import ReplicaCopies
 from kdump.questions.space.retained_topics import (
     DAY,
+    Cleaning,
     RetainedTopic,
     first_cleanings,
     retained_topics,
@@ -85,16 +87,8 @@ def space(
         report(error)
 
     run = replace(run, unreadable=unreadable)
-    brokers, own = read_brokers(paths, run)
-    if len(brokers) > 1:
-        several = ", ".join(f"{node.directories[0].path} (node {node.node_id})" for node in brokers)
-        raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")
-    (broker,) = brokers
-    other_brokers, other_disks = read_brokers(others, run)
-    for node in other_brokers:
-        if node.cluster_id != broker.cluster_id or node.node_id == broker.node_id:
-            where = node.directories[0].path
-            raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
+    broker, own = _own_broker(paths, run)
+    other_brokers, other_disks = _other_brokers(others, broker, run)
     named = [place.path for place in own.directories]
     source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
     given = ConfigOverrides(config or {}, properties or {})
@@ -115,17 +109,12 @@ def space(
             topic.settings.is_known = False
     cleanings = list(first_cleanings(retained))
     for disk in disks:
-        for usage in disk.usages:
-            # A copy of partitions shows none of this: the broker's disk may have further ones.
-            if not is_running and not usage.directory.is_copy_of_partitions:
-                path, logs = usage.directory.path, len(usage.live())
-                cleaned = room_for_cleanings(cleanings, path)
-                disk.needs[path] = needed_to_start(logs, is_clean=usage.directory.is_clean, cleaned=cleaned)
+        if not is_running:
+            disk.needs = _needs(disk, cleanings)
         yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
     yield from map(_topic, retained[:limit])
     copies = ReplicaCopies(other_brokers, metadata, Options(run.limits, now=now), given.properties)
     kept: list[SpaceKept] = []
-    rows: list[SpaceStep] = []
     for disk in disks:
         here = (topic.on(disk.sources) for topic in retained)
         largest = sorted((topic for topic in here if topic.logs), key=lambda topic: -topic.allocated)
@@ -134,7 +123,7 @@ def space(
                 disk.take(row)
             else:
                 kept.append(row)
-        rows += disk.steps
+    rows = (row for disk in disks for row in disk.steps)
     yield from (row._replace(number=number) for number, row in enumerate(rows, 1))
     is_full = any(disk.is_full for disk in disks)
     for usage in usages:
@@ -143,24 +132,65 @@ def space(
         yield from disk.kept_elsewhere()
     yield from kept
     problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
-    systems = [disk.system for disk in disks if disk.system is not None]
-    goals = [disk.goal for disk in disks if disk.goal is not None]
-    goal = sum(goals) if len(goals) == len(disks) else None
-    yield SpaceSummary(
-        verdict="unknown" if goal is None else "full" if is_full else "low" if goal else "enough",
-        broker=state,
-        free=sum(system.free for system in systems) if systems else None,
-        goal=goal,
-        neededToStart=sum(disk.needed for disk in disks) if any(disk.needs for disk in disks) else None,
-        missingToStart=sum(disk.lacks for disk in disks) if state == STOPPED and systems else None,
-        frees=sum(row.frees for row in rows),
-        steps=len(rows),
-        isEnough=None if goal is None else all(disk.is_enough for disk in disks),
+    yield _summary(
+        disks,
+        state,
         unknownTopics=sum(topic.is_unknown for topic in retained),
         metadataProblem=problem,
         now=now,
         metadataOffset=metadata.end_offset if metadata is not None else None,
         unread=len(unread),
+    )
+
+
+def _own_broker(paths: Iterable[str], run: Run) -> tuple[Node, Disks]:
+    brokers, own = read_brokers(paths, run)
+    if len(brokers) > 1:
+        several = ", ".join(f"{node.directories[0].path} (node {node.node_id})" for node in brokers)
+        raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")
+    return brokers[0], own
+
+
+def _other_brokers(paths: Iterable[str], broker: Node, run: Run) -> tuple[list[Node], Disks]:
+    brokers, disks = read_brokers(paths, run)
+    for node in brokers:
+        if node.cluster_id != broker.cluster_id or node.node_id == broker.node_id:
+            where = node.directories[0].path
+            raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
+    return brokers, disks
+
+
+def _needs(disk: Disk, cleanings: Sequence[Cleaning]) -> dict[str, int]:
+    """Return what must be free for a stopped broker to start, because of each log directory. A copy of partitions shows
+    none of this: the broker's disk may have further ones."""
+    return {
+        usage.directory.path: needed_to_start(
+            len(usage.live()),
+            is_clean=usage.directory.is_clean,
+            cleaned=room_for_cleanings(cleanings, usage.directory.path),
+        )
+        for usage in disk.usages
+        if not usage.directory.is_copy_of_partitions
+    }
+
+
+def _summary(disks: Sequence[Disk], state: str, **more: Any) -> SpaceSummary:
+    """Return what the file systems have and lack, and what their steps amount to. `more`: the other fields."""
+    systems = [disk.system for disk in disks if disk.system is not None]
+    goals = [disk.goal for disk in disks if disk.goal is not None]
+    goal = sum(goals) if len(goals) == len(disks) else None
+    steps_taken = [step for disk in disks for step in disk.steps]
+    return SpaceSummary(
+        verdict="unknown" if goal is None else "full" if any(d.is_full for d in disks) else "low" if goal else "enough",
+        broker=state,
+        free=sum(system.free for system in systems) if systems else None,
+        goal=goal,
+        neededToStart=sum(disk.needed for disk in disks) if any(disk.needs for disk in disks) else None,
+        missingToStart=sum(disk.lacks for disk in disks) if state == STOPPED and systems else None,
+        frees=sum(step.frees for step in steps_taken),
+        steps=len(steps_taken),
+        isEnough=None if goal is None else all(disk.is_enough for disk in disks),
+        **more,
     )
 
 
