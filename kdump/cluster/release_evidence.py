@@ -177,7 +177,7 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
         since, until = low, high
     release = _likeliest(mode, since, until, metadata)
     oldest = _oldest(places) if mode == ZOOKEEPER and until == FIRST else ""
-    doubt = "" if since == until else _range(since, until, mode)
+    doubt = "" if since == until else _range(since, until)
     if refuted:
         doubt += ("; " if doubt else "") + f"but {', and '.join(refuted)}"
     reason = ", ".join(fact.text for fact in used)
@@ -355,6 +355,6 @@ def _likeliest(mode: str, since: Line, until: Line, metadata: MetadataImage | No
     return KafkaRelease(*line, None, mode)
 
 
-def _range(since: Line, until: Line, mode: str) -> str:
+def _range(since: Line, until: Line) -> str:
     names = [".".join(map(str, line)) for line in (since, until)]
     return f"it may be any from {names[0]} to {names[1]}"

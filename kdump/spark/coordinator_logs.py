@@ -109,7 +109,7 @@ def _rows(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: L
     (chosen,) = newest(logs)
     source = None if replicas.source is None else path_text(replicas.source)
     common = {"cluster": replicas.cluster, "source": source, "coordinator": chosen.partition}
-    for row in group_rows(read_groups([chosen], run=Run(limits)), limits):
+    for row in group_rows(read_groups([chosen], run=Run(limits))):
         yield common | row
 
 
@@ -119,7 +119,7 @@ def _log(place: PartitionDirectory) -> CoordinatorLog:
     return CoordinatorLog(place.topic, place.partition or 0, place.path, paths)
 
 
-def group_rows(read: GroupCoordinatorState, limits: Limits) -> Iterator[dict[str, Any]]:
+def group_rows(read: GroupCoordinatorState) -> Iterator[dict[str, Any]]:
     """Yield the groups, their committed offsets and the progress of share groups, without what other logs know."""
     context = LagContext(LogOffsetsByPartition([]), None)
     waiting = read.pending_by_group()

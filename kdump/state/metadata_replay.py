@@ -92,7 +92,7 @@ class MetadataReplay(ReplayState):
             return
         handler = HANDLERS.get(name)
         if value is not None and value[:3] not in self._frames:
-            self._see_frame(value, name)
+            self._see_frame(value)
         # Records without a handler are not decoded; unknown and newer ones are, to note that.
         values = plain_values(value) if value is not None else None
         if handler is None and values is not None:
@@ -154,7 +154,7 @@ class MetadataReplay(ReplayState):
         made.partition_records = made.new_partition_records()
         return made
 
-    def _see_frame(self, value: bytes, name: str) -> None:
+    def _see_frame(self, value: bytes) -> None:
         """Note the type and version of a record, if it is the first."""
         self._frames.add(value[:3])
         self.partition_records.see(value[:3])

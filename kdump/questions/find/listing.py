@@ -45,7 +45,7 @@ class Listing:
             elif not file_system.lexists(path):
                 self.run.unreadable(missing(path))
             elif not file_system.isdir(path):
-                yield self._counted([path], path, path)
+                yield self._counted([path], path)
             else:
                 self._has_kafkas = False
                 for directory in directories(path, self.run):
@@ -63,9 +63,9 @@ class Listing:
                 names = [entry.name for entry in entries if not entry.is_dir() or file_system.islink(entry.path)]
         except OSError:
             return []  # `directories` has reported it
-        return self._counted([os.path.join(directory, name) for name in sorted(names, key=_order)], directory, path)
+        return self._counted([os.path.join(directory, name) for name in sorted(names, key=_order)], path)
 
-    def _counted(self, paths: list[str], directory: str, path: str) -> list[tuple[Target, int]]:
+    def _counted(self, paths: list[str], path: str) -> list[tuple[Target, int]]:
         """Count the files, and return those that may hold records. Links are followed, but to what is in the path
         anyway."""
         chosen = []

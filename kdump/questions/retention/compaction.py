@@ -73,7 +73,7 @@ def compaction(
     """Return the cleaning state of the segments, of which there must be at least one; the last one is the active
     segment. `checkpoint`: the offset in cleaner-offset-checkpoint, None if it has none."""
     active = segments[-1]
-    first_dirty, reset = _first_dirty(log, settings, checkpoint)
+    first_dirty, reset = _first_dirty(log, checkpoint)
     stable = log.last_stable if log.last_stable is not None else log.log_end
     if log.high_watermark is not None and CLEANS_BELOW_HIGH_WATERMARK.applies(release):
         stable = min(stable, log.high_watermark)
@@ -150,7 +150,7 @@ def unreadable(segments: Sequence[ObservedSegment], compaction: Compaction) -> O
     return next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
 
 
-def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> tuple[int, str]:
+def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str]:
     if checkpoint is None:
         return log.log_start, ""
     if checkpoint < log.log_start:

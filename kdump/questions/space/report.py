@@ -72,7 +72,7 @@ class SpaceReport(Sink[Any]):
         summary: SpaceSummary = self.found[SpaceSummary][0]
         self._verdict(summary)
         self._fills()
-        self._table(summary)
+        self._table()
         self._how(summary)
         self._kept()
 
@@ -177,7 +177,7 @@ class SpaceReport(Sink[Any]):
         names = [printable(path_text(os.path.basename(path))) for path in paths]
         return f" ({first_of(names, NAMED)})" if names else ""
 
-    def _table(self, summary: SpaceSummary) -> None:
+    def _table(self) -> None:
         """Write the rows of each file system; those that are not needed are dim."""
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
         if not steps:

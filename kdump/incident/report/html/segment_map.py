@@ -96,7 +96,7 @@ class SegmentMaps:
         for cell in coarser(segment.cells, self.max_cells):
             before = made[-1].look if made else None
             is_same = before is not None and self._is(by, facts, before) == self._is(by, facts, cell.look)
-            if is_same and before is not None and _what(by, facts, before) == _what(by, facts, cell.look):
+            if is_same and before is not None and _what(by, before) == _what(by, cell.look):
                 made[-1] = joined(made[-1], cell)
             else:
                 made.append(cell)
@@ -115,7 +115,7 @@ class SegmentMaps:
 
     def _mark(self, by: str, row: int, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> Mark:
         kind = self._is(by, facts, cell.look)
-        tip = {by if by != "finding" else "is": kind, "what": _what(by, facts, cell.look)}
+        tip = {by if by != "finding" else "is": kind, "what": _what(by, cell.look)}
         tip["offsets"] = "" if cell.first is None else f"{cell.first:,}..{cell.last:,}"
         tip |= {"batches": f"{cell.batches:,}", "records": f"{cell.records:,}"}
         return _place(row, segment, cell.start, cell.end, kind, tip, least=cell.look.codec in NO_BATCH)
@@ -191,7 +191,7 @@ def _base(segment: SegmentFacts, names: PageLabels) -> str:
     return stem.lstrip("0") or "0" if stem.isdigit() else names.file_name(segment.path)[:30]
 
 
-def _what(by: str, facts: PartitionFacts, look: CellContent) -> str:
+def _what(by: str, look: CellContent) -> str:
     """Return what pointing at a cell tells besides the color."""
     if look.codec in NO_BATCH:
         return "an invalid batch" if look.codec == "damaged" else look.codec
