@@ -295,7 +295,6 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
     width = stats.moments.width
     fullest = stats.fullestBatch
     largest = stats.largestBatch
-    keyed, valued = stats.dataRecords - stats.nullKeys, stats.dataRecords - stats.tombstones
     answer = of_fact(
         PartitionStatistics,
         stats,
@@ -310,12 +309,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         bytesPerSecond=None if seconds is None else round(stats.batchBytes / seconds, 3),
         peak=None if peak is None else FullestBucket(peak[0], width, peak[1]),
         times=TimeBuckets(width, [TimeBucket(*bucket) for bucket in stats.over_time]),
-        late=Lateness(
-            records=stats.lateRecords,
-            most=stats.latest,
-            mostAt=_at(stats.extremes.get(LATEST)),
-            histogram=late_classes(stats.late),
-        ),
+        late=Lateness(stats.lateRecords, stats.latest, _at(stats.extremes.get(LATEST)), late_classes(stats.late)),
         batchRecords=BatchFullness(
             mean=_mean(stats.records, stats.soundBatches),
             most=None if fullest is None else fullest[0],
@@ -332,23 +326,13 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         ),
         formats=[MagicUse(magic, count) for magic, count in sorted(stats.formats.items())],
         timestampTypes=[TimestampTypeUse(name, count) for name, count in sorted(stats.timestampTypes.items())],
-        codecs=[
-            CodecUse(
-                compression=name,
-                batches=codec.batches,
-                records=codec.records,
-                storedBytes=codec.storedBytes,
-                unpackedBytes=None if stats.unknown else codec.unpackedBytes,
-                ratio=None if codec.ratio is None or stats.unknown else round(codec.ratio, 3),
-            )
-            for name, codec in codecs_of(stats)
-        ],
+        codecs=_codecs(stats),
         ratio=None if stats.ratio is None else round(stats.ratio, 3),
         headers=HeaderSums(stats.sums[HEADERS], stats.sums[HEADER_BYTES]),
         keys=KeyLengths(
             nulls=stats.nullKeys,
             bytes=stats.keyBytes,
-            mean=_mean(stats.keyBytes, keyed),
+            mean=_mean(stats.keyBytes, stats.dataRecords - stats.nullKeys),
             most=stats.longestKey,
             mostAt=_at(stats.extremes.get(LONGEST_KEY)),
             histogram=size_classes(stats.keySizes),
@@ -356,7 +340,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         values=ValueLengths(
             nulls=stats.tombstones,
             bytes=stats.valueBytes,
-            mean=_mean(stats.valueBytes, valued),
+            mean=_mean(stats.valueBytes, stats.dataRecords - stats.tombstones),
             most=stats.longestValue,
             mostAt=_at(stats.extremes.get(LONGEST_VALUE)),
             histogram=size_classes(stats.valueSizes),
@@ -372,6 +356,19 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
     )
     unknown: dict[str, Any] = dict.fromkeys(KEYS_OF_RECORDS if stats.unknown else ("topKeys",) if stats.keyless else ())
     return answer_object(answer._replace(**unknown))
+
+
+def _codecs(stats: Stats) -> list[CodecUse]:
+    return [
+        of_fact(
+            CodecUse,
+            codec,
+            compression=name,
+            unpackedBytes=None if stats.unknown else codec.unpackedBytes,
+            ratio=None if codec.ratio is None or stats.unknown else round(codec.ratio, 3),
+        )
+        for name, codec in codecs_of(stats)
+    ]
 
 
 def _at(evidence: RecordLocation | None) -> At | None:
