@@ -78,37 +78,10 @@ def simulate_cleaning(
     """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove. Raises
     SourceError."""
     capacity = capacity_of(settings)
-    newest = IdNumbers("q")
-    latest = stop - 1
-    reached = first_dirty - 1
-    full = False
-    bases = [segment.base for segment in segments]
-    for number, segment in enumerate(segments):
-        upper = bases[number + 1] if number + 1 < len(bases) else stop
-        if full or segment.base >= stop or upper <= first_dirty:
-            continue
-        for batch in _batches(segment, options):
-            if batch.isControlBatch or _is_aborted(batch, aborted):
-                reached = batch.lastOffset
-                continue
-            for row in _rows(batch):
-                name = row.name
-                if name is None or row.offset < first_dirty:
-                    continue
-                # As in Kafka's Cleaner, a full map accepts no key, not even a known one.
-                if len(newest) >= capacity:
-                    full = True
-                    break
-                newest.put(name, row.offset)
-            if full:
-                latest = reached
-                break
-            reached = batch.lastOffset
-        else:
-            reached = upper - 1
-    seen = seen_size = dropped = size = 0
-    has_horizons = DELETE_HORIZON.applies(release)
+    newest, latest, is_full = _offset_map(segments, first_dirty, stop, capacity, aborted, options)
     horizon_of_segments = segment_horizon(segments, first_dirty, settings)
+    has_horizons = DELETE_HORIZON.applies(release)
+    seen = seen_size = dropped = size = 0
     with_data: set[int] = set()
     """Producers with data after their last marker: the cleaner keeps the marker of a transaction that has data left."""
     for segment in segments:
@@ -136,7 +109,36 @@ def simulate_cleaning(
                 if all_go or (row.offset <= latest and _goes(row, newest, is_due)):
                     dropped += 1
                     size += row.size
-    return CleaningResult(len(newest), capacity, not full, seen, seen_size, dropped, size, latest + 1)
+    return CleaningResult(len(newest), capacity, not is_full, seen, seen_size, dropped, size, latest + 1)
+
+
+def _offset_map(
+    segments: Sequence[ObservedSegment],
+    first_dirty: int,
+    stop: int,
+    capacity: int,
+    aborted: AbortedOffsets,
+    options: Options,
+) -> tuple[IdNumbers, int, bool]:
+    """Return the newest offset of each key in the dirty part, the last offset that the map covers, and whether it is
+    full before `stop`. Source: Cleaner.buildOffsetMap."""
+    newest = IdNumbers("q")
+    reached = first_dirty - 1
+    bases = [segment.base for segment in segments]
+    for segment, upper in zip(segments, [*bases[1:], stop]):
+        if segment.base >= stop or upper <= first_dirty:
+            continue
+        for batch in _batches(segment, options):
+            for row in () if batch.isControlBatch or _is_aborted(batch, aborted) else _rows(batch):
+                if row.name is None or row.offset < first_dirty:
+                    continue
+                # As in Kafka's Cleaner, a full map accepts no key, not even a known one.
+                if len(newest) >= capacity:
+                    return newest, reached, True
+                newest.put(row.name, row.offset)
+            reached = batch.lastOffset
+        reached = upper - 1
+    return newest, stop - 1, False
 
 
 def _goes(row: _Row, newest: IdNumbers, is_due: bool) -> bool:
