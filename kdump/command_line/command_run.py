@@ -49,6 +49,7 @@ class CommandRun:
     reported: dict[str, str] = field(default_factory=dict)
     """The errors reported about what could not be read, by `same_failure`."""
     output: Output | None = None
+    outputs: list[Output] = field(default_factory=list)
     old_format: str | None = None
     selections: list[NameSelection] = field(default_factory=list)
     metrics: Metrics | None = None
@@ -134,6 +135,18 @@ def unreadable_line() -> str:
     more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
     head = NOT_KNOWN if all(isinstance(problem, NotKnown) for problem in problems) else "NOT ALL WAS READ"
     return f"{head}: {printable(path_text(without_names(problems[0])))}{more}"
+
+
+def print_left_out(*, has_full: bool) -> None:
+    """End the tables of a run with the columns for which the terminal had no room. `has_full`: the command has
+    --full."""
+    outputs = [output for output in this_run().outputs if output.left_out]
+    columns = dict.fromkeys(column for output in outputs for column in output.left_out)
+    if columns:
+        more = "1 column more" if len(columns) == 1 else f"{len(columns)} columns more"
+        how = "--full" if has_full else "--format csv"
+        outputs[0].text(f"{more} ({', '.join(columns)}): {how}, or a wider terminal", style="dim")
+        outputs[0].flush()
 
 
 def print_unreadable() -> bool:

@@ -12,6 +12,7 @@ from kdump.command_line.command_run import (
     add_unreadable,
     print_deleted_total,
     print_error,
+    print_left_out,
     print_unreadable,
     this_run,
 )
@@ -19,7 +20,6 @@ from kdump.command_line.metrics_option import metrics_of_run
 from kdump.command_line.name_options import left_out, unmatched
 from kdump.io.errors import SourceError, is_gone
 from kdump.render.progress import Progress
-from kdump.render.stdout import begin_tables, state_left_out
 
 if TYPE_CHECKING:
     from kdump.render.metrics import Metrics
@@ -33,12 +33,11 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     context = click.get_current_context()
     metrics = None
-    begin_tables()
     try:
         metrics = metrics_of_run()
         with Progress(context.info_name or "kdump", counts_reads=True):
             status = run()
-        state_left_out(has_full="full" in context.params)
+        print_left_out(has_full="full" in context.params)
     except KeyboardInterrupt:
         sys.exit(130)
     except errors as error:

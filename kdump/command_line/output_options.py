@@ -60,6 +60,7 @@ class OutputOptions(CommandOptions):
         """Return standard output, or standard error. With `headline`, output for people begins with what was not read,
         if that is known by then. (JSON has objects for that, and stderr has a line.)"""
         output = Output(self.color, sys.stderr if on_stderr else sys.stdout)
+        this_run().outputs.append(output)
         if headline:
             this_run().output = output
             if self.format == TABLE and not self.quiet and not on_stderr:

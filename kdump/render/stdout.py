@@ -35,6 +35,8 @@ class Output:
         self.headline: Callable[[], str] | None = None
         """Returns a line to write before all others, or an empty string. Called when the first bytes are written: in a
         pipe, that is when BUFFER bytes are ready, or at the end."""
+        self.left_out: dict[str, None] = {}
+        """The columns of tables for which the terminal had no room."""
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
@@ -59,11 +61,6 @@ class Output:
         import shutil
 
         return max(20, shutil.get_terminal_size().columns)
-
-    def leave_out(self, columns: list[str]) -> None:
-        """Note the columns of a table for which the terminal has no room."""
-        for column in columns:
-            _LEFT_OUT.setdefault(column, self)
 
     def line(self, text: str) -> None:
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
@@ -148,27 +145,6 @@ class Output:
     def _put(self, data: bytes | memoryview) -> None:
         self._stream.write(data)
         self._stream.flush()
-
-
-_LEFT_OUT: dict[str, Output] = {}
-"""The columns that tables left out since the last `state_left_out`, with their output."""
-
-
-def begin_tables() -> None:
-    """Begin a run, in a process that may have had others."""
-    _LEFT_OUT.clear()
-
-
-def state_left_out(*, has_full: bool) -> None:
-    """End the tables of a run with the columns for which the terminal had no room. `has_full`: the command has
-    --full."""
-    if _LEFT_OUT:
-        output = next(iter(_LEFT_OUT.values()))
-        more = "1 column more" if len(_LEFT_OUT) == 1 else f"{len(_LEFT_OUT)} columns more"
-        how = "--full" if has_full else "--format csv"
-        output.text(f"{more} ({', '.join(_LEFT_OUT)}): {how}, or a wider terminal", style="dim")
-        output.flush()
-        _LEFT_OUT.clear()
 
 
 def _widen(stream: BinaryIO) -> None:

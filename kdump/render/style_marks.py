@@ -38,7 +38,7 @@ class CapturedOutput(Output):
 
     def __init__(self, columns: int, keep: Callable[[Parts], object]) -> None:
         self.terminal, self.color = True, NEVER
-        self.columns, self.keep = columns, keep
+        self.columns, self.keep, self.left_out = columns, keep, {}
 
     @property
     def width(self) -> int | None:

@@ -230,7 +230,7 @@ class Table:
                 wanted = list(shown)
                 self._leave_out(shown, widths, WIDEST_NAME, EXPENDABLE)
                 self._leave_out(shown, widths, 0, 9)
-                self.output.leave_out([self.columns[i].label for i in wanted if i not in shown])
+                self.output.left_out |= dict.fromkeys(self.columns[i].label for i in wanted if i not in shown)
             self._share(shown, widths, self.room)
             self._free = self.room - sum(widths[i] for i in shown) - len(GAP) * (len(shown) - 1)
             self._choose_cuts(shown, widths, rows)

@@ -30,7 +30,7 @@ from kdump.render.times import iso
 def show(files: SelectedFiles) -> int:
     """Show everything that is selected, and return the exit status."""
     options, times = files.options, files.selection.times
-    output = Output(options.output.color)
+    output = options.output.output(headline=False)
     if times is not None:
         first, last = (iso(end, options.output.zone) if end is not None else "" for end in times)
         print_error(f"time range {first}..{last}")
@@ -114,7 +114,7 @@ def _quick(files: SelectedFiles, view: JsonView | TableView, decoding: RecordDec
 
 def extract(files: SelectedFiles) -> int:
     """Write the raw key or value of the single matching record, and return the exit status."""
-    options, output = files.options, Output(files.options.output.color)
+    options, output = files.options, files.options.output.output(headline=False)
     if output.terminal:
         raise click.UsageError(
             "--extract writes raw bytes, which may contain terminal control sequences; redirect it to a file"
