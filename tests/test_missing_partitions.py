@@ -486,7 +486,7 @@ def test_a_high_watermark_of_an_earlier_topic_of_the_name(tmp_path: Path, writte
 @pytest.mark.parametrize("checkpointed", [True, False])
 def test_what_alone_names_offsets_in_remote_storage_was_there(tmp_path: Path, checkpointed: bool) -> None:
     """Whether a checkpoint names __remote_log_metadata or not: without it, the broker raises the log start offset over
-    what remote storage has (docs/start-trials.json: remote-metadata-lost)."""
+    what remote storage has (docs/start-trials.json: 4.3.1-remote-metadata-lost)."""
     disk = Path(shutil.copytree(DISKS / "kafka-4.3-tiered" / "disk", tmp_path / "disk"))
     assert not reported(disk)
     shutil.rmtree(disk / "__remote_log_metadata-0")

@@ -281,6 +281,8 @@ class PartitionPlan:
     """Leader epoch of a metadata log after startup: of its last record, or of the snapshot in whose place it starts."""
     topicId: str | None = None
     """Topic ID in its partition.metadata; None if it states none, or was not read."""
+    otherTopic: tuple[str, str] | None = None
+    """The other topic that has its topic ID, and the ID of its own; None if it is its own."""
     replicas: OtherReplicas | None = None
     newer: list[str] = field(default_factory=list)
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
@@ -407,7 +409,7 @@ class PartitionPlan:
     def is_plain(self) -> bool:
         """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)
-        remarks = self.stops or self.stray or self.missing or self.notes or self.unread or self.later
+        remarks = self.stops or self.stray or self.missing or self.notes or self.unread or self.later or self.otherTopic
         return usual and not (self.cuts or remarks or self.state)
 
     @property

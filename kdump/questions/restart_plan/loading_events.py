@@ -78,6 +78,11 @@ def log_events(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
         if log.topic == METADATA_TOPIC and is_sole:
             loss = loss._replace(certainty=CERTAIN)
         yield event._replace(problem=problem, loss=loss)
+    if log.otherTopic is not None and not (log.stray or log.state or log.stops):
+        other, own_id = log.otherTopic
+        mixed = Problem("startup-topic-id-of-another", {"id": log.topicId, "other": other, "newId": own_id})
+        loss = _of_stray(log, is_certain=_elsewhere(log) == ())
+        yield event._replace(phase=FIRST_MINUTES, problem=mixed, dueMs=0, loss=loss._replace(elsewhere=_elsewhere(log)))
     if log.forgets:
         forgotten = Problem("startup-producers-forgotten", {"open": count_text(log.forgets, "open transaction")})
         yield event._replace(problem=forgotten, loss=Loss(TRANSACTIONS))

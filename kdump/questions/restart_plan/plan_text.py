@@ -49,6 +49,7 @@ STORIES: dict[tuple[str, str], _Story] = {
     ("startup-loses", "new"): _Story("LOSES NEW RECORDS of {partitions}"),
     ("startup-stray", ""): _Story("MAKES {every}{partitions} STRAY"),
     ("startup-stray", "deleted"): _Story("DELETES {every}{partitions} AS STRAY"),
+    ("startup-topic-id-of-another", ""): _Story("DOES NOT SERVE {partitions}, and perhaps others"),
     ("startup-missing", ""): _Story("LACKS {missing} ({names})"),
     ("startup-missing", "created"): _Story("CREATES {missing} EMPTY ({names})"),
     ("startup-retention", "all"): _Story(

@@ -462,6 +462,8 @@ def startup_remarks(log: PartitionPlan) -> str:
         remarks.append("deleted as stray" if log.strayDeleted else "becomes stray")
     if log.missing:
         remarks.append("missing")
+    if log.otherTopic:
+        remarks.append("not served")
     if any(event.code == "startup-retention" for event in log.later):
         remarks.append("retention deletes")
     if log.state == "delete":

@@ -32,8 +32,10 @@ from kdump.questions.retention.answer import SegmentRetention
 from kdump.questions.retention.deletion import LOG_START
 from kdump.questions.salvage.answer import Salvaged
 from tests.clock.sitecustomize import EVENING
-from tests.conftest import DISKS, FIXTURES, RELEASES
+from tests.conftest import DISKS, FIXTURES, RELEASES, ROOT, sample
 from tests.damages import copy_disk
+from tools.start_trials import COURSES, predicted_again
+from tools.trials.recorded_results import RecordedResults
 
 STRAY = Problem("startup-stray")
 
@@ -105,6 +107,16 @@ def test_salvage_and_the_plan_agree_on_an_incomplete_batch(cut: int, tmp_path: P
     assert event.loss.records == salvaged.records.get("torn")
 
 
+def test_a_directory_with_the_topic_id_of_another_topic_is_not_served(tmp_path: Path) -> None:
+    """As recorded in docs/start-trials.json (topic-id-of-another): InconsistentTopicIdException, and others follow."""
+    disk = copy_disk(RELEASES / "4.4.0-kraft" / "clean", tmp_path / "disk")
+    shutil.copy(disk / "codecs-0" / "partition.metadata", disk / "plain-0")
+    (event,) = [each for each in events(disk) if each.code == "startup-topic-id-of-another"]
+    assert (event.topic, "which is the ID of the topic codecs" in event.message) == ("plain", True)
+    assert event.loss is not None
+    assert (event.loss.certainty, event.loss.firstOffset, event.loss.lastOffset) == ("certain", 0, 199)
+
+
 def test_what_is_below_the_high_watermark_is_lost_with_the_headers_that_stated_it(tmp_path: Path) -> None:
     """As recorded in docs/start-trials.json (zeros-at-the-end): one damaged batch is left of two."""
     disk = copy_disk(RELEASES / "4.4.0-kraft" / "crash", tmp_path / "disk")
@@ -153,6 +165,19 @@ def test_offsets_that_were_due_before_the_broker_was_stopped_are_not_lost_by_the
         (event,) = (each for each in plan.course.events if each.code == "startup-offsets-expire")
         assert event.message.startswith("3 committed offsets of group readers expire")
         assert (event.loss and event.loss.offsets) == offsets
+
+
+@pytest.mark.sampled
+def test_every_course_that_was_tried() -> None:
+    """What is predicted now differs from what brokers and their clients did only where docs/start-trials.json says."""
+    results = RecordedResults(ROOT / "docs" / "start-trials.json", COURSES)
+    wrong = {}
+    for course in sample([each for each in COURSES if each.name in results.by_name], 30, "start"):
+        (record,) = results.by_name[course.name]
+        found = predicted_again(course, results)["differences"]
+        if found != record["differences"]:
+            wrong[course.name] = found
+    assert not wrong
 
 
 def test_the_properties_decide_who_votes(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def agreement(name: str, what: str, differ: Iterable[bool]) -> str:
 
 TRIALS = {
     "restart": "starts on damaged disks",
+    "start": "starts of 3.9.1 to 4.4.0 and what their clients see after the first checks",
     "replica": "starts of brokers whose replicas differ",
     "quorum": "starts of controllers whose disks were lost, damaged or formatted",
     "election": "elections among controllers whose disks differ",

@@ -432,6 +432,7 @@ class LogManager:
             # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
             problem = Problem("startup-stray-without-id", {"log": plan.name}, {"assigned": False})
         if problem is None:
+            plan.otherTopic = self.strays.other_topic(plan.topic, plan.partition, topic_id, directory.nodeId)
             return False
         plan.strayDeleted = not STRAYS_RENAMED.applies(self.release)
         plan.problem = problem._replace(values={**problem.values, "path": plan.path, "directory": directory.path})

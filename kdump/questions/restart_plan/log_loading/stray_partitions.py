@@ -52,6 +52,15 @@ class StrayPartitions:
         facts["ofDeleted"] = True if self.was_deleted(topic_id) else False if facts["metadataLost"] else None
         return Problem("startup-stray-with-other-id", values, facts, case)
 
+    def other_topic(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str] | None:
+        """Return the name of another topic that has the ID of a directory which is not stray, and the ID that the
+        broker expects there; None if there is none."""
+        own = self.metadata.topics.get(topic) if self.metadata is not None else None
+        if self.metadata is None or own is None or topic_id in (None, own.id) or partition not in own.partitions:
+            return None
+        other = self.metadata.by_id.get(topic_id or "")
+        return None if other is None or node not in own.partitions[partition].replicas else (other.name, own.id)
+
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
         """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""
         info = self._info(topic_id, partition)
