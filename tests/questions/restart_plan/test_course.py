@@ -33,6 +33,7 @@ from kdump.questions.retention.deletion import LOG_START
 from kdump.questions.salvage.answer import Salvaged
 from tests.clock.sitecustomize import EVENING
 from tests.conftest import DISKS, FIXTURES, RELEASES, ROOT, sample
+from tests.craft import split
 from tests.damages import copy_disk
 from tools.start_trials import COURSES, predicted_again
 from tools.trials.recorded_results import RecordedResults
@@ -115,6 +116,21 @@ def test_a_directory_with_the_topic_id_of_another_topic_is_not_served(tmp_path: 
     assert (event.topic, "which is the ID of the topic codecs" in event.message) == ("plain", True)
     assert event.loss is not None
     assert (event.loss.certainty, event.loss.firstOffset, event.loss.lastOffset) == ("certain", 0, 199)
+
+
+def test_a_truncated_metadata_log_is_what_the_only_voter_knows(tmp_path: Path) -> None:
+    """As recorded in docs/start-trials.json (metadata-bit): a topic that was deleted later is created again."""
+    disk = copy_disk(RELEASES / "4.4.0-kraft" / "clean", tmp_path / "disk")
+    log = disk / "__cluster_metadata-0" / f"{0:020}.log"
+    state = log.with_name("quorum-state")
+    state.write_text(state.read_text().replace('"leaderId":0', '"leaderId":1').replace('"voterId":0', '"voterId":1'))
+    data = bytearray(log.read_bytes())
+    batches = split(bytes(data))
+    data[sum(map(len, batches[: len(batches) * 2 // 3])) + 70] ^= 1
+    log.write_bytes(data)
+    plan = kdump.restart_plan([str(disk)])
+    assert plan.loses_metadata
+    assert [directory.newPartitions for directory in plan.directories] == [1]
 
 
 def test_what_is_below_the_high_watermark_is_lost_with_the_headers_that_stated_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Source: KRaftControlRecordStateMachine, QuorumState.initialize, KafkaRaftClient.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_files import metadata_files
@@ -161,7 +162,11 @@ def quorum_warnings(
 def metadata_after(log: PartitionPlan, disks: Disks) -> MetadataImage | None:
     """Return what is in a metadata log after a startup, which may truncate it; None if that is unknown."""
     image = disks.copies.replayed(log.source)
-    if image is None or log.logEndOffset is None or not (log.cuts and image.end_offset > log.logEndOffset):
+    if image is None or log.logEndOffset is None or not log.cuts:
+        return image
+    if image.end_offset == log.logEndOffset and len(image.problems) == 1:  # what ended the replay is truncated
+        return replace(image, problems=[])
+    if image.end_offset <= log.logEndOffset:
         return image
     try:
         return replay_metadata(metadata_files(log.path), AsOf(offset=log.logEndOffset - 1))
