@@ -186,6 +186,8 @@ DAMAGE_STAYS = (
     "the start loses nothing: what is missing was missing before, in what no start reads; the first line says that "
     "damage stays there, and names verify, which finds it"
 )
+NO_OFFSETS = "the torn batch has the state of a group, and no offset: the plan does not decode what is cut there"
+OFFSETS = "__consumer_offsets-0"
 TIME_ENTRY = struct.Struct(">qi")
 YEARS = str(10 * 365 * 86_400_000)
 FAR = 4_102_444_800_000
@@ -263,9 +265,9 @@ def _kinds(release: str) -> list[Course]:
         kept("cleaned-left", "clean", *recipe("cleaned")),
         kept("offsets-expire", "clean", offsets_retention_minutes="1440"),
         kept("offsets-expired-before", "clean", offsets_retention_minutes="1"),
-        kept("offsets-torn", "crash", STEPS.changed("__consumer_offsets-0/@-1.log", lambda data: data[:-20])),
-        kept("offsets-half-gone", "clean", half("__consumer_offsets-0/@-1.log")),
-        kept("offsets-gone", "clean", gone("__consumer_offsets-0")),
+        kept("offsets-torn", "crash", STEPS.changed(f"{OFFSETS}/@-1.log", COPIES.cut(20)), explained=NO_OFFSETS),
+        kept("offsets-half-gone", "clean", half(f"{OFFSETS}/@-1.log")),
+        kept("offsets-gone", "clean", gone(OFFSETS)),
         kept("lost-and-found", "clean", *recipe("lost-and-found")),
     ]  # fmt: skip
 

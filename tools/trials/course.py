@@ -18,7 +18,7 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.course import CERTAIN, OFFSETS, StartupEvent
-from tools.trials.cluster import Cluster, release_of
+from tools.trials.cluster import Cluster
 from tools.trials.disk import Files, files
 from tools.trials.restart import Facts, differences, done, predicted_facts
 from tools.trials.wording import once
@@ -28,6 +28,7 @@ QUIET_MS = 4000
 COMPACTED = "users"
 RETENTION, ABORTED, FORGOTTEN = "startup-retention", "startup-transactions-aborted", "startup-producers-forgotten"
 EXPIRED, MIXED_UP = "startup-offsets-expire", "startup-topic-id-of-another"
+REMOTE = "startup-remote-metadata-gone"
 AT_LOAD = ("logStart", "logEnd", "segments", "recovered", "stray")
 """What the log of a node says when a log is loaded; its files show what happened until the end of the course."""
 SETTLED = 10
@@ -71,7 +72,7 @@ class CourseNode(Cluster):
 
     @property
     def _archive(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"kdump-trials-{release_of(self.jars).number}.jsa"
+        return Path(tempfile.gettempdir()) / f"kdump-{self.jars.parent.name}-{self.jars.name}.jsa"
 
     def stop(self) -> None:
         """Stop the node, and keep what it archived."""
@@ -138,6 +139,8 @@ def predicted(
     logs = [log for log in plan.partitions if log.topic != METADATA_TOPIC]
     live = [log for log in logs if not (log.missing or log.state or log.stray)]
     retained = {_name(each): int(str(each.problem.values["last"])) + 1 for each in events if each.code == RETENTION}
+    gone = {_name(each): each.loss for each in events if each.code == REMOTE}
+    retained |= {name: loss.lastOffset + 1 for name, loss in gone.items() if loss and loss.lastOffset is not None}
     # The coordinator writes its marker to a log that has forgotten the transaction, too.
     aborted = sorted(
         {_name(each) for each in events if each.code == ABORTED or (each.code == FORGOTTEN and not is_steady)}
