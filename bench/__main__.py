@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from bench.broker_disks import make
 from bench.kafka import ROOT, VERSION, Kafka, find
-from bench.limits import limits
+from bench.limits import limit, startup, writing, written
 from bench.measure import Failed, Run, in_turn
-from bench.segments import FIRST, MIB, all_segments, kinds, last_of, total
+from bench.segments import FIRST, all_segments, kinds, last_of, total
 
 DISKS = {
     "offset commits": ("group offsets", 100_000, "--offsets-decoder"),
@@ -40,6 +40,15 @@ class Row(NamedTuple):
     segment: str
     kdump: tuple[str, ...]
     kafka: tuple[str, ...] | None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What any tool has to do with all of the segment: see bench.limits.limit."""
+        if "--offset" in self.kdump:
+            return ()
+        if self.kdump[0] == "verify":
+            return ("read", "crc") if "--crc" in self.kdump else ("read", "crc", "codec")
+        return ("read", "crc", "codec") if "--records" in self.kdump else ("read",)
 
 
 def rows(end: int) -> list[Row]:
@@ -104,16 +113,13 @@ def main() -> None:
         counts = {name: elsewhere.submit(total, path).result() for name, path in paths.items()}
         end = elsewhere.submit(last_of, paths["large, indexed"]).result()
     head(kafka)
-    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU of both | peak |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU of both | bound | peak |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+    of_codec = {name: kind.codec for name, kind in kinds(options.size).items() if kind.codec != "legacy"}
     for row in rows(end):
         if options.only in f"{row.what} {row.segment}":
-            measured(row, paths[row.segment], counts[row.segment], kafka, options.runs)
-    print("\nLower bounds, measured in one process that does nothing else:\n")
-    print("| segment | size | read | read + crc32c | codec |\n|---|--:|--:|--:|--:|")
-    for name, kind in kinds(options.size).items():
-        if options.only in name:
-            bare(name, paths[name], kind.codec)
+            codec = of_codec.get(row.segment)
+            measured(row, paths[row.segment], counts[row.segment], kafka, options.runs, codec)
 
 
 def head(kafka: Kafka | None) -> None:
@@ -135,8 +141,9 @@ def _processor() -> str:
 KDUMP = (str(Path(sys.executable).with_name("kdump")),)
 
 
-def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int) -> None:
-    """Measure one row and print it."""
+def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int, codec: str | None) -> None:
+    """Measure one row and print it; with a lower bound, if the `codec` of the whole segment is given: what Python's
+    start, reading, checksums, this codec and writing take by themselves, and how many times that kdump takes."""
     files = sorted(path.rglob("*.log")) if path.is_dir() else [path]
     other = None
     if kafka is not None and row.kafka is not None:
@@ -153,23 +160,17 @@ def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs:
     cells.append(f"{size / mine.seconds / 1e6:,.0f}")
     cells.append(f"{count / mine.seconds:,.0f}" if count else "")
     both = [f"{run.cpu:.2f} s" for run in (mine, theirs) if run is not None]
-    cells += [" / ".join(both), f"{mine.peak / 1024:.0f} MiB"]
+    bound = ""
+    if codec is not None:
+        least = startup() + writing(written([*KDUMP, *row.kdump, str(path)]))
+        least += sum(limit(what, path, codec) for what in row.needs)
+        bound = f"{least:.2f} s, {mine.cpu / least:.1f}x"
+    cells += [" / ".join(both), bound, f"{mine.peak / 1024:.0f} MiB"]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def _seconds(run: Run | None) -> str:
     return "" if run is None else f"{run.seconds:.2f} s"
-
-
-def bare(name: str, path: Path, codec: str) -> None:
-    found = limits(path, codec, 3)
-    cells = [
-        name,
-        f"{path.stat().st_size / MIB:.0f} MiB",
-        *(f"{found[key]:.2f} s" for key in ("read", "read + crc32c")),
-    ]
-    cells.append(f"{found[codec]:.2f} s ({codec})" if codec in found else "")
-    print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,85 @@
-"""Lower bounds for any tool: the time that reading, checksums and codecs take by themselves, without kdump."""
+"""Lower bounds for any tool: the CPU time that reading, checksums, codecs and writing take by themselves, without
+kdump, on the segment that a row measures, with its codec and its batches."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from crc32c import crc32c
 
-from bench.measure import least
 from bench.segments import batches
 from kdump.format.codec.decompress_small import decompress_small
 
 BLOCK = 1 << 20
 HEADER = 61
-
-
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 LIMIT = 256 << 20
+RUNS = 3
 
 
-def limits(path: Path, codec: str, runs: int) -> dict[str, float]:
-    """Return the seconds that a file takes: to read, to read with CRC-32C, and to decompress batch by batch with the
-    library that kdump uses, as kdump calls it (payloads in memory)."""
-    found = {"read": least(lambda: _read(path), runs), "read + crc32c": least(lambda: _sum(path), runs)}
-    if codec in CODECS:
-        payloads = [memoryview(batch)[HEADER:] for batch in batches(path.read_bytes())]
-        assert decompress_small(codec, payloads[0], LIMIT) is not None
-        found[codec] = least(lambda: [decompress_small(codec, payload, LIMIT) for payload in payloads] and None, runs)
-    return found
+def least(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of the fastest of RUNS calls in this process: a lower bound, not an average."""
+    times = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+@cache
+def limit(what: str, path: Path, codec: str) -> float:
+    """Return the seconds that a file takes: to `read`; for the checksums of its batches (`crc`) and for decompressing
+    them with the library that kdump uses, as kdump calls it (`codec`), both one by one, in memory."""
+    if what == "read":
+        return least(lambda: _read(path))
+    bodies = [memoryview(batch) for batch in batches(path.read_bytes())]
+    if what == "crc":
+        return least(lambda: [crc32c(body[21:]) for body in bodies] and None)
+    if codec not in CODECS:
+        return 0.0
+    payloads = [body[HEADER:] for body in bodies]
+    assert decompress_small(codec, payloads[0], LIMIT) is not None
+    return least(lambda: [decompress_small(codec, payload, LIMIT) for payload in payloads] and None)
+
+
+@cache
+def startup() -> float:
+    """Return the CPU seconds in which Python starts and imports click, which reads the command line."""
+    before = os.times()
+    for _ in range(RUNS):
+        subprocess.run([sys.executable, "-c", "import click"], check=True)
+    after = os.times()
+    return (after.children_user - before.children_user + after.children_system - before.children_system) / RUNS
+
+
+def written(command: list[str]) -> int:
+    """Return the number of bytes that a command writes."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        return sum(map(len, _blocks(process.stdout.fileno())))
+
+
+def writing(size: int) -> float:
+    """Return the seconds for writing that many bytes into a pipe that `cat` empties."""
+    block = bytes(BLOCK)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as cat:
+        assert cat.stdin is not None
+        began = time.process_time()
+        for start in range(0, size, BLOCK):
+            cat.stdin.write(block[: size - start])
+        return time.process_time() - began
+
+
+def _blocks(file: int) -> Iterator[bytes]:
+    while block := os.read(file, BLOCK):
+        yield block
 
 
 def _read(path: Path) -> None:
@@ -34,11 +87,3 @@ def _read(path: Path) -> None:
     with path.open("rb", buffering=0) as file:
         while file.readinto(buffer):
             pass
-
-
-def _sum(path: Path) -> None:
-    buffer = bytearray(BLOCK)
-    crc = 0
-    with path.open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            crc = crc32c(memoryview(buffer)[:count], crc)

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -94,13 +94,3 @@ def _middle(runs: Sequence[Run | None]) -> Run | None:
     if not taken:
         return None
     return Run(median(one.seconds for one in taken), median(one.cpu for one in taken), max(one.peak for one in taken))
-
-
-def least(work: Callable[[], object], runs: int) -> float:
-    """Return the seconds of the fastest of `runs` calls in this process: a lower bound, not an average."""
-    times = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
