@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.each_case import each_case
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,18 +37,19 @@ def test_table_in_a_pipe_imports_no_codec_it_does_not_use() -> None:
     assert not {"rich", "pyspark", "fsspec", "zstandard", "snappy"} & modules
 
 
-def test_ls_imports_nothing_for_what_most_disks_do_not_have() -> None:
-    """Bundles, messages of v0 and v1, control records, remote storage, findings."""
+@each_case("command, count", [("ls", 141), ("verify", 235)])
+def test_imports_nothing_for_what_most_disks_do_not_have(command: str, count: int, tmp_path: Path) -> None:
+    """Bundles, messages of v0 and v1, control records, remote storage, findings, metadata."""
+    path = shutil.copytree(ROOT / "fixtures" / "clean-1" / "orders-none-0", tmp_path / command / "orders-none-0")
     code = "import sys; from kdump.cli import cli"
-    code += (
-        f"; cli.main(['ls', {str(ROOT / 'fixtures/clean-1/payments-0')!r}], standalone_mode=False); print(*sys.modules)"
-    )
+    code += f"; cli.main([{command!r}, {str(path)!r}], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
-    unused = {"io.withheld", "log.withheld_segment", "log.legacy_records", "format.versioned_messages"}
-    unused |= {"log.remote_objects", "problems.catalogue"}
-    assert not {f"kdump.{name}" for name in unused} & modules
-    assert sum(name.startswith("kdump") for name in modules) <= 141
+    unused = {"log.remote_objects", "check.engine.remote_check", "io.aiven", "state.metadata_image"}
+    if command == "ls":
+        unused |= {"io.withheld", "log.legacy_records", "format.versioned_messages", "problems.catalogue"}
+    assert not {"hashlib", *(f"kdump.{name}" for name in unused)} & modules
+    assert sum(name.startswith("kdump") for name in modules) <= count
 
 
 def test_inspect_imports_no_decoder_it_does_not_use() -> None:

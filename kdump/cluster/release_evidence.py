@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
 from kdump.format.kafka_release import KRAFT, LINES, NEWEST, ZOOKEEPER, AppliedRelease, KafkaRelease, newer_number
@@ -24,7 +24,9 @@ from kdump.kafka.small_files import READERS, newer_version, properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
 from kdump.log.paths import target
-from kdump.state.metadata_image import MetadataImage, SupportedFeature
+
+if TYPE_CHECKING:  # most disks have no metadata
+    from kdump.state.metadata_image import MetadataImage, SupportedFeature
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"

@@ -13,7 +13,6 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.io.aiven import key_files, use_keys
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.file_system import AddedFiles, add_files, added_files
@@ -67,6 +66,8 @@ def _begin(
     added: tuple[dict[str, AddedFiles], str],
     keys: tuple[str, ...],
 ) -> None:
+    from kdump.io.aiven import use_keys
+
     begin_worker()
     set_existing_paths(named, above)
     unmount_paths()
@@ -138,6 +139,8 @@ def worker_pool(
     bundles the workers mount; by default, existing_paths. `own_pipes`: the `pipes` of the workers."""
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
+
+    from kdump.io.aiven import key_files
 
     context = worker_context()
     try:

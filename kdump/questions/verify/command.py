@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.check.engine.remote_check import RemoteCheck, remote_check
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
@@ -50,6 +49,7 @@ from kdump.render.progress import Progress
 from kdump.render.stdout import Output
 
 if TYPE_CHECKING:
+    from kdump.check.engine.remote_check import RemoteCheck
     from kdump.check.scrub.run import Scrub
 
 EXAMPLES = """
@@ -247,7 +247,11 @@ class VerifyCommand:
                 self.of_topic.refuse_unmatched()
                 self.of_partition.refuse_unmatched()
             limit_requests(options.max_requests)
-            remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
+            remote = None
+            if check.remote is not None:
+                from kdump.check.engine.remote_check import remote_check
+
+                remote = remote_check(disks, replace(check, show=progress.show), work, self.totals)
             remote_size = 0 if remote is None else remote.size
             if remote is not None and remote.estimate:
                 print_error(remote.estimate)
