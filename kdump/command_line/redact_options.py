@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from kdump.command_line.command_run import replace_names
 from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.io.hash_key import read_hash_key
-from kdump.render.redaction import Redaction
+
+if TYPE_CHECKING:
+    from kdump.render.redaction import Redaction
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class RedactOptions(CommandOptions):
             if self.hash_key is not None:
                 raise click.UsageError("--hash-key applies only to --redact and --redact-names")
             return None
-        key = secrets.token_bytes(32) if self.hash_key is None else read_hash_key(self.hash_key).key
+        from kdump.render.redaction import Redaction
+
+        key = os.urandom(32) if self.hash_key is None else read_hash_key(self.hash_key).key
         redaction = Redaction(key, has_names=self.redact_names)
         if redaction.names is not None:
             replace_names(redaction.names)

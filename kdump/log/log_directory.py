@@ -127,6 +127,11 @@ def directory_at(directory: str) -> LogDirectory | PartitionDirectory | None:
         return None
 
 
+def is_log_directory(path: str) -> bool:
+    """Return True if the path itself is a log directory."""
+    return file_system.isdir(path) and isinstance(directory_at(path), LogDirectory)
+
+
 def recognize(
     directory: str, entries: list[DirectoryEntry], seen: Identity | None
 ) -> LogDirectory | PartitionDirectory | None:

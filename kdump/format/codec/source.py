@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def over_limit(struct: str, position: int, limit: int) -> DecodeError:
 def library(module: str, package: str, struct: str) -> Any:
     """Import the codec library `module`. If it is missing, raises DecodeError with the `package` to install."""
     try:
-        return importlib.import_module(module)
+        return sys.modules.get(module) or importlib.import_module(module)
     except ImportError:
         reason = f"the {package} library is not installed: pip install {package}"
         raise OurLimitError(struct, "codec", 0, reason, FAILED) from None

@@ -11,10 +11,10 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import PartitionFilter, topic_filter
 from kdump.command_line.output_options import FORMATS
 from kdump.command_line.typed_options import takes
+from kdump.log.log_directory import is_log_directory
 from kdump.questions.inspect.options import InspectOptions, refuse_contradictions
 from kdump.questions.inspect.selected_files import SelectedFiles
 from kdump.questions.inspect.show import extract, show
-from kdump.questions.ls.show import LsOptions, is_log_directory, run_ls
 
 EXAMPLES = """
 \b
@@ -42,6 +42,8 @@ def command(options: InspectOptions) -> None:
     that belong to no batch are shown in their place as torn, junk or padding. Nothing is written to the disk."""
     refuse_contradictions(options)
     if _wants_ls(options):
+        from kdump.questions.ls.show import LsOptions, run_ls
+
         run_ls(LsOptions(paths=options.paths, remote=options.remote, output=options.output))
     selection = selection_of(options.filters, options.output.zone)
 

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
-from kdump.core.column_numbers import BATCH_START
+from kdump.core.column_numbers import (
+    ATTRIBUTES,
+    BATCH_END,
+    BATCH_START,
+    CODEC,
+    HEADER_SIZE,
+    IS_CONTROL,
+    RECORD_COUNT,
+)
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan
@@ -31,8 +39,8 @@ from kdump.core.row_writer import (
 )
 from kdump.core.table_values import know_plain_characters
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
+from kdump.format.codec_table import codec_name
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.entries import Entry
@@ -347,17 +355,17 @@ class FastRows:
     def _compressed(self, target: Target, run: BatchRun, number: int) -> bool:
         """Write the lines of the run's batch with that number, which is compressed. Returns False, without writing any
         of them, for special cases."""
-        place = run.headers.of(number, BATCH_START)
-        header = BATCH_HEADER.read(run.buffer, place)
-        if not self.records or not header.codec or header.isControlBatch:
+        header = run.headers.row(number)
+        place, codec = header[BATCH_START], header[ATTRIBUTES] & CODEC
+        if not self.records or not codec or header[ATTRIBUTES] & IS_CONTROL:
             return False
-        payload = memoryview(run.buffer)[place + BATCH_HEADER.size : place + header.size]
-        unpacked = decompress_small(header.compression, payload, run.limits.max_decompressed_size)
+        payload = memoryview(run.buffer)[place + HEADER_SIZE : header[BATCH_END]]
+        unpacked = decompress_small(codec_name(codec), payload, run.limits.max_decompressed_size)
         if unpacked is None:
             return False
         columns = self.unpacked
         columns.data = unpacked
-        if not decode_all(columns, 0, len(unpacked), header.recordCount):
+        if not decode_all(columns, 0, len(unpacked), header[RECORD_COUNT]):
             return False
         if self.schemas is not None and may_hold_schema_ids(columns, self.schemas.highest_id):
             return False

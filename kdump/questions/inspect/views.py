@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kdump import jsonl
 from kdump.answer import Object, answer_object
@@ -21,15 +21,16 @@ from kdump.log.region import Batch, BatchRun, Region
 from kdump.questions.inspect.options import InspectOptions
 from kdump.render.decoded_values import lines
 from kdump.render.escape import LARGE, bytes_text_pieces, path_text, printable
-from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.inspect_json import batch_object, entry_object, log_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.record_template import Part, render
-from kdump.render.redaction import Redaction, redacted_record
 from kdump.render.sink import CsvRows
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, problem_line
+
+if TYPE_CHECKING:
+    from kdump.render.redaction import Redaction
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
@@ -313,11 +314,13 @@ class RedactedView(JsonView):
     """JSON Lines in which the redaction replaces what it applies to. Nothing is decoded."""
 
     def __init__(self, output: Output, redaction: Redaction, *, records: bool) -> None:
+        from kdump.render.redaction import redacted_record
+
         super().__init__(output, records=records)
-        self.redaction = redaction
+        self.redaction, self._redacted = redaction, redacted_record
 
     def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
-        super()._write(redacted_record(self.redaction, target, record))
+        super()._write(self._redacted(self.redaction, target, record))
 
     def _write(self, answer: Object) -> None:
         for name in PATHS:
@@ -382,6 +385,8 @@ class HexView(View):
     """Annotated hexdumps. A row is a batch or, if `records`, a record."""
 
     def __init__(self, output: Output, options: InspectOptions, decoding: RecordDecoder, *, titles: bool) -> None:
+        from kdump.render.hexdump import Hexdump
+
         self.output = output
         self.dump = Hexdump(output, full=options.output.full, zone=options.output.zone, decoding=decoding)
         self.records, self.titles = options.of_records, titles

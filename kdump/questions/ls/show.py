@@ -32,7 +32,7 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_kinds
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.questions.ls.answer import ListedPartition, ListedTopic
@@ -270,11 +270,6 @@ def _why_unlistable(path: str) -> str:
     except OSError as error:
         return listing_error(error, path)
     return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"
-
-
-def is_log_directory(path: str) -> bool:
-    """Return True if the path itself is a log directory."""
-    return file_system.isdir(path) and isinstance(directory_at(path), LogDirectory)
 
 
 def run_ls(options: LsOptions) -> NoReturn:
