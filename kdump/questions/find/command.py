@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
 
+from kdump.answer import Object
 from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
@@ -168,22 +170,25 @@ def _run(options: FindOptions, expression: Expression) -> int:
         raise click.UsageError(str(error)) from None
     output.flush()
     assert coverage is not None
+    names = Names() if redaction is None else RedactedNames(redaction)
     if collected is not None:
-        names = Names() if redaction is None else RedactedNames(redaction)
-        report = collected.report(coverage, options.paths, names, live=options.live)
-        if options.sign is not None:
-            sign(report, options.sign)
-        for file, content in zip(written, (json_text(report), page(report))):
-            with file.writing() as out:
-                out.write(content)
-            print_error(f"wrote {file.path}")
+        _write_report(options, collected.report(coverage, options.paths, names, live=options.live), written)
     is_read = not unreadable()
     if is_read or coverage.bytes:
-        for line in coverage_lines(coverage if redaction is None else RedactedNames(redaction).coverage(coverage)):
+        for line in coverage_lines(names.coverage(coverage)):
             print_error(line)
     if not is_read:
         return 2
     return 0 if coverage.matches else 1 if coverage.isComplete else 2
+
+
+def _write_report(options: FindOptions, report: Object, files: Iterable[OutputFile]) -> None:
+    if options.sign is not None:
+        sign(report, options.sign)
+    for file, content in zip(files, (json_text(report), page(report))):
+        with file.writing() as out:
+            out.write(content)
+        print_error(f"wrote {file.path}")
 
 
 def _report_files(named: str, paths: tuple[str, ...]) -> tuple[OutputFile, OutputFile]:

@@ -58,6 +58,9 @@ class Names:
     def reason(self, gap: NotSearched) -> str:
         return path_text(gap.reason)
 
+    def coverage(self, coverage: SearchCoverage) -> SearchCoverage:
+        return coverage
+
 
 class Collected:
     """What a report needs of a search, collected while it runs."""
