@@ -419,6 +419,20 @@ def test_voters_that_reach_an_epoch_again_exit_when_one_that_knows_another_leade
     assert [note[:12] for note in exits] == ["node 2 exits", "node 3 exits"]
 
 
+def test_a_voter_with_a_later_epoch_is_elected_when_it_starts_and_the_others_exit() -> None:
+    """See yesterday of docs/election-trials.json: they committed records of epoch 2 before."""
+    plans = {node: controller(log, node=node) for node, log in {1: [1, 1, 3], 2: [1, 1], 3: [1, 1]}.items()}
+    plans[11] = controller([1, 1, 3], node=11)
+    for node in (1, 11):
+        quorum = plans[node].quorum
+        assert quorum is not None
+        plans[node].quorum = quorum._replace(leaderId=1)
+    found = quorum_replicas(plans, lambda *_: Counted())
+    assert found is not None
+    exits = [note[:13] for note in found.notes if "is elected then" in note or "exits, or does not follow" in note]
+    assert exits == ["node 2 exits ", "node 3 exits ", "node 11 exits"]
+
+
 @each_case("led, kept", [(2, True), (1, False)])
 def test_a_voter_keeps_other_records_of_an_epoch_that_the_same_leader_reaches_again(led: int, kept: bool) -> None:
     """See yesterday-dynamic of docs/election-trials.json: logs are compared by epoch and end offset alone."""

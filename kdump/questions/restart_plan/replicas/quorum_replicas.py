@@ -301,8 +301,9 @@ def exits_for_leader(
     yield from _epochs_again(plans, quorum, outcomes, node)
     yield from _epochs_kept(plans, quorum, outcomes, node)
     if node in quorum.observers and own is not None and own.leaderId is not None:
-        elected = [each for each in outcomes if _first_epoch(plans, quorum.able, each.leader) <= own.epoch]
-        leaders = " or ".join(str(each.leader) for each in elected if each.leader != own.leaderId)
+        firsts = {each.leader: _epoch_without(plans, quorum, each.leader, node) for each in outcomes}
+        elected = [leader for leader, first in firsts.items() if first is not None and first <= own.epoch]
+        leaders = " or ".join(str(leader) for leader in elected if leader != own.leaderId)
         if leaders:
             log = plans[node].metadata_log
             state = "quorum-state" if log is None else f"{log.path}/quorum-state"
@@ -313,25 +314,28 @@ def exits_for_leader(
 def _epochs_again(
     plans: dict[int, RestartPlan], quorum: Quorum, outcomes: list[LeaderOutcome], node: int
 ) -> Iterator[Problem]:
-    """Yield a problem if others can elect a leader, with this node, in an epoch of which a voter that is not among them
-    knows another leader: when that one starts, they exit."""
+    """Yield a problem if others can elect a leader, with this node, before a voter starts that knows a later epoch, or
+    another leader of that one: when it starts, they exit. If its log has the later epoch, it is elected, and truncates
+    theirs below their high watermarks (KafkaRaftClient.handleFetchResponse)."""
     for other in quorum.able:
         own = plans[other.broker].quorum
         rest = {log.broker for log in quorum.able if log is not other}
         if own is None or own.leaderId is None or other.broker == node or node not in rest:
             continue
-        leaders = [
-            each.leader
+        firsts = {
+            each.leader: first
             for each in outcomes
-            if each.leader not in (other.broker, own.leaderId)
+            if each.leader != other.broker
             and (first := _epoch_without(plans, quorum, each.leader, other.broker)) is not None
             and first <= own.epoch
-        ]
+        }
+        longer = [leader for leader, first in firsts.items() if first < _length(other)[0]]
+        leaders = longer or [leader for leader in firsts if leader != own.leaderId]
         if leaders:
             values: dict[str, object] = {"node": node, "other": other.broker, "leader": own.leaderId}
             values["epoch"] = own.epoch
             values["leaders"] = " or ".join(map(str, leaders))
-            yield Problem("startup-epoch-again", values, {"voter": True})
+            yield Problem("startup-epoch-again", values, {"voter": True}, "longer" if longer else "")
             return
 
 
