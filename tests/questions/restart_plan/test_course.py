@@ -205,6 +205,10 @@ def test_the_properties_decide_who_votes(tmp_path: Path) -> None:
     without = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", own)))
     assert [stop.code for stop in without.allStops] == ["startup-no-voters"]
     shutil.rmtree(disk / "__cluster_metadata-0")
+    for servers, stops in (("localhost:9093", ["startup-no-voters"]), ("localhost:9093,other:9093", [])):
+        values = {**own, "listeners": "C://localhost:9093", "controller.quorum.bootstrap.servers": servers}
+        lost = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", values)))
+        assert [stop.code for stop in lost.allStops] == stops
     with_voters = {**own, "controller.quorum.voters": "2@localhost:9093"}
     alone = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", with_voters)))
     assert [(log.name, bool(log.stray)) for log in alone.partitions] == [("ledger-0", True)]

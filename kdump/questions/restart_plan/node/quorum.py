@@ -39,6 +39,8 @@ from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import VOTERS_COMPARED
 
+LISTENERS = ("listeners", "advertised.listeners")
+
 
 def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: MetadataImage | None) -> Quorum:
     """Return the quorum. `directory`: metadata.log.dir; `plan`: that of the metadata log, None if there is none."""
@@ -113,11 +115,14 @@ def other_voters_stop(
 
 
 def no_voters_stop(quorum: Quorum, server: ServerProperties | None, directory: DirectoryPlan) -> StartupFailure | None:
-    """Return the stop for the only voter of a static quorum whose properties set no voters: with kraft.version 0 they
-    come from there alone (KRaftControlRecordStateMachine)."""
+    """Return the stop for the only voter of a static quorum whose properties set no voters, and for a node without
+    voters that looks for a leader at itself alone: with kraft.version 0 voters come from the properties alone
+    (KRaftControlRecordStateMachine)."""
     if server is None or "controller" not in (server.roles or ()) or quorum.kraftVersion:
         return None
-    is_sole = [each.voterId for each in quorum.voters] == [directory.nodeId]
+    own = {word.partition("://")[2] for name in LISTENERS for word in server.words(name)}
+    asks_itself = own.issuperset(asked := server.words("controller.quorum.bootstrap.servers")) and bool(asked)
+    is_sole = [each.voterId for each in quorum.voters] == [directory.nodeId] or (not quorum.voters and asks_itself)
     if not is_sole or VOTERS in server.values or VOTERS in server.unresolved:
         return None
     exception = "The loader is still catching up because we still don't know the high water mark yet."
