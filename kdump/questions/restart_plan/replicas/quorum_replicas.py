@@ -314,13 +314,13 @@ def exits_for_leader(
 def _epochs_again(
     plans: dict[int, RestartPlan], quorum: Quorum, outcomes: list[LeaderOutcome], node: int
 ) -> Iterator[Problem]:
-    """Yield a problem if others can elect a leader, with this node, before a voter starts that knows a later epoch, or
-    another leader of that one: when it starts, they exit. If its log has the later epoch, it is elected, and truncates
-    theirs below their high watermarks (KafkaRaftClient.handleFetchResponse)."""
+    """Yield a problem if others can elect a leader before a voter starts, this node or another one, that knows another
+    leader of that epoch: who hears of the other first exits. If its log has a later epoch, it is elected, and truncates
+    the others below their high watermarks: these exit (KafkaRaftClient.handleFetchResponse)."""
     for other in quorum.able:
         own = plans[other.broker].quorum
         rest = {log.broker for log in quorum.able if log is not other}
-        if own is None or own.leaderId is None or other.broker == node or node not in rest:
+        if own is None or own.leaderId is None or node not in {*rest, other.broker}:
             continue
         firsts = {
             each.leader: first
@@ -330,10 +330,12 @@ def _epochs_again(
             and first <= own.epoch
         }
         longer = [leader for leader, first in firsts.items() if first < _length(other)[0]]
-        leaders = longer or [leader for leader in firsts if leader != own.leaderId]
-        if leaders:
+        same = [leader for leader in firsts if leader not in (own.leaderId, *longer)]
+        longer = longer if node in rest else []
+        if leaders := longer or same:
             values: dict[str, object] = {"node": node, "other": other.broker, "leader": own.leaderId}
-            values["epoch"] = own.epoch
+            either = (node, other.broker) if node in rest else (node, *sorted(rest))
+            values |= {"epoch": own.epoch, "either": " or ".join(map(str, either))}
             values["leaders"] = " or ".join(map(str, leaders))
             yield Problem("startup-epoch-again", values, {"voter": True}, "longer" if longer else "")
             return
