@@ -161,12 +161,11 @@ trials: $(VENV)/.ready $(VENV)/.test $(JARS) $(TEST_JARS) $(DISKS) $(RELEASES:%=
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)
 	$(BIN)/python -m tools.space_trials $(JARS)
-	$(BIN)/python -m tools.replica_trials $(JARS)
-	$(BIN)/python -m tools.quorum_trials $(JARS)
 	$(BIN)/python -m tools.start_trials $(RELEASE_JARS)
-	$(BIN)/python -m tools.election_trials $(JARS)
 	$(BIN)/python -m tools.remote_trials $(TEST_JARS) $(DISKS)
 	$(call install,confluent-kafka kafka-python)
+	for release in 3.9.1 4.3.1 4.4.0; do for several in replica quorum election; do \
+	  $(BIN)/python -m tools.$${several}_trials $(RELEASE_JARS)/$$release --jobs 4 || exit 1; done; done
 	$(BIN)/python -m tools.find_trial $(JARS)
 	$(BIN)/python -m tools.metadata_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.metadata_starts $(RELEASE_JARS)

@@ -228,7 +228,7 @@ class Cluster:
             process.wait()
 
     def java(self, name: str, *arguments: str, heap: str = "500m") -> list[str]:
-        options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *LOGGING]
+        options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *LOGGING]
         return ["java", *options, "-cp", classpath(self.jars), name, *arguments]
 
     def log(self, role: str) -> list[str]:

@@ -18,11 +18,12 @@ WARMING_SECONDS = 8
 
 
 class Replicas(Cluster):
-    """Three brokers and their controller. `settings`: lines of the brokers' properties, read at each startup."""
+    """Three brokers and their controller. `settings`: lines of the brokers' properties, read at each startup; `common`:
+    of all nodes'."""
 
-    def __init__(self, jars: Path, work: Path, settings: str) -> None:
+    def __init__(self, jars: Path, work: Path, settings: str, *, common: str = "") -> None:
         super().__init__(jars, work, work / "disk-0", [])
-        self.settings = settings
+        self.settings, self.common = settings, common
         self.ports = {role: free_port() for role in ("controller", *BROKERS)}
         self.dirs = {role: [work / f"disk-{node}"] for node, role in enumerate(self.ports)}
 
@@ -48,7 +49,7 @@ class Replicas(Cluster):
         kind = role.split("-")[0]
         text = COMMON.format(node=node, roles=kind, voter=0, port=controller, dirs=self.dirs[role][0])
         text += LISTENERS[kind].format(port=self.ports[role], controller=controller)
-        (self.work / f"{role}.properties").write_text(text + (self.settings if kind == "broker" else ""))
+        (self.work / f"{role}.properties").write_text(text + self.common + (self.settings if kind == "broker" else ""))
 
     def start(self, role: str) -> None:
         """Start the broker or controller with the current settings; its log file is overwritten."""
