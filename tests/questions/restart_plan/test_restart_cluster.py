@@ -451,6 +451,25 @@ def test_a_voter_keeps_other_records_of_an_epoch_that_the_same_leader_reaches_ag
     assert sum("keeps them without an error" in note for note in found.notes) == 2 * kept
 
 
+def test_a_formatted_voter_exits_when_the_leader_of_before_resigns() -> None:
+    """See formatted-one-dynamic of docs/election-trials.json: the request has no address (3.9.1, 4.4.0)."""
+    plans = {node: controller([1] * 3, node=node) for node in BROKERS}
+    voters = [QuorumVoter(node, f"directory-{node}") for node in BROKERS]
+    for node, each in plans.items():
+        each.directories[0].directoryId = "other" if node == 3 else f"directory-{node}"
+        assert each.quorum is not None
+        each.quorum = each.quorum._replace(kraftVersion=1, voters=voters, leaderId=1)
+    for state, nodes in (("resigned", [3]), ("follower", [])):
+        quorum, formatted = plans[1].quorum, plans[3].quorum
+        assert quorum is not None
+        assert formatted is not None
+        plans[1].quorum = quorum._replace(state=state)
+        plans[3].partitions, plans[3].quorum = [], formatted._replace(kraftVersion=0, voters=[], epoch=0, leaderId=None)
+        found = quorum_replicas(plans, lambda *_: Counted())
+        assert found is not None
+        assert [int(note[5]) for note in found.notes if "knows no voters" in note] == nodes
+
+
 def test_a_leader_that_does_not_know_that_it_led() -> None:
     plans = {node: controller([1] * 3, node=node) for node in BROKERS}
     for node, each in plans.items():

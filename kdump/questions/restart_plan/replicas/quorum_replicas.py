@@ -298,6 +298,10 @@ def exits_for_leader(
         epoch, name = max(named)
         if own.epoch < epoch or (own.epoch == epoch and own.leaderId != node):
             yield Problem("startup-forgotten-leader", {"node": node, "other": name, "epoch": epoch})
+    resigning = [log.broker for log in quorum.able if (led := plans[log.broker].quorum) and led.state == RESIGNED]
+    if node in {voter.voterId for voter in quorum.voters} and resigning and not quorum.knows_voters(plans[node]):
+        # Who led resigns from its epoch by a request to the address of each voter, without its own.
+        yield Problem("startup-forgotten-leader", {"node": node, "other": resigning[0]}, case="resigned")
     yield from _epochs_again(plans, quorum, outcomes, node)
     yield from _epochs_kept(plans, quorum, outcomes, node)
     if node in quorum.observers and own is not None and own.leaderId is not None:
