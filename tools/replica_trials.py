@@ -59,6 +59,8 @@ group.initial.rebalance.delay.ms=0
 """
 FENCING_SECONDS = 8
 """broker.session.timeout.ms is 4000: the controller has noticed an outage after this time."""
+LEADER_SECONDS = 45
+"""A replica on a new log directory is no leader before the broker has assigned it to that, and tries again."""
 ELECT = 0
 """In an order: an unclean election by an administrator."""
 TRUNCATING = re.compile(
@@ -339,7 +341,9 @@ def started(lab: Lab, order: tuple[int, ...], ground: Path) -> Happened:
         while time.monotonic() < until and not cluster.ended(role) and not any(map(STARTED.search, cluster.log(role))):
             time.sleep(0.5)
         time.sleep(FENCING_SECONDS)
-    leaders = lab.clients.leaders()
+    until = time.monotonic() + LEADER_SECONDS
+    while None in (leaders := lab.clients.leaders()).values() and time.monotonic() < until:
+        time.sleep(2)
     served = {topic: lab.clients.served(topic) for topic in TOPICS}
     committed = lab.clients.committed(GROUP, "safe")
     states = transactions(cluster, lab.at())

@@ -56,7 +56,7 @@ TRIALS = {
 
 def trials(name: str) -> str:
     found = results(name)
-    *others, last = sorted({each["kafka"] for each in found})
+    *others, last = sorted({each.get("kafka", "") for each in found})
     by = f", by {', '.join(others)} and {last}" if others else ""
     return agreement(name, TRIALS[name] + by, (bool(each["differences"]) for each in found))
 
