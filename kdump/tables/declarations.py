@@ -373,10 +373,10 @@ REPLICA_DIFFERENCES = _table(
         SparkColumn(
             "severity",
             STRING,
-            "error: records are lost, because a follower that starts truncates those of the earlier epoch, or because"
-            " a replica lacks them and the log cleaner did not remove them; valid batches of one leader epoch differ,"
-            " or a batch is damaged, which no follower repairs. warning: a follower truncates nothing that has"
-            " records, or a replica lacks offsets and the keys are not in its bundle. info: compacted",
+            "error: a follower that starts loses records of the earlier epoch, or a replica lacks records that the"
+            " log cleaner did not remove; valid batches of one leader epoch differ, or a batch is damaged, which no"
+            " follower repairs. warning: a follower truncates nothing that has records, or a replica lacks offsets and"
+            " the keys are not in its bundle. info: compacted",
         ),
         SparkColumn("firstOffset", BIGINT, "base offset of the first batch that not all replicas have", "offset"),
         SparkColumn("lastOffset", BIGINT, "last offset of the last such batch in a row", "offset"),
@@ -388,7 +388,8 @@ REPLICA_DIFFERENCES = _table(
             "lost",
             BIGINT,
             "diverged: the most records that a replica of an earlier leader epoch has from firstOffset to its end, and"
-            " loses by truncation; missing: the records that a replica lacks; otherwise null",
+            " loses by truncation; missing: the records that a replica lacks, not lost while the other leads; otherwise"
+            " null",
         ),
         SparkColumn("lastOffsets", "array<bigint>", "last offset of each replica", "offset"),
         SparkColumn("explanation", STRING, "explanation of the difference, based on the leader epochs"),
