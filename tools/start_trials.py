@@ -24,9 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump.format.known_releases import known
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import META
 from tools.corpus import unpack
+from tools.metadata_trials import Entry, value_of
 from tools.trials.cluster import LOCAL_TIER
 from tools.trials.course import CourseNode, differing, happened, numbers, plan_of, predicted, run, spans
 from tools.trials.disk import files
@@ -161,6 +163,19 @@ def checkpoint(name: str, change: Callable[[str, int], int]) -> Step:
     return step
 
 
+def configured(topic: str, **configs: str) -> Step:
+    """Return a step that sets configs of a topic in the metadata log."""
+
+    def step(root: Path) -> None:
+        path = max((root / "__cluster_metadata-0").glob("*.log"))
+        for name, value in configs.items():
+            values = {"resourceType": 2, "resourceName": topic, "name": name.replace("_", "."), "value": value}
+            data = value_of(Entry("ConfigRecord", values), known((3, 9)))
+            path.write_bytes(CRAFT.with_metadata_record(path.read_bytes(), data))
+
+    return step
+
+
 def half(name: str) -> Step:
     """Return a step that leaves the first half of a log's batches."""
 
@@ -186,6 +201,7 @@ DAMAGE_STAYS = (
     "the start loses nothing: what is missing was missing before, in what no start reads; the first line says that "
     "damage stays there, and names verify, which finds it"
 )
+IN_MEMORY = "the coordinator read the offsets before that, and has them until it loads its log again"
 NO_OFFSETS = "the torn batch has the state of a group, and no offset: the plan does not decode what is cut there"
 OFFSETS = "__consumer_offsets-0"
 TIME_ENTRY = struct.Struct(">qi")
@@ -206,6 +222,7 @@ def _kinds(release: str) -> list[Course]:
         return course(kind, disk, *steps, **{"log_retention_ms": "-1", **more})
 
     steady = {name.replace(".", "_"): value for name, value in STEADY.items()}
+    deleted_offsets = configured(OFFSETS[:-2], cleanup_policy="delete", retention_ms="1")
     two = second("pair-0", "codecs-0")
     return [
         kept("running-clean", "clean", **steady, delay=600_000),
@@ -220,6 +237,9 @@ def _kinds(release: str) -> list[Course]:
         course("timestamps-in-seconds", "clean", stamped("plain-0/@0.log", lambda ms: ms // 1000),
                log_retention_ms=YEARS),
         course("timestamps-in-the-future", "clean", stamped("plain-0/@1.log", lambda ms: FAR)),
+        course("compacted-and-deleted", "clean", configured("plain", cleanup_policy="compact,delete")),
+        kept("own-retention", "clean", configured("plain", retention_ms="1000"), configured("users", retention_ms="1")),
+        kept("offsets-deleted", "clean", deleted_offsets, explained=IN_MEMORY),
         kept("torn-tails", "crash", *recipe("torn-crash")),
         kept("torn-tail-clean", "clean", *recipe("torn-clean")),
         kept("zeros-at-the-end", "crash", *recipe("zeros-tail")),
@@ -258,6 +278,7 @@ def _kinds(release: str) -> list[Course]:
         kept("two-directories-two-clusters", "clean", two,
              STEPS.changed(f"second/{META}", lambda data: data.replace(b"cluster.id=", b"cluster.id=A"))),
         kept("two-directories-future", "clean", second("pair-0"), future),
+        kept("future-alone", "clean", *recipe("future-alone")),
         kept("future-beside", "clean", *recipe("future-beside")),
         kept("delete-directory", "clean", *recipe("delete-directory")),
         kept("stray-directory", "clean", *recipe("stray-directory")),

@@ -137,7 +137,9 @@ def predicted(
         name: {fact: facts[fact] for fact in AT_LOAD} for name, facts in loading["partitions"].items()
     }
     logs = [log for log in plan.partitions if log.topic != METADATA_TOPIC]
+    names = [log.name for log in logs]
     live = [log for log in logs if not (log.missing or log.state or log.stray)]
+    live += [log for log in logs if log.state == "future" and names.count(log.name) == 1]  # it takes its place
     retained = {_name(each): int(str(each.problem.values["last"])) + 1 for each in events if each.code == RETENTION}
     gone = {_name(each): each.loss for each in events if each.code == REMOTE}
     retained |= {name: loss.lastOffset + 1 for name, loss in gone.items() if loss and loss.lastOffset is not None}
@@ -290,16 +292,15 @@ def happened(ran: dict[str, Any], before: dict[str, Files], reference: dict[str,
     """Return what happened, as `predicted` says it. `ran`: the result of `run`; `reference`: that of the running broker
     on the undamaged disk, and the same once its open transactions had ended."""
     ends = {name.partition("/")[2]: facts for name, facts in ran["loading"]["partitions"].items()}
-    own = {
-        name.partition(".")[0]: facts
-        for name, facts in ends.items()
-        if not name.endswith(("-delete", "-stray", "-future"))
-    }
+    own = {name.partition(".")[0]: facts for name, facts in ends.items() if name.endswith("-future")}
+    own |= {name: facts for name, facts in ends.items() if not name.endswith(("-delete", "-stray", "-future"))}
     live = {name.partition("/")[0] for each in before.values() for name in each if "/" in name}
     offsets = {name: at for name, at in sorted(ran["offsets"].items()) if not _is_written(name)}
     did = {
         "loading": ran["loading"],
-        "retention": {name: at[0] for name, at in offsets.items() if name in own and at[0] > own[name]["logStart"]},
+        "retention": {
+            name: at[0] for name, at in ran["offsets"].items() if name in own and at[0] > own[name]["logStart"]
+        },
         "aborted": sorted(name for name, at in offsets.items() if name in own and at[1] > own[name]["logEnd"]),
         "stray": ran["stray"],
         "created": sorted(name for name in ran["offsets"] if name not in live and name not in own),
