@@ -70,6 +70,7 @@ ANY = ('"severity":"error"', '"severity":"warning"', '"type":"doctorItem"')
 """What lines have that count as failures: without and with remote storage."""
 TRUE = ("directory-stray",)
 """Warnings that are true of a broker at work: it deletes a topic's directory after a delay."""
+GONE = re.compile(r"^note: \S+: deleted during this run.*\n(?: .*\n)*", re.MULTILINE)
 HANGS = '"code":"transaction-hanging"'
 
 
@@ -120,7 +121,7 @@ def run(
                 "status": status,
                 "errors": lines[:10],
                 "stderr": err[-SHOWN:],
-                "stdout": "" if lines else out[-SHOWN:],
+                "stdout": "" if lines else GONE.sub("", out)[-SHOWN:],
             }
         )
 
@@ -184,7 +185,8 @@ def main() -> None:
                         chosen = [
                             (name, arguments, counts.setdefault(name, Count()), failures, broker, wanted)
                             for name, arguments in given
-                            if (not only or name.split()[0] in only) and (name != "scan" or rounds % SCANNED == 1)
+                            if not only or re.split("[ ,]", name)[0] in only
+                            if name != "scan" or rounds % SCANNED == 1
                         ]
                         with ThreadPoolExecutor(1 if options.every else AT_A_TIME) as at_once:
                             list(at_once.map(lambda case: run(*case), chosen))
