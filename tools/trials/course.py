@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -72,7 +71,7 @@ class CourseNode(Cluster):
 
     @property
     def _archive(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"kdump-{self.jars.parent.name}-{self.jars.name}.jsa"
+        return self.jars / "classes.jsa"
 
     def stop(self) -> None:
         """Stop the node, and keep what it archived."""
