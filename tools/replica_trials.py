@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kdump
+from kdump.check.options import Options
 from kdump.cluster.metadata_log import read_metadata
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.questions.rescue.answer import CONTROLLER_STEP
@@ -34,7 +35,13 @@ from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue
 from kdump.questions.restart_plan.answer import STOPPED
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, restart_cluster
+from kdump.questions.restart_plan.replicas.restart_cluster import (
+    ClusterPlan,
+    RecordCounter,
+    _examined,
+    _replicas,
+    restart_cluster,
+)
 from tools.trials.clients import Clients, Served, transactions
 from tools.trials.cluster import START_SECONDS, STARTED, release_of
 from tools.trials.recorded_results import KeptGround, RecordedResults, chosen, trial_options, tried
@@ -379,9 +386,13 @@ def truncations(lines: list[str], ends: dict[str, int]) -> dict[str, int]:
 class Predicted:
     """What the plan says, in the terms of what happened."""
 
-    def __init__(self, plan: ClusterPlan, ground: Path) -> None:
+    def __init__(self, plan: ClusterPlan, ground: Path, *, by_hand: bool) -> None:
         self.plan, self.ground = plan, ground
         self.of = {each.name: each for each in plan.replicas}
+        if by_hand:  # of which the plan shows what the controllers do by themselves alone
+            metadata, counter = read_metadata(str(ground / "disk-0")), RecordCounter(Options())
+            found = (_examined(each, metadata, counter) for each in _replicas(plan.plans, metadata, lambda _: True))
+            self.of |= {each.name: each for each in found if each is not None}
         self.brokers = {node: each for node, each in plan.plans.items() if node}
 
     def log(self, node: int, name: str) -> tuple[int, int]:
@@ -565,7 +576,7 @@ def courses(lab: Lab, case: Case) -> Iterator[Result]:
     copied(cluster, ground)
     release = release_of(cluster.jars)
     plan = restart_cluster([str(path) for path in sorted(ground.iterdir())], kafka_version=release)
-    predicted = Predicted(plan, ground)
+    predicted = Predicted(plan, ground, by_hand=any(ELECT in order for order in case.orders))
     for order in case.orders:
         did = started(lab, order, ground)
         result: Result = {"name": case.name, "what": case.what, "kafka": release.number, "order": list(order)}
