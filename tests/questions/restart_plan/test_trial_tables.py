@@ -49,7 +49,7 @@ TRIALS = {
     "start": "starts of 3.9.1 to 4.4.0 and what their clients see after the first checks",
     "replica": "starts of brokers whose replicas differ",
     "quorum": "starts of controllers whose disks were lost, damaged or formatted",
-    "election": "elections among controllers whose disks differ, with a broker",
+    "election": "elections among controllers whose disks differ",
     "full-disk": "starts on full or read-only disks",
 }
 
