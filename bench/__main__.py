@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bench.broker_disks import make
 from bench.kafka import ROOT, VERSION, Kafka, find
-from bench.limits import limit, startup, writing, written
+from bench.limits import bound
 from bench.measure import Failed, Run, in_turn
 from bench.segments import FIRST, all_segments, kinds, last_of, total
 
@@ -112,14 +112,18 @@ def main() -> None:
             (paths[name],) = elsewhere.submit(make, options.dir / "broker", disk, count).result().glob(f"*-0/{FIRST}")
         counts = {name: elsewhere.submit(total, path).result() for name, path in paths.items()}
         end = elsewhere.submit(last_of, paths["large, indexed"]).result()
-    head(kafka)
-    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU of both | bound | peak |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
-    of_codec = {name: kind.codec for name, kind in kinds(options.size).items() if kind.codec != "legacy"}
-    for row in rows(end):
-        if options.only in f"{row.what} {row.segment}":
-            codec = of_codec.get(row.segment)
-            measured(row, paths[row.segment], counts[row.segment], kafka, options.runs, codec)
+        head(kafka)
+        print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU of both | bound | peak |")
+        print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+        of_codec = {name: kind.codec for name, kind in kinds(options.size).items() if kind.codec != "legacy"}
+        for row in rows(end):
+            if options.only not in f"{row.what} {row.segment}":
+                continue
+            path, least = paths[row.segment], 0.0
+            if row.segment in of_codec:
+                command = [*KDUMP, *row.kdump, str(path)]
+                least = elsewhere.submit(bound, path, of_codec[row.segment], row.needs, command).result()
+            measured(row, path, counts[row.segment], kafka, options.runs, least)
 
 
 def head(kafka: Kafka | None) -> None:
@@ -141,9 +145,9 @@ def _processor() -> str:
 KDUMP = (str(Path(sys.executable).with_name("kdump")),)
 
 
-def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int, codec: str | None) -> None:
-    """Measure one row and print it; with a lower bound, if the `codec` of the whole segment is given: what Python's
-    start, reading, checksums, this codec and writing take by themselves, and how many times that kdump takes."""
+def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int, least: float) -> None:
+    """Measure one row and print it. `least`: its lower bound, the CPU seconds for Python's start, reading, checksums,
+    the codec and writing by themselves; 0 for none."""
     files = sorted(path.rglob("*.log")) if path.is_dir() else [path]
     other = None
     if kafka is not None and row.kafka is not None:
@@ -160,12 +164,8 @@ def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs:
     cells.append(f"{size / mine.seconds / 1e6:,.0f}")
     cells.append(f"{count / mine.seconds:,.0f}" if count else "")
     both = [f"{run.cpu:.2f} s" for run in (mine, theirs) if run is not None]
-    bound = ""
-    if codec is not None:
-        least = startup() + writing(written([*KDUMP, *row.kdump, str(path)]))
-        least += sum(limit(what, path, codec) for what in row.needs)
-        bound = f"{least:.2f} s, {mine.cpu / least:.1f}x"
-    cells += [" / ".join(both), bound, f"{mine.peak / 1024:.0f} MiB"]
+    of_bound = f"{least:.2f} s, {mine.cpu / least:.1f}x" if least else ""
+    cells += [" / ".join(both), of_bound, f"{mine.peak / 1024:.0f} MiB"]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 

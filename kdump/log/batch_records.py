@@ -52,7 +52,7 @@ def decode_columns(
     well, no key either. No memory is used for them. `keep` selects in more detail what a large record has."""
     if keep is None and not values:
         keep = KEYS if keys else SIZES
-    header_size, size = batch.headerSize, batch.payload_size
+    header_size, size = BATCH_HEADER.size, batch.payload_size
     space = batch.compression if batch.is_compressed else ""
     base = 0 if space else batch.position + header_size
     limit = batch.limits.max_decompressed_size if space else size

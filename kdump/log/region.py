@@ -131,6 +131,7 @@ class ZeroEntries(Region):
 
 
 _header = FORMATS[NEWEST].header.field
+_V2_SIZE = v2.BATCH_HEADER.size
 
 
 class Batch(Region):
@@ -271,7 +272,11 @@ class DefaultRecordBatch(Batch):
     @property
     def payload_size(self) -> int:
         """Number of bytes of its records, as they can be read."""
-        return self.size - self.header.headerSize
+        return self.size - _V2_SIZE
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.header.codec != 0
 
     @property
     def stored_header(self) -> BatchHeader:
@@ -311,6 +316,8 @@ class BatchRun(Region):
         self.headers = run.headers
         self.headers.shift = position - start
         self.checked = checked
+        self._window: Any = BufferWindow(self.headers.data, position - start)
+        """Has all of a Window that reading a batch needs."""
 
     @property
     def buffer(self) -> bytes:
@@ -326,10 +333,8 @@ class BatchRun(Region):
 
     def batch(self, at: int) -> DefaultRecordBatch:
         """Return the batch that begins at buffer[at]."""
-        shift = self.position - self.start
         header = v2.BATCH_HEADER.read(self.buffer, at)
-        held: Any = BufferWindow(self.buffer, shift)  # has all of a Window that reading a batch needs
-        batch = DefaultRecordBatch(held, at + shift, header.size, self.limits, header)
+        batch = DefaultRecordBatch(self._window, at + self.headers.shift, header.size, self.limits, header)
         if self.checked:
             batch._computed = header.crc
         return batch
@@ -461,7 +466,6 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     return legacy.read_header(data) if batch_format.is_message else batch_format.header.read(data)
 
 
-_V2_SIZE = v2.BATCH_HEADER.size
 ATTRIBUTES_AT = v2.BATCH_HEADER.positions["attributes"]
 
 
