@@ -88,7 +88,7 @@ def long_lives(count: int) -> Any:
                 gaps=chosen.randrange(100),
                 duplicates=0,
                 fenced=0,
-                starts=chosen.randrange(10),
+                epochStarts=chosen.randrange(10),
                 last_seen=last + chosen.randrange(2000),
                 seen_epoch=epoch,
                 file=chosen.randrange(60),

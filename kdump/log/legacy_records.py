@@ -126,7 +126,7 @@ def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
     read_wrapper sets."""
     if batch.is_compressed:
         read_wrapper(batch)
-    elif not batch.looked_inside and batch.size <= LONE:
+    elif not batch.looked_inside and batch.size <= LONE and not batch.lacks:
         batch.looked_inside = True
         batch.inner = read_message_set(b"".join(batch.chunks(0, batch.size)), batch.magic)
         if batch.inner is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -95,7 +94,7 @@ def over_limit(struct: str, position: int, limit: int) -> DecodeError:
 def library(module: str, package: str, struct: str) -> Any:
     """Import the codec library `module`. If it is missing, raises DecodeError with the `package` to install."""
     try:
-        return sys.modules.get(module) or importlib.import_module(module)
+        return importlib.import_module(module)  # waits for another thread that imports it, as sys.modules does not
     except ImportError:
         reason = f"the {package} library is not installed: pip install {package}"
         raise OurLimitError(struct, "codec", 0, reason, FAILED) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timezone
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,6 +27,9 @@ from kdump.render.stdout import Output
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.times import iso
 
+if TYPE_CHECKING:
+    from kdump.render.redaction import Redaction
+
 
 def show(files: SelectedFiles) -> int:
     """Show everything that is selected, and return the exit status."""
@@ -34,6 +38,7 @@ def show(files: SelectedFiles) -> int:
     if times is not None:
         first, last = (iso(end, options.output.zone) if end is not None else "" for end in times)
         print_error(f"time range {first}..{last}")
+    redaction = options.redaction.redaction()  # before the first error is printed, which has names
     listed = files.listed = list(files)
     if options.form in (TABLE, HEX) and listed:  # begins with what cannot be read, as far as this is known by now
         if len(listed) > 1:
@@ -42,7 +47,7 @@ def show(files: SelectedFiles) -> int:
         if line:
             output.line(line)
     following = options.follow and bool(listed)
-    view = _view(files, output, several=len(listed) > 1 or following)
+    view = _view(files, output, redaction, several=len(listed) > 1 or following)
     rows = Rows(files, view)
     try:
         if options.last:
@@ -68,12 +73,11 @@ def show(files: SelectedFiles) -> int:
     return exit_status(files, is_empty=view.is_empty)
 
 
-def _view(files: SelectedFiles, output: Output, *, several: bool) -> View:
+def _view(files: SelectedFiles, output: Output, redaction: Redaction | None, *, several: bool) -> View:
     """Return the view that the options choose. Raises UsageError."""
     options = files.options
     try:
         decoding = RecordDecoder(options.decoding.decode(options.paths))
-        redaction = options.redaction.redaction()
         if options.count:
             from kdump.questions.inspect.record_counts import CountTable, CountView, RecordCount
 
