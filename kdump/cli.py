@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -230,8 +229,6 @@ class Lazy(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from kdump.command_line.find_command import as_help_option, help_topic
 
-        if any(PASSWORD.match(word.partition("=")[2] if word.startswith("--") else word) for word in args):
-            raise click.UsageError(URL_PASSWORD)
         topic = help_topic(args, COMMANDS)
         if topic:
             click.echo(topic)
@@ -261,11 +258,6 @@ def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchO
     return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
 
 
-PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/@:]*:[^/@]*@", re.IGNORECASE)
-URL_PASSWORD = (
-    "a URL here has a password, which would be shown with every file: let the package that reads such URLs get it from "
-    "its environment variables or files (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws)"
-)
 HELP_TOPICS = """
 \b
 kdump help questions   What people ask, and what to type.

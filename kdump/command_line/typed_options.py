@@ -11,7 +11,7 @@ click fills them by name. A field whose type is another such class takes its own
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field, fields
 from functools import cache, wraps
 from typing import Any, TypeVar, get_type_hints
@@ -25,6 +25,8 @@ OPTIONS = "__kdump_options__"
 
 PATHS = ("paths", "others", "disks")
 """Fields with the paths of log directories."""
+URLS = (*PATHS, "sources", "path", "directory", "files", "out", "remote_url")
+"""Fields whose values may be URLs, which outputs and errors repeat."""
 
 
 class CommandOptions:
@@ -131,8 +133,24 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
         if isinstance(kind, type) and issubclass(kind, CommandOptions):
             given[name] = fill(kind, values)
         elif name in values:
+            if name in URLS:
+                _refuse_password(values[name])
             given[name] = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
     return cls(**given)
+
+
+def _refuse_password(value: str | Iterable[str] | None) -> None:
+    """Raise UsageError for a URL with a password."""
+    urls = [url for url in ((value,) if isinstance(value, str) else value or ()) if "://" in url]
+    if urls:
+        from kdump.state.secrets import PASSWORD
+
+        if any(map(PASSWORD.search, urls)):
+            raise click.UsageError(
+                "a URL here has a password, which would be shown with every file: let the package that reads such URLs "
+                "get it from its environment variables or files (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or ~/.aws)"
+            )
 
 
 @cache

@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from kdump.state.secrets import HIDDEN, is_secret
+from kdump.state.secrets import HIDDEN, PASSWORD, is_secret
 
 MAX_RECORD_BYTES = 1024 * 1024
 """Maximum size in bytes of a key or value that is decoded; that of a batch, by default."""
@@ -24,7 +24,7 @@ PREFIXES = {
 }
 """What keys begin with, by the decoder of their topic."""
 EMBEDDED = re.compile(
-    r"://[^/@\s]+:[^/@\s]+@|(?:passw|pwd|secret|token|credential|api_?key|access_?key)[\w.\-]*[\"']?\s*[=:]",
+    rf"{PASSWORD.pattern}|(?:passw|pwd|secret|token|credential|api_?key|access_?key)[\w.\-]*[\"']?\s*[=:]",
     re.IGNORECASE,
 )
 """In a value: a password in a URL, or a setting that sounds like a secret."""

@@ -14,6 +14,8 @@ SECRET = re.compile(
     r"password|secret|passphrase|credential|jaas\.config|keystore\.key$|certificate\.chain$|truststore\.certificates$"
     r"|private\.key|access\.key|token$|auth\.user\.info$|api[._]?key$"
 )
+PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+"""A password in a URL; the user's name may be empty."""
 HIDDEN = "[hidden]"
 CONFIG, SCRAM = "ConfigRecord", "UserScramCredentialRecord"
 SECRET_FIELDS = {

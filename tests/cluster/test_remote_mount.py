@@ -412,3 +412,5 @@ def test_a_url_that_no_package_reads() -> None:
         assert done.exit_code == 2
         assert "has a password" in done.stderr
         assert "secret1" not in done.stderr + done.stdout
+    searched = command.run("inspect", disk, "--records", "--value-regex", "s3://me:secret1@bucket")
+    assert "has a password" not in searched.stderr  # it is what is searched
