@@ -35,7 +35,7 @@ from tests.craft import split
 from tools import quorum_trials
 from tools.quorum_trials import CLUSTER, EXITS, LED, Controllers
 from tools.trials.clients import Clients, Served, transactions
-from tools.trials.cluster import STARTED, config_command, free_port, release_of
+from tools.trials.cluster import INTERNAL_TOPICS, STARTED, config_command, free_port, release_of
 from tools.trials.recorded_results import KeptGround, RecordedResults, chosen, trial_options, tried
 
 Result = dict[str, Any]
@@ -46,23 +46,22 @@ ELECTION_SECONDS = 45
 FIRST_SECONDS = 12
 """How long the first voters run before the others start."""
 BROKER, NODE = "broker", 11
-BROKER_CONFIG = """
+BROKER_CONFIG = (
+    """
 node.id=11
 process.roles=broker
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{port}
 inter.broker.listener.name=PLAINTEXT
 log.dirs={disk}
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-log.retention.ms=-1
+"""
+    + INTERNAL_TOPICS
+    + """log.retention.ms=-1
 log.cleaner.dedupe.buffer.size=20000000
 group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=4000
 """
+)
 RECORDS, GROUP, COMMITTED = 10, "group", 7
 MAJORITY = 2
 

@@ -101,9 +101,8 @@ def report_unreadable(error: SourceError) -> bool:
     if is_gone(error):
         note_deleted(error)
         return False
-    if (
-        same_failure(str(error)) not in this_run().reported
-    ):  # both the search and the directory report what cannot be listed
+    # Both the search and the directory report what cannot be listed.
+    if same_failure(str(error)) not in this_run().reported:
         print_error(without_names(str(error)))
     add_unreadable(str(error))
     return True

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from kdump.io.source import BYTES, Source
 
 if TYPE_CHECKING:
+    from kdump.io.withheld import StoredSegment
     from kdump.log.withheld_segment import WithheldSegment
 
 
 def withheld_segment(source: Source) -> WithheldSegment | None:
     """Return the reader of a segment of which bytes are withheld; None for any other source."""
-    if BYTES not in source.lacks:
+    stored = _stored(source)
+    if stored is None:
         return None
-    from kdump.io.withheld import StoredSegment
     from kdump.log.withheld_segment import WithheldSegment
 
-    assert isinstance(source, StoredSegment)
-    source.reader = source.reader or WithheldSegment(source)
-    return source.reader  # type: ignore[no-any-return]
+    stored.reader = stored.reader or WithheldSegment(stored)
+    return stored.reader  # type: ignore[no-any-return]
 
 
 def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:
@@ -28,12 +28,20 @@ def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:
 
     def opened(path: str) -> Source:
         source = opener(path)
-        if BYTES not in source.lacks:
+        stored = _stored(source)
+        if stored is None:
             return source
-        from kdump.io.withheld import StoredSegment
         from kdump.log.withheld_bytes import SegmentBytes
 
-        assert isinstance(source, StoredSegment)
-        return SegmentBytes(source)
+        return SegmentBytes(stored)
 
     return opened
+
+
+def _stored(source: Source) -> StoredSegment | None:
+    if BYTES not in source.lacks:
+        return None
+    from kdump.io.withheld import StoredSegment
+
+    assert isinstance(source, StoredSegment)
+    return source

@@ -15,6 +15,11 @@ from kdump.log.region import Batch, DefaultRecordBatch
 COMMIT, ABORT = "COMMIT", "ABORT"
 
 
+def is_commit(outcome: str | None) -> bool | None:
+    """Return True for COMMIT and False for ABORT; None if the outcome is unknown."""
+    return None if outcome is None else outcome == COMMIT
+
+
 class EndTxnMarker(NamedTuple):
     """A COMMIT or ABORT marker. `timestamp` is in epoch ms; `coordinatorEpoch` is None if its value does not contain
     it."""

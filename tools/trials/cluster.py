@@ -46,18 +46,23 @@ rsm.config.dir={tier}
 """
 )
 """That of Kafka's tests, a directory."""
-COMMON = """
+INTERNAL_TOPICS = """offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+"""
+"""One partition of each, with one replica."""
+COMMON = (
+    """
 node.id={node}
 process.roles={roles}
 controller.quorum.voters={voter}@127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={dirs}
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
+"""
+    + INTERNAL_TOPICS
+    + """share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 log.cleaner.backoff.ms=500
@@ -73,6 +78,7 @@ transaction.max.timeout.ms=900000
 producer.id.expiration.ms=2147483647
 broker.session.timeout.ms=4000
 """
+)
 LISTENERS = {
     "controller": "listeners=CONTROLLER://127.0.0.1:{port}\n",
     "broker": "listeners=PLAINTEXT://127.0.0.1:{port}\ninter.broker.listener.name=PLAINTEXT\n",

@@ -12,7 +12,7 @@ from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
-from kdump.state.transaction_marker import COMMIT
+from kdump.state.transaction_marker import is_commit
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 TRANSACTION_OPEN = Code("transaction-open")
@@ -95,8 +95,7 @@ class TransactionRule(Observer):
         if context.is_hanging(producer_id, running):
             code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"
-            outcome = context.outcome(producer_id, running)
-            facts["committed"] = None if outcome is None else outcome == COMMIT
+            facts["committed"] = is_commit(context.outcome(producer_id, running))
         if code is TRANSACTION_OPEN and age > context.transaction_timeout:
             severity, facts["overdue"] = WARNING, True
             message += f", {age // 1000} s before the newest batch"

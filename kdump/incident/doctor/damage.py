@@ -100,7 +100,7 @@ class DamageExamination:
             self._thoroughly(list(self._left.values()))
         finally:
             self._only_suspects()
-            self._ends()
+            self._report_without_snapshot()
             self._answer(len(parts))
 
     # --- passes ---
@@ -280,7 +280,8 @@ class DamageExamination:
                 commandForAll=command("verify", place.source),
             )
 
-    def _ends(self) -> None:
+    def _report_without_snapshot(self) -> None:
+        """Report the partitions without a snapshot, now that it is known which logs here end in damage."""
         left = {unit.partition.source for unit in self._left.values() if unit.partition is not None}
         for kind, unit, verify in self._without_snapshot:
             source = kind.first.source

@@ -17,7 +17,7 @@ from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import TransactionsQuery, transactions_of
 from kdump.state.transaction_history import TransactionHistory
-from kdump.state.transaction_marker import COMMIT
+from kdump.state.transaction_marker import is_commit
 
 SHOWN = 5
 """Maximum number of partitions of a transaction that are named."""
@@ -140,11 +140,12 @@ class TransactionsExamination:
         begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
         stop = max(row.firstOffset or 0, place.known.log_start or 0)
         values = {"TOPIC": row.topic, "PARTITION": row.partition, "OFFSET": row.firstOffset}
+        committed = is_commit(row.outcome)
         problem = Problem(
             "transaction-hanging" if hangs else "transaction-open",
             {"transaction": name, "offset": stop, "broker": self._coordinator(row, place), **values},
-            {"waits": waits, "overdue": True, "committed": None if row.outcome is None else row.outcome == COMMIT},
-            "waits" if waits else "committed" if row.outcome == COMMIT else "",
+            {"waits": waits, "overdue": True, "committed": committed},
+            "waits" if waits else "committed" if committed else "",
         )
         self.on.report(
             problem,

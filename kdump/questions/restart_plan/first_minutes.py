@@ -67,12 +67,10 @@ def find_hanging(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> 
     One whose directory is missing, and that no other broker has, is empty."""
     logs = [log for log in plan.partitions if log.openTransactions and not (log.state or log.stray)]
     own = [log for log in plan.partitions if log.topic == TRANSACTION_TOPIC and not (log.state or log.stray)]
+    if not logs:
+        return
     paths = [log.path for log in own if not log.missing]
-    if (
-        not logs
-        or sum(file_system.getsize(os.path.join(path, name)) for path in paths for name in segments_in(path))
-        > MAX_BYTES
-    ):
+    if sum(file_system.getsize(os.path.join(path, name)) for path in paths for name in segments_in(path)) > MAX_BYTES:
         return
     count = metadata.partition_count(TRANSACTION_TOPIC) if TRANSACTION_TOPIC in metadata.topics else 0
     state = read_coordinator(paths, count, limits) or TransactionCoordinatorState(partition_count=count)
