@@ -78,8 +78,8 @@ def findings(text: str, wanted: tuple[str, ...], broker: Working) -> list[str]:
     """Return the lines of findings in JSON Lines, without those that are known to be true."""
     lines = [line for line in text.splitlines() if any(part in line for part in wanted)]
     broker.note_skipped()
-    known = [*(f'"code":"{code}"' for code in TRUE), *(f"{HANGS}[^\n]*{re.escape(name)}\\b" for name in broker.skipped)]
-    return [line for line in lines if not any(re.search(each, line) for each in known)]
+    true = [*(f'"code":"{code}"' for code in TRUE), *(f"{HANGS}[^\n]*{re.escape(name)}\\b" for name in broker.skipped)]
+    return [line for line in lines if not any(re.search(pattern, line) for pattern in true)]
 
 
 def run(

@@ -87,11 +87,12 @@ class TransactionCoordinatorState:
         Since transaction version 2, the marker's epoch is above that of the data. Before, the same epoch may have been
         committed before the transaction began; if it was aborted, the open one was, too, or its data came later."""
         history = self.history
-        lives = history.decided.get((topic, partition), {}) if history.is_whole and not self.problems else {}
-        later = [epoch for number, epoch in lives if number == producer_id and epoch >= producer_epoch]
-        if later:
-            type = lives[producer_id, min(later)].type
-            return type if min(later) > producer_epoch or type == ABORT else None
+        decided = history.decided.get((topic, partition), {}) if history.is_whole and not self.problems else {}
+        epochs = [epoch for producer, epoch in decided if producer == producer_id and epoch >= producer_epoch]
+        if epochs:
+            first = min(epochs)
+            decision = decided[producer_id, first].type
+            return decision if first > producer_epoch or decision == ABORT else None
         last = self.of_producer(producer_id)
         if last is None or last.clientTransactionVersion < 2 or last.producerEpoch != producer_epoch + 1:
             return None

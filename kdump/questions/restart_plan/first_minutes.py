@@ -92,8 +92,8 @@ def transactions(logs: Iterable[PartitionPlan], node: int | None) -> Part:
             values = {"open": count_text(number, "open transaction")}
             events.append(event._replace(problem=Problem("startup-transactions-aborted", values)))
         for producer in log.hanging:
-            known = {"transaction": f"producer {producer}", "offset": str(log.openTransactions[producer])}
-            events.append(event._replace(problem=Problem("transaction-hanging", known), dueReason=""))
+            values = {"transaction": f"producer {producer}", "offset": str(log.openTransactions[producer])}
+            events.append(event._replace(problem=Problem("transaction-hanging", values), dueReason=""))
     return Part(tuple(events))
 
 
