@@ -4,9 +4,9 @@ python -m tools.test_parts              every part that is not green at this com
 python -m tools.test_parts PART…        only these
 python -m tools.test_parts --list       what is green
 
-docs/test-all.json says at which commit each part was green, how long it took, and the seed of its random samples, the
-date. A part stays green at later commits that differ from that one in documents alone. What was run on files that were
-not committed is not recorded. The first part that fails ends it."""
+docs/test-all.json says at which commit each part was green, how long it took, and the seed of its random samples, if
+it draws any: the date. A part stays green at later commits that differ from that one in documents alone. What was run
+on files that were not committed is not recorded. The first part that fails ends it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ SALVAGED = (
 PARTS: dict[str, tuple[str, ...]] = {
     "test": ("make test",),
     "every-disk": (f"{PYTEST} -m every_disk",),
-    "sampled": (f"{PYTEST} -m sampled",),
+    "sampled-questions": (f"{PYTEST} -m sampled tests/questions",),
+    "sampled-others": (f"{PYTEST} -m sampled tests --ignore tests/questions",),
     "cluster": (f"{PYTEST} -m cluster",),
     "browser": (f"{PYTEST} -m browser",),
     "site": ("python -m pytest -m site",),
     "jars": ("env KDUMP_JARS={releases}/{newest} python -m pytest -m jars",),
     "package": ("python -m pytest -m package tests/test_package.py",),
-    "plain-questions": (f"env KDUMP_ENGINE=plain {PYTEST} tests/questions",),
-    "plain-others": (f"env KDUMP_ENGINE=plain {PYTEST} tests --ignore tests/questions",),
+    "plain-questions": ("env KDUMP_ENGINE=plain python -m pytest -n 3 tests/questions",),
+    "plain-others": ("env KDUMP_ENGINE=plain python -m pytest -n 3 tests --ignore tests/questions",),
     "sanitize": ("make sanitize",),
     "single-file": (
         "make pex",
@@ -126,7 +127,8 @@ def main() -> int:
         if not passes:
             return 1
         if is_clean:
-            record[part] = {"commit": head, "seconds": seconds, "seed": seed}
+            drawn = {"seed": seed} if "{seed}" in "".join(PARTS[part]) else {}
+            record[part] = {"commit": head, "seconds": seconds, **drawn}
             RECORD.write_text(json.dumps({name: record[name] for name in PARTS if name in record}, indent=1) + "\n")
     return 0
 

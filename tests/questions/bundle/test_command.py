@@ -242,11 +242,13 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     if damage.name in LEFT_OUT:
         assert run("transactions", bundle).exit_code == 2
         return
+    left_out = set()
     if damage.name in UNKNOWN_START:
         assert run("restart-plan", bundle).exit_code == 2
-        assert_same_answers(disk, bundle, COMMANDS[:-1])
-    else:
-        assert_same_answers(disk, bundle)
+        left_out.add("restart-plan")
+    if run("verify", "--only", "records", disk).exit_code:
+        left_out.add("stats")  # without --depth records it counts the records that headers state
+    assert_same_answers(disk, bundle, tuple(command for command in COMMANDS if command[0] not in left_out))
     assert_totals(bundle)
     deep = bundled(disk, tmp_path / "deep", "--depth", "records")
     assert_same_answers(disk, deep, OF_RECORDS, UNKNOWN_DEEP)
