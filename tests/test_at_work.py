@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,30 @@ AWAY = [
 ]
 
 
+class Calls:
+    """Counts the calls of the system for paths that begin with `prefix`; before that with the number `at`, `change` is
+    called with its path."""
+
+    def __init__(self, prefix: str, at: int, change: Callable[[Path], object]) -> None:
+        self.prefix, self.at, self.change = prefix, at, change
+        self.made = 0
+
+    def come_in(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        """Count the calls of these functions of os from now on."""
+        for name in names:
+            monkeypatch.setattr(os, name, self._hooked(getattr(os, name)))
+
+    def _hooked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(path: Any, *arguments: Any, **more: Any) -> Any:
+            if str(path).startswith(self.prefix):
+                self.made += 1
+                if self.made == self.at:
+                    self.change(Path(path))
+            return call(path, *arguments, **more)
+
+        return counted
+
+
 @pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 48, "named"))
 def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: Path) -> None:
     """A file or directory on the command line, as a shell expands it, goes away before one of the calls of the system:
@@ -203,22 +228,8 @@ def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: P
     if words == "diff":
         paths = [path for path in paths if path in (gone, root / "payments-0")]
     command, *options = words.replace("OUT", str(tmp_path / "out")).split()
-    calls = 0
-
-    def hooked(call: Any) -> Any:
-        def counted(path: Any, *arguments: Any, **more: Any) -> Any:
-            nonlocal calls
-            if str(path).startswith(str(root)):
-                calls += 1
-                if calls == at + 1:
-                    take_away(gone)
-            return call(path, *arguments, **more)
-
-        return counted
-
     with pytest.MonkeyPatch.context() as patched:
-        for name in ("open", "scandir", "listdir"):
-            patched.setattr(os, name, hooked(getattr(os, name)))
+        Calls(str(root), at + 1, lambda path: take_away(gone)).come_in(patched, "open", "scandir", "listdir")
         result = run(command, *options, *paths)
     assert "such file" not in result.stderr
     assert "NOT ALL WAS READ" not in result.stdout
@@ -254,6 +265,36 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("os.stat", gone)
     reject_pipe(at)
     assert looks == 1
+
+
+@pytest.mark.parametrize("command", ["verify"])
+@pytest.mark.parametrize("what", ["file", "directory"])
+def test_what_goes_away_before_any_call(
+    command: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a compacted partition, or its directory, goes away before each call of the system that is about it, in
+    turn: of a broker that was shut down cleanly, so that the command also reads what a start would."""
+    root = disk(tmp_path)
+    for path in [path for path in root.iterdir() if path.is_dir() and path.name != "users-0"]:
+        shutil.rmtree(path)
+    (root / CLEAN_MARK).touch()
+    for path in (root, *root.rglob("*")):
+        os.utime(path, (1_795_250_000, 1_795_250_000))
+    kept = tmp_path / "kept"
+    shutil.copytree(root, kept)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    number, is_over = 0, False
+    while not is_over:
+        number += 1
+        calls = Calls(f"{root}/users-0/", number, lambda path: take_away(path if what == "file" else root / "users-0"))
+        with pytest.MonkeyPatch.context() as patched:
+            calls.come_in(patched, "open", "stat", "lstat", "scandir")
+            result = run(command, root, "--json")
+        assert result.exit_code != 2, f"{what} {number}\n{result.stderr}\n{result.stdout}"
+        is_over = calls.made < number
+        shutil.rmtree(root / "users-0", ignore_errors=True)
+        shutil.copytree(kept / "users-0", root / "users-0")
+    assert number > 50
 
 
 STARTED_AT = {"verify": (CheckUnit, "look"), "doctor": (CheckUnit, "look"), "reindex": (Partition, "_segment")}

@@ -13,7 +13,7 @@ from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
 from kdump.log.live_files import open_target
-from kdump.log.paths import target
+from kdump.log.paths import seen_file
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import Depth
@@ -57,7 +57,7 @@ def read_records(
     )
     zeros = None
     try:
-        for region in reader.segment(target(path, source=os.path.dirname(path)), Depth.CHECKSUMS):
+        for region in reader.segment(seen_file(path), Depth.CHECKSUMS):
             run.more(region.size)
             if zeros is not None:
                 note(f"{name} at byte {zeros}: zeros")

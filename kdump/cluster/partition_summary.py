@@ -83,7 +83,7 @@ def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, releas
     from kdump.kafka.log_segment import segment_at
 
     try:
-        return segment_at(segment.log.path, segment.offset, open_, release=release()).next_offset().offset
+        return segment_at(segment.log, segment.offset, open_, release=release()).next_offset().offset
     except KafkaError:
         return None
 

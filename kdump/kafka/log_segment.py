@@ -25,7 +25,7 @@ from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex, read_index
 from kdump.kafka.producer_state_manager import ProducerStateManager
 from kdump.log.live_files import Open
-from kdump.log.paths import Target, target
+from kdump.log.paths import Target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 from kdump.state.releases import SEARCH_BY_BASE_OFFSET
 
@@ -142,10 +142,10 @@ class LogSegment:
 
 
 def segment_at(
-    path: str, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST, *, created: bool = False
+    log: Target, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST, *, created: bool = False
 ) -> LogSegment:
-    """Return the segment whose .log is at `path`, or is created there."""
-    return LogSegment(base, target(path), length(path) or 0, open_, None, False, suffix, created, release)
+    """Return the segment with this .log, which may be created there."""
+    return LogSegment(base, log, length(log.path) or 0, open_, None, False, suffix, created, release)
 
 
 class Recovered(NamedTuple):

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from kdump.format.index import INDEX_ENTRY
 from kdump.io import file_system
-from kdump.io.source import open_source
+from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import index_size
+from kdump.log.paths import seen_file
 
 WARM = 8192 // INDEX_ENTRY.size
 """Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""
@@ -54,7 +55,7 @@ def read_index(path: str, base: int) -> OffsetIndex:
     """Read the index at `path`; it has no entries if there is no file. Raises SourceError."""
     if not file_system.isfile(path):
         return OffsetIndex(base)
-    source = open_source(path)
+    source = open_target(seen_file(path))
     try:
         return OffsetIndex(base, source.read_at(0, index_size(path, source)))
     finally:

@@ -12,7 +12,7 @@ from kdump.format.numbers import parse_int
 from kdump.io import file_system
 from kdump.kafka.checkpoint_file import BadLine, read_small
 from kdump.kafka.small_files import properties
-from kdump.log.paths import target
+from kdump.log.paths import seen_file
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from kdump.state.releases import QUORUM_STATE_1
 
@@ -37,7 +37,7 @@ class QuorumState(NamedTuple):
 def quorum_state(folder: str) -> QuorumState:
     """Return what the file in `folder`, a metadata log directory, states."""
     path = os.path.join(folder, "quorum-state")
-    members = properties(target(path) if folder and file_system.isfile(path) else None)
+    members = properties(seen_file(path) if folder and file_system.isfile(path) else None)
     leader, epoch, voted = (parse_int(members.get(name)) for name in ("leaderId", "leaderEpoch", "votedId"))
     directory = members.get("votedDirectoryId")
     try:

@@ -16,11 +16,13 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import newer_message
 from kdump.format.numbers import LONG_MIN
 from kdump.io.run import Limits
-from kdump.io.source import Source, open_source
+from kdump.io.source import Source
 from kdump.io.window import Window
 from kdump.kafka.index_judge import MISMATCH, Fault
 from kdump.log.entries import Entry
+from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import index_size
+from kdump.log.paths import seen_file
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.state.releases import TXN_INDEX_VERSION
@@ -221,7 +223,7 @@ def sanity_problem(path: str, base: int, release: KafkaRelease, newer: list[str]
     """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
     exits (otherwise it recovers the segment). None if there is no error. What only a release newer than the newest
     known one writes is added to `newer`. Raises SourceError."""
-    source = open_source(path)
+    source = open_target(seen_file(path))
     size = TXN_INDEX_ENTRY.size
     try:
         total = index_size(path, source)

@@ -69,6 +69,11 @@ def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     return Target(path, offset, topic, number, kind or named, source or path)
 
 
+def seen_file(path: str) -> Target:
+    """Return the Target for a file that was seen in its directory: if it is missing when it is opened, it went away."""
+    return target(path, source=os.path.dirname(path) or ".")
+
+
 def reject_pipe(target: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""

@@ -98,7 +98,7 @@ class BrokerStart:
     def segments(self) -> list[LogSegment]:
         """The segments as a broker opens them."""
         release, logs = self.known.release.release, (segment.log for segment in self.partition.segments)
-        return [segment_at(log.path, log.name_offset or 0, self.open_, release=release) for log in logs if log]
+        return [segment_at(log, log.name_offset or 0, self.open_, release=release) for log in logs if log]
 
     @cached_property
     def loaded(self) -> LoadedLog | None:

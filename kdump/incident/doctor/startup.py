@@ -28,7 +28,7 @@ from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import META, LogDirectory
-from kdump.log.paths import target as as_target
+from kdump.log.paths import seen_file
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.problems.catalogue import STOPS
@@ -606,7 +606,7 @@ class StartupExamination:
     def _is_repaired_exactly(self, path: str, position: int) -> bool:
         """Return True if one flipped bit explains the damage to the batch at which a startup truncates a log."""
         with suppress(SourceError):
-            window = self.disks.options.open(as_target(path))
+            window = self.disks.options.open(seen_file(path))
             try:
                 region = next(iter(regions(window, start=position, limits=self.disks.options.limits)), None)
                 return isinstance(region, Batch) and unflipped(region) is not None

@@ -15,6 +15,7 @@ from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.unreadable_paths import note
 from kdump.kafka.log_segment import segment_at
 from kdump.log.live_files import Open, SeenDirectory
+from kdump.log.paths import seen_file
 from kdump.log.served_files import is_complete
 from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, Step, failure
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop
@@ -168,7 +169,7 @@ class LogFiles:
         for name in list(swaps):
             if name.endswith(".log.swap"):
                 base = self.offset(name)
-                segment = segment_at(self.files[name], base, self.open, ".swap", self.release)
+                segment = segment_at(seen_file(self.files[name]), base, self.open, ".swap", self.release)
                 low, high = min(low, base), max(high, segment.next_offset().offset)
                 index = f"{padded(base)}.index.swap"
                 if index not in self.files:

@@ -29,7 +29,7 @@ from kdump.kafka.transaction_index import sanity_problem
 from kdump.kafka.unified_log import batch_of, rebuild_producers
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import Open, SeenDirectory
-from kdump.log.paths import Target, target
+from kdump.log.paths import Target, seen_file
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
@@ -253,7 +253,7 @@ class _LogLoader:
         offset."""
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
-                self.snapshots.files[self.files.offset(name)] = target(path)
+                self.snapshots.files[self.files.offset(name)] = seen_file(path)
 
     # --- segments ---
 
@@ -279,7 +279,7 @@ class _LogLoader:
                 path = files.files[own]
                 files.needs(path)
                 suffix = ".swap" if path.endswith(".swap") else ""
-                segment = segment_at(path, base, self.how.open, suffix, self.how.release, created=created)
+                segment = segment_at(seen_file(path), base, self.how.open, suffix, self.how.release, created=created)
                 self.sizes[base] = segment.size
                 if segment.size > MAX_SEGMENT_SIZE:
                     exception = (
@@ -438,7 +438,7 @@ class _LogLoader:
         (Log.completeSwapOperations)."""
         base = self.files.offset(name)
         path = self.files.files.pop(name)
-        segment = segment_at(path, base, self.how.open, ".swap", self.how.release)
+        segment = segment_at(seen_file(path), base, self.how.open, ".swap", self.how.release)
         size_before = self.sizes.get(base)
         self.sizes[base] = segment.size
         self._recover_at_load(segment)

@@ -40,7 +40,7 @@ from kdump.log.file_kinds import REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META
-from kdump.log.paths import natural, target
+from kdump.log.paths import natural, seen_file, target
 from kdump.log.served_files import segments_in
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import (
@@ -363,7 +363,7 @@ class LogManager:
         if name != segments_in(plan.path)[-1]:
             return False
         size = length(error.file) or 0
-        segment = LogSegment(int(name[:20]), target(error.file), size, self.options.open)
+        segment = LogSegment(int(name[:20]), seen_file(error.file), size, self.options.open)
         rest = removed_bytes(segment, error.position, TRUNCATED, "", size, self.options.limits)
         return not rest.loses and rest.tornOffset is None
 

@@ -19,7 +19,7 @@ from kdump.kafka.file_records import ensure_valid
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.quorum_state import check_quorum_state
 from kdump.log.live_files import SeenDirectory
-from kdump.log.paths import target
+from kdump.log.paths import seen_file
 from kdump.log.withheld_bytes import withheld_bytes
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import DELETED, EXIT, PartitionPlan, StartupFailed, Step, failure
@@ -112,7 +112,7 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
     complete batch, because a node does not recover snapshots. `is_bootstrap`: it ends at offset 0, written by
     `kafka-storage format` with the voters (KIP-853) and, since 4.4, feature levels: a node takes what it finds there,
     and what is missing is added to the plan's warnings. Raises StartupFailed, SourceError."""
-    window = how.open(target(path))
+    window = how.open(seen_file(path))
 
     def refuse(exception: str, position: int, case: str = "", reason: object = "") -> StartupFailed:
         code = "startup-metadata-snapshot-unreadable"
