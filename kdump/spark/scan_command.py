@@ -399,11 +399,13 @@ class ScanCommand:
         return 2 if summary["unread"] else 0
 
     def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
+        from kdump.spark.delta_tables import finished_scans
         from kdump.spark.result_views import require_readable
         from kdump.spark.scan import finish_scan, scan
-        from kdump.spark.session import is_for_this_process, require_java, running
+        from kdump.spark.scan_plan import has_chunks
+        from kdump.spark.session import are_small, is_embedded, require_java, running
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
-        from kdump.spark.task_runner import LocalTasks, SparkTasks, TaskRunner
+        from kdump.spark.task_runner import LateTasks, LocalTasks, SparkTasks, TaskRunner
 
         @cache
         def start() -> SparkSession:
@@ -412,10 +414,15 @@ class ScanCommand:
             return spark
 
         read = [*self.options.paths, *([self.scan.remote.url] if self.scan.remote else ())]
-        is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, read)
-        if is_here:
+        is_local = not store.is_remote and is_embedded(self.options.master, self.conf)
+        tasks: TaskRunner
+        if is_local and are_small(read):
             require_java()
-        tasks: TaskRunner = LocalTasks() if is_here else SparkTasks(start())
+            tasks = LocalTasks()
+        elif is_local and not self.scan.from_scratch and finished_scans(store):
+            tasks = LateTasks(lambda: SparkTasks(start()), has_chunks)
+        else:
+            tasks = SparkTasks(start())
         with Progress("scan") as progress:
             done = scan(tasks, self.scan, store, Run(**progress.listeners))
         summary = summarize(start, tasks, self.scan, store, done, began)

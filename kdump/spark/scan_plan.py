@@ -73,6 +73,11 @@ class GroupPlan(NamedTuple):
     metadata: dict[str, Age]
 
 
+def has_chunks(result: object) -> bool:
+    """Return True for the plan of a group of which something has to be read."""
+    return isinstance(result, GroupPlan) and bool(result.chunks)
+
+
 def plan_group(task: GroupTask) -> GroupPlan:
     """Plan a group. Raises StoreError."""
     mount_for_task(source.path for source in task.sources)

@@ -247,17 +247,17 @@ def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
             settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
             if os.environ.get("PYSPARK_PYTHON") == sys.executable:
                 settings["spark.python.daemon.module"] = "kdump.spark.worker_daemon"
-            if _are_small([*reads]):
+            if are_small([*reads]):
                 settings["spark.driver.extraJavaOptions"] = QUICK
     return settings
 
 
-def is_for_this_process(master: str | None, conf: dict[str, str], paths: Iterable[str]) -> bool:
-    """Return True if what is to be read is so little that this process reads it before a session has started."""
-    return master is None and not conf and "PYSPARK_GATEWAY_PORT" not in os.environ and _are_small([*paths])
+def is_embedded(master: str | None, conf: dict[str, str]) -> bool:
+    """Return True if Spark would run in this process's JVM alone, as kdump sets it up."""
+    return master is None and not conf and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
-def _are_small(paths: list[str]) -> bool:
+def are_small(paths: list[str]) -> bool:
     """Return True if there are at most SMALL_BYTES and SMALL_FILES at and below the paths; False if that takes longer
     to find out, as at URLs."""
     if not paths or any(map(is_url, paths)):

@@ -5,8 +5,10 @@ processes.) Tasks read as the process that started them does (kdump.io.low_impac
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -89,6 +91,34 @@ class LocalTasks:
             results.append(task())
             on_wait()
         return results
+
+
+class LateTasks:
+    """Runs tasks in this process, one after the other, until that has taken PATIENCE, or one has a result that shows
+    that Spark `is_needed`; from then on in Spark, which `start` starts. A scan that finds nothing changed ends before
+    that."""
+
+    PATIENCE = 3.0
+    """Seconds: about what it takes Spark to start."""
+
+    def __init__(self, start: Callable[[], TaskRunner], is_needed: Callable[[object], bool]) -> None:
+        self.start, self.is_needed = start, is_needed
+        self.tasks: TaskRunner | None = None
+        self.seconds = 0.0
+        self.parallelism = 1 if is_idle() else os.cpu_count() or 1
+
+    def run(
+        self, tasks: Sequence[Callable[[], ResultT]], on_wait: Callable[[], object] = lambda: None
+    ) -> list[ResultT]:
+        """Run the tasks. Calls `on_wait` after each, in Spark again and again. Raises what Spark raises."""
+        results: list[ResultT] = []
+        while self.tasks is None and len(results) < len(tasks):
+            began = time.monotonic()
+            results += LocalTasks().run(tasks[len(results) : len(results) + 1], on_wait)
+            self.seconds += time.monotonic() - began
+            if self.seconds > self.PATIENCE or self.is_needed(results[-1]):
+                self.tasks = self.start()
+        return results if self.tasks is None else results + self.tasks.run(tasks[len(results) :], on_wait)
 
 
 class SparkTasks:

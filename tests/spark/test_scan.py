@@ -29,7 +29,7 @@ from kdump.spark.result_views import open_result, scan_at
 from kdump.spark.scan import ALL, ScanOptions
 from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
-from kdump.spark.task_runner import SparkTasks, TaskRunner
+from kdump.spark.task_runner import LateTasks, SparkTasks, TaskRunner
 from kdump.spark.units import WRITTEN
 from kdump.tables.declarations import OF_TOPICS, RESULTS, TABLES
 from tests.cleaner_model import Log, Stored, StoredBatch
@@ -335,6 +335,61 @@ def test_only_what_has_changed_is_read_again(tmp_path: Path) -> None:
     run(Here(), [disk], tmp_path / "scratch")
     assert tables(out) == tables(tmp_path / "scratch")
     assert any("checkpoint-beyond-log" in row for row in tables(out)["findings"])
+
+
+def test_where_nothing_changed_no_spark_starts(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is that of a scan on Spark. If anything has changed, Spark starts, also if planning takes long."""
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    shutil.copytree(FIXTURES / "clean-2" / "ledger-0", disk / "ledger-0")
+    split_up(disk, "ledger-0", 2, damage=1)
+    (disk / "ledger-0" / f"{9:020}.index").mkdir()
+    age(disk, days=2)
+    monkeypatch.setattr(session, "are_small", lambda paths: False)
+    started: list[bool] = []
+    starts = [session.running]
+
+    def running(*given: Any) -> Any:
+        started.append(True)
+        return starts[0](*given)
+
+    def not_here(*given: Any) -> Any:
+        raise session.NoSpark("not here")
+
+    monkeypatch.setattr(session, "running", running)
+
+    def scans(*options: str) -> tuple[bool, int, dict[str, Any]]:
+        started.clear()
+        result = kdump("scan", disk, "--out", out, "--json", *options)
+        summary = json.loads(result.stdout or '{"seconds": 0}')
+        del summary["seconds"]
+        return bool(started), result.exit_code, summary
+
+    is_started, status, first = scans()
+    assert (is_started, status) == (True, 1)
+    here = scans()
+    unchanged = {"read": 0, "continued": 0, "kept": first["units"]["read"], "gone": 0}
+    assert here == (False, 1, {**first, "units": unchanged})
+    with monkeypatch.context() as patched:
+        patched.setattr(LateTasks, "PATIENCE", -1.0)
+        assert scans() == (True, *here[1:])
+    assert len(kdump("query", out, "select * from scans", "--json").stdout.splitlines()) == 1
+
+    starts[0] = not_here
+    refused = (True, 2, {})
+    assert scans("--transaction-timeout", "1h") == refused
+    assert scans("--records") == refused
+    assert scans("--from-scratch") == refused
+    log = max((disk / "ledger-0").glob("*.log"))
+    data, times = log.read_bytes(), log.stat()
+    log.write_bytes(data[:-1] + b"!")
+    assert scans() == refused
+    log.unlink()
+    assert scans() == refused
+    log.write_bytes(data)
+    os.utime(log, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert scans()[0] == (log.stat().st_ino != times.st_ino)
+    (out / "summary.json").write_text("{}")
+    assert scans() == refused
 
 
 def age(*paths: Path, days: int) -> None:
