@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
+from itertools import repeat
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -175,17 +176,29 @@ def answer(
     return declare
 
 
-def of_fact(cls: type[T], fact: Any, **more: Any) -> T:
-    """Return the answer whose fields are the attributes of the same names of what it is about, except for `more`."""
-    names, values = _same_names(cls, tuple(more))  # type: ignore[arg-type]
-    return cls(**dict(zip(names, values(fact))), **more)
+def of_fact(cls: type[T], *facts: Any, **more: Any) -> T:
+    """Return the answer whose fields are `more` and, by their names, the attributes of the first of `facts` that has
+    each. If one of `facts` is None, what the others do not have is None."""
+    key = (cls, *map(type, facts), *more)
+    if key not in _PARTS:
+        _PARTS[key] = _parts(cls, facts, more)
+    for fact, (names, values) in zip((*facts, None), _PARTS[key]):
+        more.update(zip(names, values(fact)))
+    return cls(**more)
 
 
-@cache
-def _same_names(cls: type, others: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """Return the names of the fields except for `others`, and what returns the attributes with these names."""
-    names = tuple(name for name in _field_names(cls) if name not in others)
-    return names, _values(names)
+_Part = tuple[tuple[str, ...], Callable[[Any], Iterable[Any]]]
+_PARTS: dict[tuple[Any, ...], list[_Part]] = {}
+
+
+def _parts(cls: type, facts: tuple[Any, ...], more: Object) -> list[_Part]:
+    """Return for each fact the names of the fields that it has, and what returns their values; at the end, for None."""
+    left, parts = [name for name in _field_names(cls) if name not in more], list[_Part]()
+    for fact in facts:
+        names = tuple(name for name in left if fact is not None and hasattr(fact, name))
+        left = [name for name in left if name not in names]
+        parts.append((names, _values(names)))
+    return [*parts, (tuple(left) if any(fact is None for fact in facts) else (), lambda _: repeat(None))]
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

@@ -116,11 +116,11 @@ class FirstChecks:
         first, within = (self._number(loaded, at, configs) for at in (facts._replace(now=self.now + delay), later))
         before = self._number(loaded, facts._replace(now=self._stopped_at(log.source) + HORIZON), configs)
         fates = due_now(loaded, later, configs, self.release)[:within]
-        fates = [fate for fate in fates if fate.rule != LOG_START]
-        end = loaded[within].base if within < len(loaded) else log.logEndOffset
+        fates = [fate for fate in fates if fate.deletionRule != LOG_START]
+        end = loaded[within].baseOffset if within < len(loaded) else log.logEndOffset
         if not fates or end <= log.logStartOffset:
             return ()
-        rule = fates[-1].rule or ""
+        rule = fates[-1].deletionRule or ""
         is_emptied = within == len(loaded)
         case = "all" if is_emptied else "routine" if before >= within else ""
         is_certain = configs.is_certain("cleanup.policy", rule, are_defaults_known=self.server is not None)
@@ -161,7 +161,7 @@ class FirstChecks:
         return (event if case == "routine" else event._replace(loss=loss),)
 
     def _number(self, loaded: list[DiskSegment], facts: LogFacts, configs: Settings) -> int:
-        return sum(fate.state == NOW for fate in due_now(loaded, facts, configs, self.release))
+        return sum(fate.deletion == NOW for fate in due_now(loaded, facts, configs, self.release))
 
     def _minutes_until(self, segment: DiskSegment, configs: Settings) -> int:
         """Return the ms after the start from which the first segment is due."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdump.check.options import Options
-from kdump.check.partition_context import PartitionContext
 from kdump.cluster.remote_log import UNDER_WAY
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.problems.advice import NO_FACTS, NO_VALUES
 from kdump.problems.problem import Problem
+from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import MOVE, OFFLINE, SHARE, RetentionBlocker
 from kdump.questions.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
@@ -32,23 +31,17 @@ DELETION, COMPACTION = "deletion", "compaction"
 class RetentionCase:
     """One partition, with everything that is known about it."""
 
-    source: str
+    place: PartitionInput
     topic: str | None
     partition: int | None
-    path: str
     segments: list[ObservedSegment]
     deletions: list[Deletion]
     compaction: Compaction | None
-    known: PartitionContext
     log: LogFacts
     settings: Settings
     oldest: Transaction | None
     """The open transaction that blocks the last stable offset."""
-    timeout: int
-    options: Options
     release: KafkaRelease = NEWEST
-    state: str = ""
-    """Same as Partition.state."""
     moves_to: str = ""
     """The -future directory that this partition is moved to, or "" if it is not, or the log cleaner is disabled."""
     throttle: str = ""
@@ -99,12 +92,13 @@ def _blocker(
     is_against: bool = True,
 ) -> RetentionBlocker:
     """Return a blocker. `values`, `facts`, and `title`, which is the case: of its Problem."""
-    own = {"TOPIC": case.topic, "PARTITION": case.partition, "DIR": case.path, "SEGMENT": case.path}
+    path = case.place.partition.path
+    own = {"TOPIC": case.topic, "PARTITION": case.partition, "DIR": path, "SEGMENT": path}
     problem = Problem(
         f"retention-{kind}", {**{key: own[key] for key in own if own[key] is not None}, **values}, facts, title
     )
     return RetentionBlocker(
-        source=case.source,
+        source=case.place.partition.source,
         topic=case.topic,
         partition=case.partition,
         hold=kind,
@@ -112,7 +106,7 @@ def _blocker(
         keeps=keeps,
         segments=len(kept),
         bytes=sum(segment.size for segment in kept),
-        file=at.target.path if at is not None else case.path,
+        file=at.target.path if at is not None else path,
         message=problem.title,
         fix=". ".join(problem.actions) or None,
         problem=problem,
@@ -121,7 +115,7 @@ def _blocker(
 
 def _blocked(case: RetentionCase, by: str) -> list[ObservedSegment]:
     pairs = zip(case.segments, case.deletions)
-    return [segment for segment, deletion in pairs if deletion.state == HELD and deletion.blocked == by]
+    return [segment for segment, deletion in pairs if deletion.deletion == HELD and deletion.blocked == by]
 
 
 def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
@@ -145,12 +139,12 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
         {FILE: "file", TIMES: "timeIndex"}.get(segment.timestamp_from, ""),
         at=segment,
     )
-    found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
+    found = latest(segment, case.place.options) if segment.timestamp_from == BATCH else None
     yield made._replace(
         position=segment.largest_at if segment.timestamp_from == BATCH else None,
         offset=found.offset if found is not None else None,
         timestamp=segment.timestamp,
-        until=case.deletions[first].at,
+        until=case.deletions[first].deletesAt,
     )
 
 
@@ -173,10 +167,10 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         more = f", which they are only after {lag}" if lag else ""
         more += f"; the broker's copies are limited by {case.throttle}" if case.throttle and not case.moves_to else ""
         stable = case.log.last_stable
-        is_open = stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0)
+        is_open = stable is not None and stable < case.log.log_end and stable <= (kept[0].lastOffset or 0)
         if is_open:
             more += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
-        lacking = None if is_open else case.known.never_copied
+        lacking = None if is_open else case.place.known.never_copied
         copying = None if is_open or lacking is not None else case.log.copying
         is_under_way = copying is not None and case.log.now - copying.time < UNDER_WAY
         if lacking is not None:
@@ -188,12 +182,12 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
             "transactional": is_open,
             "copyLag": bool(lag),
             "withoutSnapshot": lacking is not None,
-            "onlyReplica": case.known.facts.get("onlyReplica"),
+            "onlyReplica": case.place.known.facts.get("onlyReplica"),
             "copyUnderWay": is_under_way,
             "copyHangs": copying is not None and not is_under_way,
         }
         # A broker at work copies a segment after it has rolled it.
-        is_new = case.known.running is True and lacking is None and case.log.now - kept[0].modified < UNDER_WAY
+        is_new = case.place.known.running is True and lacking is None and case.log.now - kept[0].modified < UNDER_WAY
         made = _blocker(case, answers.TIER, DELETION, kept, values, facts, at=kept[0], is_against=not is_new)
         yield made._replace(offset=case.log.remote_end)
 
@@ -229,7 +223,7 @@ def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[Reten
     if not places:
         return
     offset, group, (topic, partition) = min(places)
-    kept = [segment for segment in case.segments[:-1] if segment.base >= offset or (segment.last or 0) >= offset]
+    kept = [segment for segment in case.segments[:-1] if max(segment.baseOffset, segment.lastOffset or 0) >= offset]
     newest = max(each for each, _, _ in places)
     if newest == offset:
         return
@@ -242,17 +236,17 @@ def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[Reten
 def _stable(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBlocker]:
     """Yield what stops the cleaner below the active segment: an open transaction, or the high watermark."""
     pairs = list(zip(case.segments, compaction.segments))
-    by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
+    by_watermark = [segment for segment, each in pairs if WATERMARK in each.uncleanableBecause]
     if by_watermark:
         mark = case.log.high_watermark
         made = _blocker(case, answers.WATERMARK, COMPACTION, by_watermark, {"watermark": mark}, title="cleaner")
         yield made._replace(offset=mark)
-    kept = [segment for segment, each in pairs if STABLE in each.because]
+    kept = [segment for segment, each in pairs if STABLE in each.uncleanableBecause]
     row = case.oldest
     if not kept or row is None:
         return
     is_hanging = row.state == HANGS
-    is_old = (row.idle if row.idle is not None else row.age or 0) > case.timeout
+    is_old = (row.idle if row.idle is not None else row.age or 0) > case.place.options.transaction_timeout
     old = "; it has been open for longer than the transaction timeout allows" if is_old and not is_hanging else ""
     values = {"lastStable": case.log.last_stable, "old": old, "abort": row.abort}
     kind = answers.HANGING if is_hanging else answers.OPEN
@@ -275,7 +269,8 @@ def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
     if broken is None:
         return
     assert broken.damage is not None
-    reached = [segment for segment, each in zip(case.segments, compaction.segments) if each.state in (CLEAN, DIRTY)]
+    pairs = zip(case.segments, compaction.segments)
+    reached = [segment for segment, each in pairs if each.compaction in (CLEAN, DIRTY)]
     when = "when it cleans this log" + ("" if compaction.is_taken else ", which is not yet due")
     is_against = compaction.is_taken and bool(case.settings["log.cleaner.enable"])
     kind = answers.TOO_LARGE if broken.damage.is_too_large else answers.DAMAGED

@@ -27,7 +27,8 @@ from kdump.questions.retention.answer import (
     SegmentRetention,
 )
 from kdump.questions.retention.blockers import RetentionCase
-from kdump.questions.retention.configs import Setting, Settings
+from kdump.questions.retention.compaction import NOT_CLEANED
+from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import HELD as IS_HELD
 from kdump.questions.retention.deletion import LATER, NOW, Deletion
 from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
@@ -56,40 +57,28 @@ def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[Segm
     for number, segment in enumerate(case.segments):
         if only is not None and os.path.basename(segment.target.path) not in only:
             continue
-        gone = case.deletions[number]
-        cleaned = case.compaction.segments[number] if case.compaction is not None else None
+        gone, cleaned = case.deletions[number], case.compaction
         stones, markers = segment.tombstones, segment.markers if cleaned is not None else None
         in_batch = segment.is_read and segment.timestamp_from == BATCH
-        yield SegmentRetention(
-            source=case.source,
-            topic=case.topic,
-            partition=case.partition,
+        yield of_fact(
+            SegmentRetention,
+            segment,
+            gone,
+            NOT_CLEANED if cleaned is None else cleaned.segments[number],
+            case,
+            case.place.partition,
             file=segment.target.path,
-            baseOffset=segment.base,
-            lastOffset=segment.last,
             isActive=number + 1 == len(case.segments),
-            size=segment.size,
-            batches=segment.batches,
-            records=segment.records,
             largestTimestamp=segment.timestamp if segment.is_read else None,
             timestampFrom=segment.timestamp_from if segment.is_read else None,
             timestampPosition=segment.largest_at if in_batch else None,
             timestampOffset=segment.largest_offsets[0] if in_batch else None,
-            deletion=gone.state,
-            deletionRule=gone.rule,
-            deletesAt=gone.at,
-            deletesAfterBytes=gone.after_bytes,
-            waitsFor=case.segments[gone.by].base if gone.by is not None else None,
+            waitsFor=case.segments[gone.by].baseOffset if gone.by is not None else None,
             blockedBy=gone.blocked or None,
-            compaction=cleaned.state if cleaned is not None else None,
-            uncleanableBecause=cleaned.because if cleaned is not None else (),
-            cleanableAt=cleaned.at if cleaned is not None else None,
             tombstones=stones.total if stones is not None else None,
             tombstonesDue=stones.due if stones is not None else None,
             markers=markers.total if markers is not None else None,
             markersDue=markers.due if markers is not None else None,
-            emptyBatches=segment.empty,
-            nextDeleteHorizonMs=segment.next_horizon,
         )
 
 
@@ -112,7 +101,7 @@ def _verdict(case: RetentionCase, blockers: list[RetentionBlocker]) -> str:
     if any(hold.isAgainstPolicy for hold in blockers):
         return HELD
     unread = not all(segment.is_read for segment in case.segments)
-    return UNKNOWN if unread or any(deletion.state == IS_UNKNOWN for deletion in case.deletions) else FREE
+    return UNKNOWN if unread or any(deletion.deletion == IS_UNKNOWN for deletion in case.deletions) else FREE
 
 
 def partition_answer(
@@ -120,49 +109,31 @@ def partition_answer(
 ) -> PartitionRetention:
     """Return the answer for the partition, which sums up its segments."""
     pairs = list(zip(case.segments, case.deletions))
-    now = [segment for segment, each in pairs if each.state == NOW]
-    held = [segment for segment, each in pairs if each.state == IS_HELD]
-    cleaned, known = case.compaction, case.known
+    now = [segment for segment, each in pairs if each.deletion == NOW]
+    held = [segment for segment, each in pairs if each.deletion == IS_HELD]
     stones = _sum(case.segments, "tombstones")
-    markers = _sum(case.segments, "markers") if cleaned is not None else None
-    horizons = [segment.next_horizon for segment in case.segments if segment.next_horizon is not None]
+    markers = _sum(case.segments, "markers") if case.compaction is not None else None
+    horizons = [segment.nextDeleteHorizonMs for segment in case.segments if segment.nextDeleteHorizonMs is not None]
+    checkpoints = {name: each.offset for name, each in case.place.known.checkpoints.items()}
     return of_fact(
         PartitionRetention,
         case,
+        case.place.partition,
+        summary,
+        case.compaction,
+        case.drop,
         verdict=_verdict(case, blockers),
-        cleanupPolicy=policy(case.settings),
-        settings=shown_settings(case.settings),
-        isConfigKnown=case.settings.is_known,
         segments=len(case.segments),
         bytes=sum(segment.size for segment in case.segments),
         deletableSegments=len(now),
         deletableBytes=sum(segment.size for segment in now),
         heldSegments=len(held),
         heldBytes=sum(segment.size for segment in held),
-        nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
+        nextDeletionAt=next((each.deletesAt for each in case.deletions if each.deletion in (LATER, IS_HELD)), None),
         stateLostAt=_state_lost_at(case),
         stateLostBefore=summary.logStartOffset or None if _deletes_state(case) else None,
-        logStartOffset=summary.logStartOffset,
-        logEndOffset=summary.logEndOffset,
-        highWatermark=summary.highWatermark,
-        checkpointed=CheckpointedOffsets.of({name: each.offset for name, each in known.checkpoints.items()}),
-        lastStableOffset=case.log.last_stable,
-        cleanerCheckpoint=cleaned.checkpoint if cleaned else None,
-        firstDirtyOffset=cleaned.first_dirty if cleaned else None,
-        resetBecause=cleaned.reset or None if cleaned else None,
-        firstUncleanableOffset=cleaned.first_uncleanable if cleaned else None,
-        cleanBytes=cleaned.clean_bytes if cleaned else None,
-        cleanableBytes=cleaned.cleanable_bytes if cleaned else None,
-        dirtyRatio=round(cleaned.ratio, 6) if cleaned and cleaned.ratio is not None else None,
-        wouldClean=cleaned.is_taken
-        and bool(case.settings["log.cleaner.enable"])
-        and not (case.moves_to or case.offline)
-        if cleaned
-        else None,
-        overdueAt=cleaned.overdue_at if cleaned else None,
-        missingBytes=cleaned.missing_bytes if cleaned else None,
-        rollsAfter=cleaned.rolls_after if cleaned else None,
-        unknown=[*summary.unknown, *unknown_keys(*map(known.unstated, CheckpointedOffsets._fields))],
+        checkpointed=CheckpointedOffsets.of(checkpoints),
+        unknown=[*summary.unknown, *unknown_keys(*map(case.place.known.unstated, CheckpointedOffsets._fields))],
         tombstones=stones.total if stones else None,
         tombstonesDue=stones.due if stones else None,
         tombstonesUnstamped=stones.unstamped if stones else None,
@@ -171,24 +142,18 @@ def partition_answer(
         nextDeleteHorizonMs=min(horizons, default=None),
         withoutHorizon=stones.legacy + (markers.legacy if markers else 0) if stones else None,
         kafkaVersion=case.release.number,
-        keys=case.drop.keys if case.drop else None,
-        keysFit=case.drop.fits if case.drop else None,
-        cleanedRecords=case.drop.records if case.drop else None,
-        cleanedBytes=case.drop.records_bytes if case.drop else None,
-        droppedRecords=case.drop.dropped if case.drop else None,
-        droppedBytes=case.drop.bytes if case.drop else None,
         remote=case.remote,
-        damages=summary.damages,
         notes=(*case.notes, *_notes(case)),
+        **_configs(case.settings),
     )
 
 
 def _state_lost_at(case: RetentionCase) -> int | None:
     """Return when the first segment of a topic goes whose records must stay; None if no rule deletes it."""
     first = case.deletions[0]
-    if first.state not in (NOW, LATER, IS_HELD) or not _deletes_state(case):
+    if first.deletion not in (NOW, LATER, IS_HELD) or not _deletes_state(case):
         return None
-    return case.log.now if first.state == NOW else first.at
+    return case.log.now if first.deletion == NOW else first.deletesAt
 
 
 def _deletes_state(case: RetentionCase) -> bool:
@@ -207,7 +172,7 @@ def _is_windowed(case: RetentionCase) -> bool | None:
     """Return whether a changelog is that of a window or session store: Streams itself sets policies that delete for
     these. None if no record shows it. Source: InternalTopologyBuilder, WindowStoreBuilder (retainDuplicates)."""
     paths = tuple(segment.target.path for segment in case.segments)
-    log = CoordinatorLog(case.topic or "", case.partition or 0, case.path, paths)
+    log = CoordinatorLog(case.topic or "", case.partition or 0, case.place.partition.path, paths)
     keys = (record.key for record in log_records(log, AsOf(), ignore) if not record.is_control)
     key = next((name for name in keys if name is not None), None)
     return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
@@ -221,7 +186,7 @@ def is_about_loss(note: str) -> bool:
 
 
 def _by_time(deletion: Deletion) -> bool:
-    return deletion.rule in ("retention.ms", "local.retention.ms")
+    return deletion.deletionRule in ("retention.ms", "local.retention.ms")
 
 
 def _notes(case: RetentionCase) -> Iterator[str]:
@@ -237,7 +202,8 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
     if files and case.settings.deletes:
         yield OF_FILE.format(count=len(files), segments="segment" if len(files) == 1 else "segments")
-    due = [segment for segment, found in zip(case.segments, case.deletions) if found.state == NOW and _by_time(found)]
+    pairs = zip(case.segments, case.deletions)
+    due = [segment for segment, gone in pairs if gone.deletion == NOW and _by_time(gone)]
     largest = max((segment for segment in due if segment.largest >= 0), key=lambda each: each.largest, default=None)
     if largest is not None and is_long_before(largest.largest, largest.modified):
         unit = other_unit(largest.largest, largest.modified)
@@ -248,15 +214,15 @@ def _notes(case: RetentionCase) -> Iterator[str]:
         yield UNCOUNTED.format(batches=count_text(uncounted, "batch", "batches"))
 
 
-def policy(settings: Settings) -> str:
-    return ",".join(settings["cleanup.policy"])
-
-
-def shown_settings(settings: Settings) -> dict[str, Setting]:
-    """Return the configs by name, lists as text."""
+def _configs(settings: Settings) -> dict[str, Any]:
+    """Return the fields that state the configs, lists as text."""
     return {
-        name: setting._replace(value=",".join(setting.value)) if isinstance(setting.value, tuple) else setting
-        for name, setting in settings.values.items()
+        "cleanupPolicy": ",".join(settings["cleanup.policy"]),
+        "isConfigKnown": settings.is_known,
+        "settings": {
+            name: setting._replace(value=",".join(setting.value)) if isinstance(setting.value, tuple) else setting
+            for name, setting in settings.values.items()
+        },
     }
 
 
@@ -266,17 +232,12 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
     is_stray = partition.state == "stray"
     files = [segment.log for segment in partition.segments if segment.log is not None]
     size = sum(length(target.path) or 0 for target in files)
-    none: dict[str, Any] = dict.fromkeys(PartitionRetention._fields)
-    none.update(
-        source=partition.source,
-        topic=known.topic,
-        partition=known.partition,
-        path=partition.path,
-        state=partition.state,
+    answer = of_fact(
+        PartitionRetention,
+        known,
+        partition,
+        None,
         verdict=HELD if is_stray else FREE,
-        cleanupPolicy=policy(settings),
-        settings=shown_settings(settings),
-        isConfigKnown=settings.is_known,
         segments=len(files),
         bytes=size,
         deletableSegments=0 if is_stray else len(files),
@@ -290,6 +251,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
             known.checkpoint_files.why(key, "", partition.state)
             for key in ("logStartOffset", "logEndOffset", *CHECKPOINT_OF, "lastStableOffset")
         ],
+        **_configs(settings),
     )
     if is_stray:
         yield RetentionBlocker(
@@ -306,4 +268,4 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
             fix=IS_STRAY.actions[0],
             problem=IS_STRAY,
         )
-    yield PartitionRetention(**none)
+    yield answer

@@ -26,41 +26,41 @@ ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
 
 @dataclass
 class CleaningState:
-    """The cleaning state of a segment. `because`: why it must not be cleaned; `at`: epoch ms from which that reason no
-    longer applies, None if it does not depend on time."""
+    """The cleaning state of a segment, as in SegmentRetention."""
 
-    state: str
-    because: tuple[str, ...] = ()
-    at: int | None = None
+    compaction: str | None
+    uncleanableBecause: tuple[str, ...] = ()
+    cleanableAt: int | None = None
+
+
+NOT_CLEANED = CleaningState(None)
 
 
 @dataclass
 class Compaction:
-    """The cleaning state of a log. `first_dirty`: offset where cleaning continues, `reset`: why it differs from the
-    checkpoint; `first_uncleanable`: first offset that must not be cleaned, `stop`: base offset of the segment that
-    contains it.
+    """The cleaning state of a log, as in PartitionRetention. `stop`: base offset of the segment that contains the first
+    uncleanable offset.
 
-    `clean_bytes` and `cleanable_bytes` determine the ratio as in LogToClean: by segments, so that one with the first
-    dirty offset in its middle counts in both. `is_overdue`: max.compaction.lag.ms has elapsed, as of `overdue_at`
-    (epoch ms), and the ratio does not matter. `is_taken`: the cleaner would clean this log, if none is dirtier.
-    `missing_bytes`: how many more bytes have to become cleanable to exceed min.cleanable.dirty.ratio."""
+    `cleanBytes` and `cleanableBytes` determine the ratio as in LogToClean: by segments, so that one with the first
+    dirty offset in its middle counts in both. `is_overdue`: max.compaction.lag.ms has elapsed, as of `overdueAt`, and
+    the ratio does not matter. `is_taken`: the cleaner would clean this log, if none is dirtier."""
 
     segments: list[CleaningState]
-    checkpoint: int | None
-    first_dirty: int
-    reset: str
-    first_uncleanable: int
+    cleanerCheckpoint: int | None
+    firstDirtyOffset: int
+    resetBecause: str | None
+    firstUncleanableOffset: int
     stop: int
-    clean_bytes: int
-    cleanable_bytes: int
-    ratio: float | None
+    cleanBytes: int
+    cleanableBytes: int
+    dirtyRatio: float | None
     is_overdue: bool
-    overdue_at: int | None
+    overdueAt: int | None
     is_taken: bool
-    missing_bytes: int | None
-    rolls_after: int | None
-    """Timestamp (epoch ms) above which a record rolls the active segment (segment.ms); None if the segment is empty or
-    has no timestamp."""
+    missingBytes: int | None
+    rollsAfter: int | None
+    """None if the active segment is empty or has no timestamp."""
+    wouldClean: bool = False
 
 
 def compaction(
@@ -78,15 +78,15 @@ def compaction(
     if log.high_watermark is not None and CLEANS_BELOW_HIGH_WATERMARK.applies(release):
         stable = min(stable, log.high_watermark)
     lag = max(settings["min.compaction.lag.ms"], 0)
-    dirty = _values(segments[:-1], active.base, first_dirty)
+    dirty = _values(segments[:-1], active.baseOffset, first_dirty)
     young = next((segment for segment in dirty if lag and segment.timestamp > log.now - lag), None)
-    bounds = [stable, active.base, *((young.base,) if young is not None else ())]
+    bounds = [stable, active.baseOffset, *((young.baseOffset,) if young is not None else ())]
     first_uncleanable = max(first_dirty, min(bounds))
-    from_stop = _values(segments[:-1], active.base, first_uncleanable)
-    stop = from_stop[0].base if from_stop else active.base
+    from_stop = _values(segments[:-1], active.baseOffset, first_uncleanable)
+    stop = from_stop[0].baseOffset if from_stop else active.baseOffset
     to_stop = _between(segments, min(first_dirty, stop), stop)
     cleanable = sum(segment.size for segment in to_stop)
-    clean = sum(segment.size for segment in segments if segment.base < first_dirty)
+    clean = sum(segment.size for segment in segments if segment.baseOffset < first_dirty)
     longest = max(settings["max.compaction.lag.ms"], 0)
     stamps = [segment.first_timestamp for segment in dirty if segment.first_timestamp > 0]
     overdue_at = min(stamps) + longest + 1 if stamps and longest < FOREVER else None
@@ -97,28 +97,28 @@ def compaction(
     taken = ratio is not None and ((is_overdue and cleanable > 0) or ratio > least)
     made = Compaction(
         segments=[],
-        checkpoint=checkpoint,
-        first_dirty=first_dirty,
-        reset=reset,
-        first_uncleanable=first_uncleanable,
+        cleanerCheckpoint=checkpoint,
+        firstDirtyOffset=first_dirty,
+        resetBecause=reset,
+        firstUncleanableOffset=first_uncleanable,
         stop=stop,
-        clean_bytes=clean,
-        cleanable_bytes=cleanable,
-        ratio=ratio,
+        cleanBytes=clean,
+        cleanableBytes=cleanable,
+        dirtyRatio=None if ratio is None else round(ratio, 6),
         is_overdue=is_overdue,
-        overdue_at=overdue_at,
+        overdueAt=overdue_at,
         is_taken=taken,
-        missing_bytes=None if taken else _missing(clean, cleanable, least),
-        rolls_after=active.first_timestamp + settings.longest_segment if active.first_timestamp >= 0 else None,
+        missingBytes=None if taken else _missing(clean, cleanable, least),
+        rollsAfter=active.first_timestamp + settings.longest_segment if active.first_timestamp >= 0 else None,
     )
     ripe = 0
     for number, segment in enumerate(segments):
-        upper = segments[number + 1].base if number + 1 < len(segments) else log.log_end
-        is_young = young is not None and segment.base >= young.base
+        upper = segments[number + 1].baseOffset if number + 1 < len(segments) else log.log_end
+        is_young = young is not None and segment.baseOffset >= young.baseOffset
         ripe = max(ripe, segment.timestamp + lag) if is_young else 0
         made.segments.append(_cleaning(segment, upper, made, log, stable, ripe if segment is not active else 0))
         if segment is active:
-            made.segments[-1].because = (ACTIVE,)
+            made.segments[-1].uncleanableBecause = (ACTIVE,)
     return made
 
 
@@ -127,7 +127,7 @@ def settle_tombstones(
 ) -> None:
     """Decide which tombstones and markers are due that have no delete horizon and get none."""
     has_horizons = DELETE_HORIZON.applies(release)
-    horizon = segment_horizon(segments, compaction.first_dirty, settings)
+    horizon = segment_horizon(segments, compaction.firstDirtyOffset, settings)
     for segment in segments:
         for counts in (segment.tombstones, segment.markers):
             if counts is not None:
@@ -137,27 +137,27 @@ def settle_tombstones(
 def segment_horizon(segments: Sequence[ObservedSegment], first_dirty: int, settings: Settings) -> int:
     """Return the modification time (epoch ms) up to which a cleaning removes tombstones from a segment, if their
     batches have no delete horizon: delete.retention.ms before that of the last clean segment."""
-    last = next((segment for segment in reversed(segments) if segment.base < first_dirty), None)
+    last = next((segment for segment in reversed(segments) if segment.baseOffset < first_dirty), None)
     return 0 if last is None else int(last.modified - settings["delete.retention.ms"])
 
 
 def unreadable(segments: Sequence[ObservedSegment], compaction: Compaction) -> ObservedSegment | None:
     """Return the first segment that the cleaner would read and cannot; None if there is none, or nothing is dirty."""
-    if not any(each.state == DIRTY for each in compaction.segments):
+    if not any(each.compaction == DIRTY for each in compaction.segments):
         return None
     pairs = zip(segments, compaction.segments)
-    reached = (segment for segment, each in pairs if each.state in (CLEAN, DIRTY))
+    reached = (segment for segment, each in pairs if each.compaction in (CLEAN, DIRTY))
     return next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
 
 
-def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str]:
+def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str | None]:
     if checkpoint is None:
-        return log.log_start, ""
+        return log.log_start, None
     if checkpoint < log.log_start:
         return log.log_start, f"{checkpoint} is below the log start offset {log.log_start}"
     if checkpoint > log.log_end:
         return log.log_start, f"{checkpoint} is above the log end offset {log.log_end}: everything counts as dirty"
-    return checkpoint, ""
+    return checkpoint, None
 
 
 def _values(rolled: Sequence[ObservedSegment], active: int, start: int) -> list[ObservedSegment]:
@@ -170,8 +170,8 @@ def _between(segments: Sequence[ObservedSegment], start: int, stop: int) -> list
     (LogSegments.values)."""
     if start == stop:
         return []
-    floor = max((segment.base for segment in segments if segment.base <= start), default=start)
-    return [segment for segment in segments if floor <= segment.base < stop]
+    floor = max((segment.baseOffset for segment in segments if segment.baseOffset <= start), default=start)
+    return [segment for segment in segments if floor <= segment.baseOffset < stop]
 
 
 def _missing(clean: int, cleanable: int, least: float) -> int | None:
@@ -186,8 +186,8 @@ def _cleaning(
 ) -> CleaningState:
     """Return the state of a segment. `ripe`: epoch ms from which min.compaction.lag.ms allows cleaning it; 0: it does
     already."""
-    if segment.base < compaction.stop:
-        return CleaningState(CLEAN if upper <= compaction.first_dirty else DIRTY)
+    if segment.baseOffset < compaction.stop:
+        return CleaningState(CLEAN if upper <= compaction.firstDirtyOffset else DIRTY)
     because = []
     if stable < upper:
         is_watermark = log.last_stable is None or (log.high_watermark is not None and stable < log.last_stable)

@@ -46,16 +46,14 @@ class LogFacts(NamedTuple):
 
 @dataclass
 class Deletion:
-    """What happens to a segment. `rule`: logStartOffset, or the config that deletes it. `at`: epoch ms from which it is
-    eligible if nothing else happens; `after_bytes`: number of bytes appended after which retention.bytes deletes it.
-    `by`: number of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
-    recordTooLarge, cleanerDisabled, roll (the active segment is copied to remote storage after it is rolled, which the
-    next check does), or empty."""
+    """What happens to a segment, in the fields of SegmentRetention. `by`: number of the segment that it waits for;
+    `blocked`: highWatermark, future, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled, roll (the active
+    segment is copied to remote storage after it is rolled, which the next check does), or empty."""
 
-    state: str
-    rule: str | None = None
-    at: int | None = None
-    after_bytes: int | None = None
+    deletion: str
+    deletionRule: str | None = None
+    deletesAt: int | None = None
+    deletesAfterBytes: int | None = None
     by: int | None = None
     blocked: str = ""
 
@@ -64,8 +62,8 @@ def stopped(deletions: list[Deletion], why: str) -> None:
     """Mark the segments that would be deleted now as held, because of `why`: the cleaner threads delete the segments of
     a compacted log, and they do not process this one."""
     for deletion in deletions:
-        if deletion.state == NOW:
-            deletion.state, deletion.blocked = HELD, why
+        if deletion.deletion == NOW:
+            deletion.deletion, deletion.blocked = HELD, why
 
 
 def deletions(
@@ -116,7 +114,7 @@ class _Retention:
 
     def _upper(self, number: int) -> int:
         """Return the offset after a segment."""
-        return self.segments[number + 1].base if number + 1 < len(self.segments) else self.log.log_end
+        return self.segments[number + 1].baseOffset if number + 1 < len(self.segments) else self.log.log_end
 
     def _blocked(self, number: int) -> str:
         """Return what blocks the deletion of a segment; empty if nothing does."""
@@ -178,32 +176,32 @@ class _Retention:
             segment, deletion = self.segments[number], self.found[number]
             above += segment.size
             if self.bytes >= 0 and number + 1 < len(self.segments):
-                deletion.after_bytes = max(1, above + self.bytes - total) if above + self.bytes > total else 0
+                deletion.deletesAfterBytes = max(1, above + self.bytes - total) if above + self.bytes > total else 0
             blocked = self._blocked(number)
             if blocked == "empty" or (self.ms < 0 and self.bytes < 0 and self._upper(number) > self.log.log_start):
                 deletion.blocked = blocked
                 continue
             unread = unread or not segment.is_read
             if unread:
-                deletion.state = UNKNOWN
+                deletion.deletion = UNKNOWN
                 continue
             due = self._due(number, above, total)
             if self.ms >= 0:
                 own = segment.timestamp + self.ms + 1
                 if eligible_at is None or own > eligible_at:
                     eligible_at, by = own, number
-                deletion.at, deletion.rule = eligible_at, self.ms_name
+                deletion.deletesAt, deletion.deletionRule = eligible_at, self.ms_name
                 deletion.by = by if by != number else None
-            deletion.state = LATER if self.ms >= 0 or deletion.after_bytes is not None else KEPT
+            deletion.deletion = LATER if self.ms >= 0 or deletion.deletesAfterBytes is not None else KEPT
             if blocker is None and self.ms >= 0 and segment.timestamp > self.log.now + FUTURE and not due:
-                blocker, deletion.blocked, deletion.state = number, "future", HELD
+                blocker, deletion.blocked, deletion.deletion = number, "future", HELD
             elif blocked and (due or (self.ms >= 0 and eligible_at is not None and eligible_at <= self.log.now)):
-                deletion.state = UNKNOWN if blocked == "tierUnknown" else HELD
-                deletion.blocked, deletion.rule = blocked, due or self.ms_name
+                deletion.deletion = UNKNOWN if blocked == "tierUnknown" else HELD
+                deletion.blocked, deletion.deletionRule = blocked, due or self.ms_name
                 if blocked.startswith("tier") and number + 1 == len(self.segments):
-                    deletion.state, deletion.blocked = LATER, "roll"  # only rolled segments are copied
+                    deletion.deletion, deletion.blocked = LATER, "roll"  # only rolled segments are copied
             elif blocker is not None and self.ms >= 0 and self._is_old(segment):
-                deletion.state, deletion.blocked, deletion.by = HELD, "future", blocker
+                deletion.deletion, deletion.blocked, deletion.by = HELD, "future", blocker
 
     def _due(self, number: int, above: int, total: int) -> str:
         """Return the rule that would delete a segment if nothing blocked it; empty if there is none."""

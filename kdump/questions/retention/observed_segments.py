@@ -83,13 +83,13 @@ class ObservedSegment:
     `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
 
     target: Target
-    base: int
+    baseOffset: int
     size: int
     modified: int
     is_read: bool = True
     end: int = 0
     """Position after the last batch."""
-    last: int | None = None
+    lastOffset: int | None = None
     batches: int = 0
     records: int = 0
     uncounted: int = 0
@@ -107,9 +107,9 @@ class ObservedSegment:
     """None if records are not read."""
     markers: Tombstones | None = None
     """The same for control batches with a record."""
-    empty: int = 0
+    emptyBatches: int = 0
     """Number of batches without a record."""
-    next_horizon: int | None = None
+    nextDeleteHorizonMs: int | None = None
     """The earliest delete horizon that has not passed; None without one."""
 
     def note_damage(self, damage: DamagedRange) -> None:
@@ -172,7 +172,7 @@ class RetentionObserver(Observer):
             facts.first_timestamp = timestamp
         if timestamp > facts.largest:
             facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
-        facts.last = batch.lastOffset
+        facts.lastOffset = batch.lastOffset
         facts.batches += 1
         facts.records += batch.possible_records
         impossible = impossible_count(batch)
@@ -185,10 +185,10 @@ class RetentionObserver(Observer):
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
         if horizon is not None and horizon > self.now:
-            earliest = facts.next_horizon
-            facts.next_horizon = horizon if earliest is None else min(earliest, horizon)
+            earliest = facts.nextDeleteHorizonMs
+            facts.nextDeleteHorizonMs = horizon if earliest is None else min(earliest, horizon)
         if batch.recordCount == 0:
-            facts.empty += 1
+            facts.emptyBatches += 1
         elif batch.isControlBatch:
             assert facts.markers is not None
             facts.markers.add(1, horizon, self.now, is_legacy=False)
@@ -279,7 +279,7 @@ class DiskSegment(ObservedSegment):
     def __init__(self, target: Target, size: int, modified: int, allocated: int = 0, stamp: int | None = None) -> None:
         """What only batches show is as the class has it: a broker has a hundred thousand segments, and an attribute
         that is set later costs each 400 bytes."""
-        self.target, self.base = target, target.name_offset or 0
+        self.target, self.baseOffset = target, target.name_offset or 0
         self.size, self.modified, self.allocated = size, modified, allocated
         self.is_read, self.is_indexed = True, False
         self.recovers: bool | None = None

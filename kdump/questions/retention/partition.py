@@ -172,7 +172,7 @@ class OnePartition:
         try:
             case.drop = simulate_cleaning(
                 case.segments,
-                state.first_dirty,
+                state.firstDirtyOffset,
                 state.stop,
                 case.settings,
                 self.aborted,
@@ -220,12 +220,12 @@ class OnePartition:
         end = remote.end_of(known.topic_id, known.partition)
         if end is None:
             return NOTHING_REMOTE, ""
-        only_local = sum(segment.size for segment in segments if segment.base >= end)
+        only_local = sum(segment.size for segment in segments if segment.baseOffset >= end)
         return remote_retention(found, only_local, config, known.log_start or 0, self.now, self.clusters.missing)
 
     def _log(self, segments: list[ObservedSegment], config: Settings, summary: PartitionTransactions) -> LogFacts:
-        known, first = self.place.known, segments[0].base
-        end = max(summary.logEndOffset or 0, segments[-1].base)
+        known, first = self.place.known, segments[0].baseOffset
+        end = max(summary.logEndOffset or 0, segments[-1].baseOffset)
         described = self.metadata.topics.get(known.topic or "") if self.metadata else None
         replicas = described.partitions.get(known.partition or 0) if described else None
         is_only = replicas is not None and len(replicas.replicas) == 1
@@ -258,36 +258,32 @@ class OnePartition:
         moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
         remote, note = self._remote_retention(segments, config)
         offline = self.clusters.offline_id(self.directory)
+        cleaned.wouldClean = cleaned.is_taken and bool(config["log.cleaner.enable"]) and not (moves_to or offline)
         why = _stops(segments, config, cleaned, offline, moves_to)
         if moves and config.compacts and not (offline or moves_to):
             gone = [Deletion(KEPT) for _ in segments]
         elif why:
             stopped(gone, why)
         return RetentionCase(
-            source=self.place.partition.source,
-            topic=known.topic,
-            partition=known.partition,
-            path=self.place.partition.path,
+            self.place,
+            known.topic,
+            known.partition,
             segments=segments,
             deletions=gone,
             compaction=cleaned if config.compacts and not moves else None,
-            state=self.place.partition.state,
             moves_to=moves_to,
             throttle=self._throttle(MOVE_RATE if moves_to else COPY_RATE),
             offline=offline,
             shares=self._shares(),
-            lacks=self._lacks(log.log_start, segments[0].base),
+            lacks=self._lacks(log.log_start, segments[0].baseOffset),
             topic_names={}
             if self.metadata is None
             else {topic.id: topic.name for topic in self.metadata.topics.values()},
             notes=(title_of("directory-note", "notCleaned"),) if moves else tuple(filter(None, [note])),
             remote=remote,
-            known=known,
             log=log,
             settings=config,
             oldest=oldest if summary.heldBy is not None else None,
-            timeout=self.place.options.transaction_timeout,
-            options=self.place.options,
             release=release,
         )
 

@@ -35,18 +35,16 @@ AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 
 
 class CleaningResult(NamedTuple):
-    """Result of a cleaning. `keys`: different keys in the dirty part; `capacity`: how many the cleaner's map can hold;
-    `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads, with
-    `records_bytes` uncompressed bytes; `dropped`: how many of these it removes, with `bytes`; `end`: the offset up to
-    which it cleans (exclusive)."""
+    """Result of a cleaning, as in PartitionRetention. `capacity`: how many keys the cleaner's map can hold; `end`: the
+    offset up to which it cleans (exclusive)."""
 
     keys: int
     capacity: int
-    fits: bool
-    records: int
-    records_bytes: int
-    dropped: int
-    bytes: int
+    keysFit: bool
+    cleanedRecords: int
+    cleanedBytes: int
+    droppedRecords: int
+    droppedBytes: int
     end: int
 
 
@@ -85,7 +83,7 @@ def simulate_cleaning(
     with_data: set[int] = set()
     """Producers with data after their last marker: the cleaner keeps the marker of a transaction that has data left."""
     for segment in segments:
-        if segment.base > latest:
+        if segment.baseOffset > latest:
             break
         for batch in _batches(segment, options):
             horizon = batch.deleteHorizonMs
@@ -124,9 +122,9 @@ def _offset_map(
     full before `stop`. Source: Cleaner.buildOffsetMap."""
     newest = IdNumbers("q")
     reached = first_dirty - 1
-    bases = [segment.base for segment in segments]
+    bases = [segment.baseOffset for segment in segments]
     for segment, upper in zip(segments, [*bases[1:], stop]):
-        if segment.base >= stop or upper <= first_dirty:
+        if segment.baseOffset >= stop or upper <= first_dirty:
             continue
         for batch in _batches(segment, options):
             for row in () if batch.isControlBatch or _is_aborted(batch, aborted) else _rows(batch):

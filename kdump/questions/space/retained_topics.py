@@ -148,13 +148,13 @@ def retained_topics(
             # With one replica, the high watermark is the log end offset.
             mark = None if info is not None and len(info.replicas) == 1 else marks.get(log.key)
             point = None if is_running or usage.directory.is_clean else points.get(log.key, 0)
-            for segment, after in zip_longest(log.segments, (later.base for later in log.segments[1:])):
+            for segment, after in zip_longest(log.segments, (later.baseOffset for later in log.segments[1:])):
                 is_above = point is not None and (after is None or after > point)
                 segment.recovers = is_above or not segment.is_indexed
             active = log.segments[-1]
             active.is_read = False
-            start = max(starts.get(log.key) or 0, log.segments[0].base)
-            log.facts = LogFacts(start, max(active.base, mark or 0), mark, None, now, end)
+            start = max(starts.get(log.key) or 0, log.segments[0].baseOffset)
+            log.facts = LogFacts(start, max(active.baseOffset, mark or 0), mark, None, now, end)
             log.cleaned, log.moves, log.waits = cleaned.get(log.key), log.key in moving, is_offline
             topics[name].logs.append(log)
     for problem in problems:
@@ -176,7 +176,7 @@ def _in_remote(
         return NOTHING_REMOTE
     number = log.key[1]
     start = remote.start_of(topic_id, number, starts.get(log.key))
-    only_local = sum(segment.size for segment in log.segments if segment.base >= end)
+    only_local = sum(segment.size for segment in log.segments if segment.baseOffset >= end)
     segments = remote.in_log(topic_id, number, lineage_of(log.place))
     return remote_retention(segments, only_local, settings, start, now, missing)[0]
 
@@ -207,9 +207,9 @@ def first_cleanings(topics: Iterable[RetainedTopic]) -> Iterator[Cleaning]:
         for log in topic.logs if settings.compacts and settings["log.cleaner.enable"] else ():
             state = compaction(log.segments, log.facts, settings, log.cleaned)
             # Whether max.compaction.lag.ms has passed is in the batches.
-            is_overdue = settings["max.compaction.lag.ms"] < FOREVER and state.cleanable_bytes > 0
-            if state.is_taken or is_overdue or (".cleaned" in log.left and state.cleanable_bytes):
-                read = [segment.allocated for segment in log.segments if segment.base < state.stop]
+            is_overdue = settings["max.compaction.lag.ms"] < FOREVER and state.cleanableBytes > 0
+            if state.is_taken or is_overdue or (".cleaned" in log.left and state.cleanableBytes):
+                read = [segment.allocated for segment in log.segments if segment.baseOffset < state.stop]
                 yield Cleaning(topic, log, sum(read), max(read, default=0), not is_overdue)
 
 

@@ -214,7 +214,7 @@ def _emptied(usages: list[DirectoryUsage], metadata: MetadataImage) -> str | Non
     end = metadata.snapshot
     for log in (log for usage in usages for log in usage.in_state("") if log.place.topic == METADATA_TOPIC):
         is_empty = log.segments and not any(segment.size for segment in log.segments)
-        if is_empty and end is not None and log.segments[0].base < end:
+        if is_empty and end is not None and log.segments[0].baseOffset < end:
             return f"{log.place.path} is empty, and what came after its snapshot at offset {end} is missing"
     return None
 

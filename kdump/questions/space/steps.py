@@ -216,7 +216,7 @@ def _deleted_segments(stops: Iterable[tuple[PartitionUsage, int, bool]], missing
     for log, stop, may_be_removed in stops:
         if stop > log.goes:
             gone += log.segments[log.goes : stop]
-            starts.append(KeptFrom(log.key[1], max(log.facts.log_start, log.segments[stop].base)))
+            starts.append(KeptFrom(log.key[1], max(log.facts.log_start, log.segments[stop].baseOffset)))
             log.goes = stop
         if may_be_removed and not log.waits and log.removed < log.goes:
             removable.append(log)
@@ -225,7 +225,7 @@ def _deleted_segments(stops: Iterable[tuple[PartitionUsage, int, bool]], missing
         while at_once < missing and log.removed < log.goes:
             segment = log.segments[log.removed]
             at_once += segment.allocated
-            stem = f"{log.place.path}/{segment.base:020}"
+            stem = f"{log.place.path}/{segment.baseOffset:020}"
             quoted = shlex.quote(stem)
             commands.append(f"rm -f {quoted}.log {quoted}.*index {quoted}.snapshot")
             paths += [f"{stem}.log", f"{stem}.*index", f"{stem}.snapshot"]

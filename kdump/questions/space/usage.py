@@ -94,7 +94,7 @@ class PartitionUsage:
         if self.waits or (self.moves and cleans) or (settings.compacts and not cleans):
             return 0
         fates = due_now(self.segments, self.facts._replace(now=self.facts.now + later), settings)
-        return min(sum(fate.state == NOW for fate in fates), len(self.segments) - 1)
+        return min(sum(fate.deletion == NOW for fate in fates), len(self.segments) - 1)
 
     def occupied(self, first: int, stop: int) -> int:
         """Return what the segments first..stop - 1 occupy, with their indexes and producer snapshots."""

@@ -193,7 +193,7 @@ def test_the_order_of_the_rules(version: str, rules: list[str]) -> None:
     found = [segment(0, 1000), segment(10, 1000), segment(20, 9000)]
     log = LogFacts(10, 30, None, None, now=10_000)
     gone = deletions(found, log, configs(retention_ms="5000"), parse_release(version))
-    assert [each.rule for each in gone if each.state == "now"] == rules
+    assert [each.deletionRule for each in gone if each.deletion == "now"] == rules
 
 
 @pytest.mark.parametrize(("version", "name"), [("3.5", "difference"), ("3.6", "after")])

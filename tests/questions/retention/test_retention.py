@@ -55,16 +55,22 @@ def test_the_cleaner_as_kafka_has_it(number: int) -> None:
     for fields in CASES[number : number + 100]:
         segments, log, given, checkpoint = case(fields)
         found = compaction(segments, log, given, checkpoint)
-        answer = [found.first_dirty, found.first_uncleanable, found.stop, found.clean_bytes, found.cleanable_bytes]
+        answer = [
+            found.firstDirtyOffset,
+            found.firstUncleanableOffset,
+            found.stop,
+            found.cleanBytes,
+            found.cleanableBytes,
+        ]
         answer += [found.is_overdue, found.is_taken]
         assert [str(each).lower() for each in answer] == fields[12:19], fields
         taken += found.is_taken
-        if not found.is_taken and found.missing_bytes is not None:
+        if not found.is_taken and found.missingBytes is not None:
             # This many more bytes reach the ratio, fewer do not.
-            least, all_clean = given["min.cleanable.dirty.ratio"], found.clean_bytes
-            more = found.cleanable_bytes + found.missing_bytes
+            least, all_clean = given["min.cleanable.dirty.ratio"], found.cleanBytes
+            more = found.cleanableBytes + found.missingBytes
             assert more / (all_clean + more) > least
-            assert found.missing_bytes == 1 or (more - 1) / (all_clean + more - 1) <= least
+            assert found.missingBytes == 1 or (more - 1) / (all_clean + more - 1) <= least
     assert 10 < taken < 90
 
 
@@ -74,14 +80,14 @@ def test_deletion_as_kafka_has_it() -> None:
         segments, log, given, _ = case(fields)
         found = deletions(segments, log, given)
         for each in found:
-            states[each.state] += 1
+            states[each.deletion] += 1
         left = {int(base) for base in (fields[19] if len(fields) > 19 else "").split()}
-        kept = [each.base for each, what in zip(segments, found) if what.state != NOW]
+        kept = [each.baseOffset for each, what in zip(segments, found) if what.deletion != NOW]
         # A log that loses all its segments gets a new one.
-        assert kept == [each.base for each in segments if each.base in left], fields
+        assert kept == [each.baseOffset for each in segments if each.baseOffset in left], fields
         for each, what in zip(segments, found):
-            if what.state == LATER and what.at is not None:
-                assert what.at > CLOCK, (fields, each.base)
+            if what.deletion == LATER and what.deletesAt is not None:
+                assert what.deletesAt > CLOCK, (fields, each.baseOffset)
     assert all(count > 50 for count in states.values()), states
 
 
@@ -94,12 +100,12 @@ def test_later_is_when_it_goes() -> None:
             continue
         found = deletions(segments, log, given)
         for number, what in enumerate(found):
-            if what.state not in (LATER, HELD) or what.at is None:
+            if what.deletion not in (LATER, HELD) or what.deletesAt is None:
                 continue
-            on_time = deletions(segments, log._replace(now=what.at), given)
-            before = deletions(segments, log._replace(now=what.at - 1), given)
-            assert all(each.state == NOW for each in on_time[: number + 1]), fields
-            assert before[number].state != NOW, fields
+            on_time = deletions(segments, log._replace(now=what.deletesAt), given)
+            before = deletions(segments, log._replace(now=what.deletesAt - 1), given)
+            assert all(each.deletion == NOW for each in on_time[: number + 1]), fields
+            assert before[number].deletion != NOW, fields
             checked += 1
     assert checked > 150
 
@@ -109,12 +115,12 @@ def test_bytes_that_are_missing_are_those() -> None:
     segments = [segment(n * 10, 100, CLOCK, CLOCK) for n in range(4)]
     log = LogFacts(0, 40, 40, 40, CLOCK)
     found = deletions(segments, log, given)
-    assert [each.state for each in found] == [NOW, LATER, LATER, KEPT]
-    assert [each.after_bytes for each in found[1:]] == [50, 150, None]
+    assert [each.deletion for each in found] == [NOW, LATER, LATER, KEPT]
+    assert [each.deletesAfterBytes for each in found[1:]] == [50, 150, None]
     for number in (1, 2):
-        for more, goes in ((found[number].after_bytes, True), (found[number].after_bytes - 1, False)):
+        for more, goes in ((found[number].deletesAfterBytes, True), (found[number].deletesAfterBytes - 1, False)):
             grown = [*segments[:3], segment(30, 100 + more, CLOCK, CLOCK)]
-            assert (deletions(grown, log, given)[number].state == NOW) == goes
+            assert (deletions(grown, log, given)[number].deletion == NOW) == goes
 
 
 def test_a_timestamp_of_the_future_keeps_what_is_behind_it() -> None:
@@ -122,15 +128,15 @@ def test_a_timestamp_of_the_future_keeps_what_is_behind_it() -> None:
     old, future = CLOCK - 10_000, CLOCK + 10 * 3_600_000
     segments = [segment(0, 10, old, old), segment(1, 10, old, future), segment(2, 10, old, old), segment(3, 0, -1, -1)]
     found = deletions(segments, LogFacts(0, 3, 3, 3, CLOCK), given)
-    assert [each.state for each in found] == [NOW, HELD, HELD, KEPT]
+    assert [each.deletion for each in found] == [NOW, HELD, HELD, KEPT]
     assert [each.blocked for each in found] == ["", "future", "future", "empty"]
-    assert (found[1].by, found[2].by, found[2].at) == (None, 1, future + 1001)
+    assert (found[1].by, found[2].by, found[2].deletesAt) == (None, 1, future + 1001)
     # A clock that is slightly ahead is not reported: the segment waits.
     near = [segment(0, 10, old, CLOCK + 60_000), segment(1, 10, old, old)]
-    assert [each.state for each in deletions(near, LogFacts(0, 2, 2, 2, CLOCK), given)] == [LATER, LATER]
+    assert [each.deletion for each in deletions(near, LogFacts(0, 2, 2, 2, CLOCK), given)] == [LATER, LATER]
     # Size-based retention still deletes it.
     by_size = deletions(segments, LogFacts(0, 3, 3, 3, CLOCK), config(retention_ms="1000", retention_bytes="0"))
-    assert [each.state for each in by_size[:3]] == [NOW, NOW, NOW]
+    assert [each.deletion for each in by_size[:3]] == [NOW, NOW, NOW]
 
 
 def test_what_the_tier_lacks_stays() -> None:
@@ -139,15 +145,15 @@ def test_what_the_tier_lacks_stays() -> None:
     segments = [segment(0, 10, old, old), segment(5, 10, old, old), segment(9, 10, CLOCK, CLOCK)]
     log = LogFacts(0, 12, 12, 12, CLOCK, remote_end=4)
     found = deletions(segments, log, given)
-    assert [(each.state, each.rule) for each in found[:2]] == [
+    assert [(each.deletion, each.deletionRule) for each in found[:2]] == [
         (NOW, "local.retention.ms"),
         (HELD, "local.retention.ms"),
     ]
     assert found[1].blocked == "tier"
-    assert deletions(segments, log._replace(remote_end=None), given)[0].state == "unknown"
+    assert deletions(segments, log._replace(remote_end=None), given)[0].deletion == "unknown"
     # The active segment has no copy: it is rolled first.
     rolled = deletions(segments[:1], LogFacts(0, 5, 5, 5, CLOCK, remote_end=-1), given)
-    assert [(each.state, each.blocked) for each in rolled] == [(LATER, "roll")]
+    assert [(each.deletion, each.blocked) for each in rolled] == [(LATER, "roll")]
 
 
 def test_the_time_of_a_segment() -> None:
