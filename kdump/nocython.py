@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 compiled = False
-Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = p_longlong = int
+Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = p_const_uchar = p_uint = p_longlong = int
 double = float
 void = None
 

@@ -9,7 +9,7 @@ from array import array
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch_header import MIN_RECORD_SIZE, max_records
+from kdump.format.batch_header import max_records
 from kdump.format.checksum import castagnoli
 
 try:
@@ -25,8 +25,6 @@ else:
     from kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
 
 POLYNOMIAL = 0x82F63B78
-SMALL = 512
-"""Covered bytes below which the table is faster than a call of the library."""
 FIRST_ROWS = 64
 """Number of headers for which there is room at first."""
 FURTHEST = 1 << 62
@@ -71,7 +69,7 @@ _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.returns(cython.uint)
-def crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.uint[::1]):
+def crc(data: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.p_uint):
     """Return the CRC of data[at:end] with the polynomial of `table` (see crc_tables), eight bytes at a time. Used only
     when compiled: in plain Python, the library is faster."""
     value: cython.uint = 0
@@ -157,97 +155,116 @@ def read_one_header(data: bytes, position: int) -> HeaderColumns:
     return heads
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1)
+@cython.returns(cython.Py_ssize_t)
+def _end_of(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t, largest: cython.longlong
+):
+    """Return the end of the batch at data[at:]; 0 if it is not v2, is not within `size` and `largest`, or has no room
+    for its records."""
+    length: cython.longlong
+    records: cython.longlong
+    room: cython.longlong
+    if size - at < HEADER_SIZE or data[at + MAGIC_AT] != 2:
+        return 0
+    length = int32_at(data, at + LENGTH_AT)
+    if length < MIN_BATCH_LENGTH or length + LOG_OVERHEAD > size - at or length + LOG_OVERHEAD > largest:
+        return 0
+    records = int32_at(data, at + RECORD_COUNT_AT)
+    room = length - MIN_BATCH_LENGTH
+    if records < 0 or (
+        records * MIN_RECORD_SIZE > room and records > max_records(room, data[at + ATTRIBUTES_AT + 1] & CODEC)
+    ):
+        return 0
+    return at + LOG_OVERHEAD + length
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _follows(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t, source_end: cython.longlong,
+    last: cython.longlong, reach: cython.longlong,
+):  # fmt: skip
+    """Return whether data[at:] is the header of a batch that ends by `source_end`, with an offset up to `reach` above
+    `last`."""
+    length: cython.longlong
+    if size - at <= MAGIC_AT or data[at + MAGIC_AT] > 2:
+        return False
+    length = int32_at(data, at + LENGTH_AT)
+    if length <= MAGIC_AT - LOG_OVERHEAD or at + LOG_OVERHEAD + length > source_end:
+        return False
+    return last < _offset(data, at) <= last + reach
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1)
+@cython.returns(cython.bint)
+def _checksum_matches(
+    data: cython.const[cython.uchar][::1], view: memoryview, at: cython.Py_ssize_t, end: cython.Py_ssize_t,
+    table: cython.uint[::1],
+):  # fmt: skip
+    """Return whether the stored CRC-32C of the batch data[at:end] matches. `view`: the same bytes as `data`."""
+    stored: cython.longlong = uint32_at(data, at + CRC_AT)
+    if cython.compiled and end - at < SMALL_BATCH:
+        return crc(cython.address(data[0]), at + ATTRIBUTES_AT, end, cython.address(table[0])) == stored
+    return castagnoli(view[at + ATTRIBUTES_AT : end]) == stored
+
+
 def scan_valid_batches(
-    buffer: bytes,
-    position: cython.Py_ssize_t,
-    *,
-    source_end: cython.longlong,
-    largest: cython.longlong,
-    latest: cython.longlong,
-    lowest: cython.longlong,
-    highest: cython.longlong,
-    budget: cython.longlong,
-    check: cython.bint,
-    reach: cython.longlong = 1,
-) -> ValidRun | None:
+    buffer: bytes, position: cython.Py_ssize_t, *, source_end: cython.longlong, largest: cython.longlong,
+    latest: cython.longlong, lowest: cython.longlong, highest: cython.longlong, budget: cython.longlong,
+    check: cython.bint, reach: cython.longlong = 1,
+) -> ValidRun | None:  # fmt: skip
     """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
 
-    Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
-    of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
-    checksum matches; otherwise, a header with the next offset, or one up to `reach` above its last, follows, whose
-    batch ends by `source_end` (a position in the buffer: the end of the source, or of its known part), or it ends there
-    and its checksum matches. `budget` limits the bytes of batches that no such header follows."""
+    Each is completely in the buffer, has at most `largest` bytes, room for its records, and offsets above those of the
+    batch before it (the first: above `latest`), the last in lowest..highest. With `check`, its checksum matches;
+    otherwise, a header with an offset up to `reach` above its last follows, whose batch ends by `source_end` (in the
+    buffer: the end of the source, or of its known part), or it ends there and its checksum matches. `budget` limits the
+    bytes of batches that no such header follows."""
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)
     table: cython.uint[::1] = _TABLES
     size: cython.Py_ssize_t = len(buffer)
     at: cython.Py_ssize_t = position
     end: cython.Py_ssize_t
-    length: cython.longlong
     base: cython.longlong
     delta: cython.longlong
     last: cython.longlong = latest
-    before: cython.longlong = latest
-    first: cython.longlong = -1
     records: cython.longlong = 0
-    record_count: cython.longlong
     unchained: cython.longlong = 0
-    smallest: cython.longlong = MIN_RECORD_SIZE
-    small: cython.Py_ssize_t = SMALL
     count: cython.Py_ssize_t = 0
-    stored: cython.longlong
     follows: cython.bint
     headers = HeaderColumns(buffer, 0)
     headers.block = array("q", bytes(8 * HEADER_WIDTH * FIRST_ROWS))
     rows: cython.longlong[::1] = headers.block
-    room: cython.Py_ssize_t = FIRST_ROWS
-    while size - at >= HEADER_SIZE and data[at + MAGIC_AT] == 2:
-        length = int32_at(data, at + LENGTH_AT)
-        if length < MIN_BATCH_LENGTH or length + LOG_OVERHEAD > size - at or length + LOG_OVERHEAD > largest:
-            break
-        end = at + LOG_OVERHEAD + length
+    while (end := _end_of(data, at, size, largest)) > 0:
         base = _offset(data, at)
         delta = int32_at(data, at + LAST_OFFSET_DELTA_AT)
-        record_count = int32_at(data, at + RECORD_COUNT_AT)
-        if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
+        if base <= last or delta < 0 or not lowest <= base + delta <= highest:
             break
-        if record_count * smallest > end - at - HEADER_SIZE and record_count > max_records(
-            end - at - HEADER_SIZE, data[at + ATTRIBUTES_AT + 1] & CODEC
-        ):
-            break
-        follows = False
-        if size - end > MAGIC_AT and data[end + MAGIC_AT] <= 2:
-            length = int32_at(data, end + LENGTH_AT)
-            follows = (
-                length > MAGIC_AT - LOG_OVERHEAD
-                and end + LOG_OVERHEAD + length <= source_end
-                and base + delta < _offset(data, end) <= base + delta + reach
-            )
+        follows = _follows(data, end, size, source_end, base + delta, reach)
         if not follows:
+            if unchained + end - at > budget or not (check or end == source_end):
+                break
             unchained += end - at
-            if unchained > budget or not (check or end == source_end):
-                unchained -= end - at
-                break
-        if check or not follows:
-            stored = uint32_at(data, at + CRC_AT)
-            if cython.compiled and end - at < small:
-                if crc(data, at + ATTRIBUTES_AT, end, table) != stored:
-                    break
-            elif castagnoli(view[at + ATTRIBUTES_AT : end]) != stored:
-                break
-        if count == 0:
-            first = base
-        elif count == room:
+        if (check or not follows) and not _checksum_matches(data, view, at, end, table):
+            break
+        if count * HEADER_WIDTH == len(rows):
             headers.block = headers.block + array("q", bytes(8 * HEADER_WIDTH * count))
             rows = headers.block
-            room = 2 * count
         read_header(data, at, rows, count * HEADER_WIDTH)
         count += 1
-        records += record_count
-        before = last
+        records += int32_at(data, at + RECORD_COUNT_AT)
         last = base + delta
         at = end
     if count == 0:
         return None
     headers.count = count
-    return ValidRun(at, headers, records, first, last, before, unchained)
+    before = rows[(count - 2) * HEADER_WIDTH + LAST_OFFSET] if count > 1 else latest
+    return ValidRun(at, headers, records, rows[BASE_OFFSET], last, before, unchained)

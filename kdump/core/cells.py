@@ -4,22 +4,18 @@ cells.pxd has the same constants: `python -m tools.core_columns` writes it."""
 
 from __future__ import annotations
 
+from kdump.core import column_numbers as columns
+
+OF_RECORD, FIRST_CELL = columns.HEADER_WIDTH, columns.HEADER_WIDTH + columns.RECORD_WIDTH
+"""Kinds below OF_RECORD are the number in that column of HeaderColumns, those below FIRST_CELL that (less OF_RECORD)
+of RecordColumns. The others have names, first those of a batch, from OFFSET_CELL on those of a record."""
 (
     POSITION_CELL,
     SIZE_CELL,
-    BASE_OFFSET_CELL,
     LENGTH_CELL,
-    LEADER_EPOCH_CELL,
     MAGIC_CELL,
     CRC_CELL,
-    ATTRIBUTES_CELL,
     LAST_OFFSET_DELTA_CELL,
-    BASE_TIMESTAMP_CELL,
-    MAX_TIMESTAMP_CELL,
-    PRODUCER_ID_CELL,
-    PRODUCER_EPOCH_CELL,
-    BASE_SEQUENCE_CELL,
-    RECORD_COUNT_CELL,
     CRC_VALID_CELL,
     COMPRESSION_CELL,
     TIMESTAMP_TYPE_CELL,
@@ -27,7 +23,6 @@ from __future__ import annotations
     CONTROL_CELL,
     HAS_DELETE_HORIZON_CELL,
     DELETE_HORIZON_CELL,
-    LAST_OFFSET_CELL,
     LAST_SEQUENCE_CELL,
     OFFSETS_CELL,
     FLAGS_CELL,
@@ -38,21 +33,17 @@ from __future__ import annotations
     OFFSET_CELL,
     TIMESTAMP_CELL,
     TIME_CELL,
-    RECORD_ATTRIBUTES_CELL,
-    OFFSET_DELTA_CELL,
-    TIMESTAMP_DELTA_CELL,
     SEQUENCE_CELL,
     SEQUENCE_OR_EMPTY_CELL,
-    KEY_SIZE_CELL,
-    VALUE_SIZE_CELL,
     KEY_CELL,
     VALUE_CELL,
     HEADERS_CELL,
     JSON_KEY_CELL,
     JSON_VALUE_CELL,
     JSON_HEADERS_CELL,
-    MESSAGE_CRC_CELL,
-) = range(47)
+) = range(FIRST_CELL, FIRST_CELL + 31)
+MESSAGE_CRC_CELL = OF_RECORD + columns.HEADERS_START
+"""Of a message of v0 or v1 (see message_set.py)."""
 
 PLAN_CELLS, PLAN_OMITTED, PLAN_LINE_BYTES, PLAN_PER_BYTE, PLAN_PER_HEADER, PLAN_START = range(6)
 """Numbers with which a RowPlan begins: how many cells and how many omitted columns there are; the maximum bytes per
@@ -65,19 +56,19 @@ right-aligned. The last is their number."""
 BATCH_CELLS = {
     "position": POSITION_CELL,
     "size": SIZE_CELL,
-    "baseOffset": BASE_OFFSET_CELL,
+    "baseOffset": columns.BASE_OFFSET,
     "batchLength": LENGTH_CELL,
-    "partitionLeaderEpoch": LEADER_EPOCH_CELL,
+    "partitionLeaderEpoch": columns.LEADER_EPOCH,
     "magic": MAGIC_CELL,
     "crc": CRC_CELL,
-    "attributes": ATTRIBUTES_CELL,
+    "attributes": columns.ATTRIBUTES,
     "lastOffsetDelta": LAST_OFFSET_DELTA_CELL,
-    "baseTimestamp": BASE_TIMESTAMP_CELL,
-    "maxTimestamp": MAX_TIMESTAMP_CELL,
-    "producerId": PRODUCER_ID_CELL,
-    "producerEpoch": PRODUCER_EPOCH_CELL,
-    "baseSequence": BASE_SEQUENCE_CELL,
-    "recordCount": RECORD_COUNT_CELL,
+    "baseTimestamp": columns.BASE_TIMESTAMP,
+    "maxTimestamp": columns.MAX_TIMESTAMP,
+    "producerId": columns.PRODUCER_ID,
+    "producerEpoch": columns.PRODUCER_EPOCH,
+    "baseSequence": columns.BASE_SEQUENCE,
+    "recordCount": columns.RECORD_COUNT,
     "crcValid": CRC_VALID_CELL,
     "compression": COMPRESSION_CELL,
     "timestampType": TIMESTAMP_TYPE_CELL,
@@ -85,7 +76,7 @@ BATCH_CELLS = {
     "isControlBatch": CONTROL_CELL,
     "hasDeleteHorizonMs": HAS_DELETE_HORIZON_CELL,
     "deleteHorizonMs": DELETE_HORIZON_CELL,
-    "lastOffset": LAST_OFFSET_CELL,
+    "lastOffset": columns.LAST_OFFSET,
     "lastSequence": LAST_SEQUENCE_CELL,
 }
 """The cells of a batch's JSON object."""
@@ -94,12 +85,12 @@ RECORD_CELLS = {
     "offset": OFFSET_CELL,
     "timestamp": TIMESTAMP_CELL,
     "timestampType": TIMESTAMP_TYPE_CELL,
-    "attributes": RECORD_ATTRIBUTES_CELL,
-    "offsetDelta": OFFSET_DELTA_CELL,
-    "timestampDelta": TIMESTAMP_DELTA_CELL,
+    "attributes": OF_RECORD + columns.RECORD_ATTRIBUTES,
+    "offsetDelta": OF_RECORD + columns.OFFSET_DELTA,
+    "timestampDelta": OF_RECORD + columns.TIMESTAMP_DELTA,
     "sequence": SEQUENCE_CELL,
-    "keySize": KEY_SIZE_CELL,
-    "valueSize": VALUE_SIZE_CELL,
+    "keySize": OF_RECORD + columns.KEY_SIZE,
+    "valueSize": OF_RECORD + columns.VALUE_SIZE,
     "key": JSON_KEY_CELL,
     "value": JSON_VALUE_CELL,
     "headers": JSON_HEADERS_CELL,

@@ -75,6 +75,8 @@ FRAME_WIDTH, TOPIC_ID_AT, FIELDS_AT = 3, 7, 23
 
 ROWS_READ, NO_ROOM, RECORD_INVALID, HEADER_INVALID, BYTES_LEFT_OVER = range(5)
 """Where record_columns.read_rows stops."""
+SMALL_BATCH = 512
+"""Bytes of a batch below which the core takes the CRC itself: that is faster than a call of the library."""
 RECORDS_AT_ONCE = 64
 """Number of records that are checked at once where their columns are not kept."""
 
@@ -112,6 +114,9 @@ IN_KEYS, IN_VALUES, IN_HEADERS = 1, 2, 4
     NODE_FIXED,
     NODE_BYTES,
     NODE_STRING,
+    NODE_ANY,
+    NODE_TEXT,
+    NODE_DOUBLE,
     NODE_RECORD,
     NODE_UNION,
     NODE_ARRAY,
@@ -121,16 +126,13 @@ IN_KEYS, IN_VALUES, IN_HEADERS = 1, 2, 4
     NODE_MESSAGE,
     NODE_BLOCK,
     NODE_ITEMS,
-    NODE_ANY,
-    NODE_TEXT,
-    NODE_DOUBLE,
 ) = range(17)
-"""Kinds of nodes in the program of a schema. After the kind: of VARINT, whether it is unsigned (0), signed (1) or
-zigzag (2), and the lowest and the highest value; of FIXED, the size; of RECORD and UNION, how many nodes, and which; of
-ARRAY, MAP and SAME, the node of the items, or the same one. Of Protobuf: of CHOICE, what message indexes lead to, how
-many nodes, and which; of MESSAGE, how many fields, and the tag and node of each; of BLOCK, the node of what its length
-bounds: a message, ITEMS (up to the end, of a node), ANY bytes or TEXT. DOUBLE is 8 bytes whose digits may be asked for,
-as those of VARINT."""
+"""Kinds of nodes in the program of a schema, up to DOUBLE those without others in them. After the kind: of VARINT,
+whether it is unsigned (0), signed (1) or zigzag (2), and the lowest and the highest value; of FIXED, the size; of
+RECORD and UNION, how many nodes, and which; of ARRAY, MAP and SAME, the node of the items, or the same one. Of
+Protobuf: of CHOICE, what message indexes lead to, how many nodes, and which; of MESSAGE, how many fields, and the tag
+and node of each; of BLOCK, the node of what its length bounds: a message, ITEMS (up to the end, of a node), ANY bytes
+or TEXT. DOUBLE is 8 bytes whose digits may be asked for, as those of VARINT."""
 EXACT_DIGITS = 15
 """Digits up to which decimal fractions are different numbers."""
 NODE_DEPTH = 60

@@ -164,6 +164,44 @@ class ProducerWrites(NamedTuple):
         return self.marker if self.first < 0 else self.first
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _place_of(
+    producer: cython.longlong, rows: cython.longlong[::1], table: cython.longlong[::1], mask: cython.Py_ssize_t
+):
+    """Return where the numbers of a producer are in the hash table of producer_writes, or go."""
+    place: cython.Py_ssize_t = (producer ^ producer >> 16) & mask
+    while table[place * 8] and rows[(table[place * 8] - 1) * HEADER_WIDTH + PRODUCER_ID] != producer:
+        place = (place + 1) & mask
+    return place * 8
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _continues(
+    at: cython.Py_ssize_t, rows: cython.longlong[::1], place: cython.Py_ssize_t, table: cython.longlong[::1],
+    sequences: cython.bint,
+):  # fmt: skip
+    """Return whether the batch in rows[at:] may follow what its producer has written before (see producer_writes)."""
+    before: cython.Py_ssize_t = (table[place] - 1) * HEADER_WIDTH
+    data: cython.Py_ssize_t = (table[place + 2] - 1) * HEADER_WIDTH
+    if rows[at + ATTRIBUTES] & IS_CONTROL:
+        return rows[at + PRODUCER_EPOCH] >= rows[before + PRODUCER_EPOCH]
+    if rows[at + PRODUCER_EPOCH] != rows[before + PRODUCER_EPOCH]:
+        return False
+    if table[place + 1] and (rows[at + ATTRIBUTES] ^ rows[before + ATTRIBUTES]) & IS_TRANSACTIONAL:
+        return False
+    if not sequences or data < 0 or rows[at + PRODUCER_EPOCH] != rows[data + PRODUCER_EPOCH]:
+        return True
+    return rows[at + BASE_SEQUENCE] == sequence_at(
+        rows[data + BASE_SEQUENCE], minus(rows[data + LAST_OFFSET], rows[data + BASE_OFFSET]) + 1
+    )
+
+
 def producer_writes(
     heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
 ) -> tuple[int, list[ProducerWrites]]:
@@ -177,11 +215,8 @@ def producer_writes(
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
-    before: cython.Py_ssize_t
-    data: cython.Py_ssize_t
     place: cython.Py_ssize_t
     size: cython.Py_ssize_t = 8
-    expected: cython.longlong
     if heads.grouped is not None and heads.grouped[:2] == (first, stop) and (heads.grouped[2] or not sequences):
         return stop, heads.grouped[3]
     while size < 2 * (stop - first):
@@ -196,29 +231,10 @@ def producer_writes(
         at = row * HEADER_WIDTH
         if rows[at + PRODUCER_ID] < 0:
             continue
-        place = (rows[at + PRODUCER_ID] ^ rows[at + PRODUCER_ID] >> 16) & mask
-        while table[place * 8] and rows[(table[place * 8] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
-            place = (place + 1) & mask
-        place *= 8
-        if table[place]:
-            before = (table[place] - 1) * HEADER_WIDTH
-            if rows[at + ATTRIBUTES] & IS_CONTROL:
-                if rows[at + PRODUCER_EPOCH] < rows[before + PRODUCER_EPOCH]:
-                    stop = row
-                    break
-            elif rows[at + PRODUCER_EPOCH] != rows[before + PRODUCER_EPOCH] or (
-                table[place + 1] and (rows[at + ATTRIBUTES] ^ rows[before + ATTRIBUTES]) & IS_TRANSACTIONAL
-            ):
-                stop = row
-                break
-            elif sequences and table[place + 2]:
-                data = (table[place + 2] - 1) * HEADER_WIDTH
-                expected = sequence_at(
-                    rows[data + BASE_SEQUENCE], minus(rows[data + LAST_OFFSET], rows[data + BASE_OFFSET]) + 1
-                )
-                if rows[at + PRODUCER_EPOCH] == rows[data + PRODUCER_EPOCH] and rows[at + BASE_SEQUENCE] != expected:
-                    stop = row
-                    break
+        place = _place_of(rows[at + PRODUCER_ID], rows, table, mask)
+        if table[place] and not _continues(at, rows, place, table, sequences):
+            stop = row
+            break
         table[place] = row + 1
         if rows[at + ATTRIBUTES] & IS_CONTROL:
             found.append(_chain(table, place, row))

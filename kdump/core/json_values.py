@@ -63,6 +63,45 @@ def _escape(out: cython.p_uchar, at: cython.Py_ssize_t, point: cython.uint):
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _character(data: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """Return the code point of the character above U+007F at data[at:end], and its size; -1 if it is not UTF-8 (RFC
+    3629): it is truncated or overlong, a surrogate or beyond U+10FFFF."""
+    byte: cython.uint = data[at]
+    more: cython.Py_ssize_t = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+    point: cython.uint = byte & (0x3F >> more)
+    i: cython.Py_ssize_t
+    if byte < 0xC2 or byte > 0xF4 or at + more >= end:
+        return (-1, 0)
+    for i in range(1, more + 1):
+        byte = data[at + i]
+        if byte & 0xC0 != 0x80:
+            return (-1, 0)
+        point = point << 6 | (byte & 0x3F)
+    if more == 2 and (point < 0x800 or 0xD800 <= point <= 0xDFFF):
+        return (-1, 0)
+    if more == 3 and not 0x10000 <= point <= 0x10FFFF:
+        return (-1, 0)
+    return (point, more + 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _is_escaped(point: cython.longlong):
+    """Return whether jsonl escapes a character above U+007F: control characters, directional marks, separators, and the
+    byte order mark."""
+    if 0x200E <= point <= 0x2069:
+        return point <= 0x200F or 0x2028 <= point <= 0x202E or point >= 0x2066
+    return point < 0xA0 or point == 0xFEFF
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
@@ -73,8 +112,8 @@ def _text(
     quoting: cython.p_uchar = _QUOTING  # a local variable: what is written to `out` cannot change it
     byte: cython.uint
     kind: cython.uint
-    point: cython.uint
-    more: cython.Py_ssize_t
+    point: cython.longlong
+    size: cython.Py_ssize_t
     i: cython.Py_ssize_t
     then: cython.Py_ssize_t
     in_blocks: cython.bint = False
@@ -108,44 +147,16 @@ def _text(
             to = _escape(out, to, byte)
             at += 1
             continue
-        # RFC 3629: no overlong form, no surrogate, nothing beyond U+10FFFF.
-        if 0xC2 <= byte <= 0xDF:
-            more = 1
-            point = byte & 0x1F
-        elif 0xE0 <= byte <= 0xEF:
-            more = 2
-            point = byte & 0x0F
-        elif 0xF0 <= byte <= 0xF4:
-            more = 3
-            point = byte & 0x07
-        else:
+        point, size = _character(data, at, end)
+        if point < 0:
             return -1
-        if at + more >= end:
-            return -1
-        for i in range(1, more + 1):
-            byte = data[at + i]
-            if byte & 0xC0 != 0x80:
-                return -1
-            point = point << 6 | (byte & 0x3F)
-        if more == 2 and (point < 0x800 or 0xD800 <= point <= 0xDFFF):
-            return -1
-        if more == 3 and not 0x10000 <= point <= 0x10FFFF:
-            return -1
-        # Same as jsonl: control characters, directional marks, separators, and the byte order mark.
-        if (
-            point < 0xA0
-            or (
-                0x200E <= point <= 0x206F
-                and (point <= 0x200F or 0x2028 <= point <= 0x202E or 0x2066 <= point <= 0x2069)
-            )
-            or point == 0xFEFF
-        ):
+        if _is_escaped(point):
             to = _escape(out, to, point)
         else:
-            for i in range(more + 1):
+            for i in range(size):
                 out[to + i] = data[at + i]
-            to += more + 1
-        at += more + 1
+            to += size
+        at += size
     out[to] = 34
     return to + 1
 

@@ -30,6 +30,23 @@ POLYNOMIAL = 0xEDB88320
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _messages_in(data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t):
+    """Return the number of messages that fill data[:end], by their lengths; 0 if they do not."""
+    at: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    size: cython.longlong
+    while end - at >= LOG_OVERHEAD:
+        size = int32_at(data, at + LENGTH_AT)
+        if size < 0 or size > end - at - LOG_OVERHEAD:
+            return 0
+        at += LOG_OVERHEAD + size
+        count += 1
+    return count if at == end else 0
+
+
 def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
     """Return the messages that fill a wrapper's decompressed payload; None if there are none or any is unusual.
 
@@ -42,25 +59,18 @@ def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
     end: cython.Py_ssize_t = len(payload)
     at: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
-    count: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = _messages_in(data, end)
     to: cython.Py_ssize_t = 0
     key: cython.Py_ssize_t = MESSAGE_V1_KEY_AT if magic else MESSAGE_V0_KEY_AT
     value: cython.Py_ssize_t
     size: cython.longlong
     stored: cython.longlong
-    while end - at >= LOG_OVERHEAD:
-        size = int32_at(data, at + LENGTH_AT)
-        if size < 0 or size > end - at - LOG_OVERHEAD:
-            return None
-        at += LOG_OVERHEAD + size
-        count += 1
-    if at != end or not count:
+    if not count:
         return None
     columns = RecordColumns(payload)
     columns.block = array("q", bytes(8 * RECORD_WIDTH * count))
     columns.count = count
     rows = columns.block
-    at = 0
     while at < end:
         stop = at + LOG_OVERHEAD + int32_at(data, at + LENGTH_AT)
         if stop - at < key + 4 or data[at + MAGIC_AT] != magic or data[at + MESSAGE_ATTRIBUTES_AT] & 15:
@@ -87,7 +97,7 @@ def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
         rows[to + VALUE_SIZE] = size
         stored = uint32_at(data, at + MESSAGE_CRC_AT)
         if cython.compiled:
-            if crc(data, at + MAGIC_AT, stop, table) != stored:
+            if crc(cython.address(data[0]), at + MAGIC_AT, stop, cython.address(table[0])) != stored:
                 return None
         elif crc32(payload[at + MAGIC_AT : stop]) != stored:
             return None

@@ -84,99 +84,138 @@ def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _is_length_cut(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """Return whether the length field at data[position:] extends past `end`."""
+    if end - position >= 5:
+        return False
+    while position < end and data[position] >= 0x80:
+        position += 1
+    return position == end
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t, cython.Py_ssize_t))
+def _sized_at(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t):
+    """Read a key or value with its size. Returns the size (-1: null), where the bytes start, and the position after
+    them; -1 if they extend past `stop` or the size is invalid."""
+    start: cython.Py_ssize_t
+    size: cython.longlong
+    size, start = varint_at(data, position, stop, 32)
+    position = start + size if size > 0 else start
+    return size, start, -1 if size < -1 or position > stop else position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
+def _after_headers(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t, count: cython.longlong
+):
+    """Return the position after `count` headers, and 0; or -1, and where the first invalid one starts."""
+    start: cython.Py_ssize_t
+    size: cython.longlong
+    while count > 0:
+        start = position
+        size, position = varint_at(data, start, stop, 32)
+        if position < 0 or size < 0 or position + size > stop:
+            return -1, start
+        size, position = varint_at(data, position + size, stop, 32)
+        if position >= 0 and size > 0:
+            position += size
+        if position < 0 or size < -1 or position > stop:
+            return -1, start
+        count -= 1
+    return position, 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
+def _read_fields(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    rows: cython.longlong[::1], at: cython.Py_ssize_t,
+):  # fmt: skip
+    """Read what follows the length of the record that ends at `stop` into the row that starts at rows[at]. Returns
+    `stop` and ROWS_READ; or the status of the invalid field, with what read_rows returns if it is of a header."""
+    number: cython.longlong = data[position]
+    start: cython.Py_ssize_t
+    rows[at + RECORD_ATTRIBUTES] = number - 256 if number > 127 else number
+    number, position = varint_at(data, position + 1, stop, 64)
+    if position < 0:
+        return position, RECORD_INVALID
+    rows[at + TIMESTAMP_DELTA] = number
+    number, position = varint_at(data, position, stop, 32)
+    if position < 0:
+        return position, RECORD_INVALID
+    rows[at + OFFSET_DELTA] = number
+    number, start, position = _sized_at(data, position, stop)
+    if position < 0:
+        return position, RECORD_INVALID
+    rows[at + KEY_START] = start
+    rows[at + KEY_SIZE] = number
+    number, start, position = _sized_at(data, position, stop)
+    if position < 0:
+        return position, RECORD_INVALID
+    rows[at + VALUE_START] = start
+    rows[at + VALUE_SIZE] = number
+    number, position = varint_at(data, position, stop, 32)
+    # A header takes at least two bytes; a larger count is impossible, and would cost time.
+    if position < 0 or number < 0 or number * 2 > stop - position:
+        return position, RECORD_INVALID
+    rows[at + HEADERS_START] = position
+    rows[at + HEADERS_COUNT] = number
+    position, start = _after_headers(data, position, stop, number)
+    if position < 0:
+        return start, HEADER_INVALID
+    return position, ROWS_READ if position == stop else BYTES_LEFT_OVER
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t))
 def read_rows(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    final: cython.bint,
-    rows: cython.longlong[::1],
-    at: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t,
+    count: cython.longlong, final: cython.bint, rows: cython.longlong[::1], at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
-):
+):  # fmt: skip
     """Read up to `count` records of data[position:end] into rows[at:room]. Without `final`, stops before a record that
     extends past `end`. Returns the position after the last record, the end of its row, and ROWS_READ or NO_ROOM; or
     instead of the position, where the next record is invalid: RECORD_INVALID (where it starts), HEADER_INVALID (where
     that header starts), BYTES_LEFT_OVER (after its last field)."""
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    key_start: cython.Py_ssize_t
-    value_start: cython.Py_ssize_t
-    headers_start: cython.Py_ssize_t
-    header_at: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    status: cython.Py_ssize_t
     length: cython.longlong
-    timestamp_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_size: cython.longlong
-    value_size: cython.longlong
-    headers_count: cython.longlong
-    header: cython.longlong
-    size: cython.longlong
-    attributes: cython.longlong
     while count > 0:
         if at == room:
             return position, at, NO_ROOM
         start = position
-        # The length field itself may be split by the end of the chunk.
-        if not final and end - position < 5:
-            while position < end and data[position] >= 0x80:
-                position += 1
-            if position == end:
-                return start, at, ROWS_READ
+        if not final and _is_length_cut(data, start, end):
+            return start, at, ROWS_READ
         length, position = varint_at(data, start, end, 32)
         if position < 0 or length <= 0:
             return start, at, RECORD_INVALID
         stop = position + length
         if stop > end:
             return start, at, RECORD_INVALID if final else ROWS_READ
-        attributes = data[position]
-        timestamp_delta, position = varint_at(data, position + 1, stop, 64)
-        if position < 0:
-            return start, at, RECORD_INVALID
-        offset_delta, position = varint_at(data, position, stop, 32)
-        if position < 0:
-            return start, at, RECORD_INVALID
-        key_size, key_start = varint_at(data, position, stop, 32)
-        position = key_start + key_size if key_size > 0 else key_start
-        if key_start < 0 or key_size < -1 or position > stop:
-            return start, at, RECORD_INVALID
-        value_size, value_start = varint_at(data, position, stop, 32)
-        position = value_start + value_size if value_size > 0 else value_start
-        if value_start < 0 or value_size < -1 or position > stop:
-            return start, at, RECORD_INVALID
-        headers_count, headers_start = varint_at(data, position, stop, 32)
-        # A header takes at least two bytes; a larger count is impossible, and would cost time.
-        if headers_start < 0 or headers_count < 0 or headers_count * 2 > stop - headers_start:
-            return start, at, RECORD_INVALID
-        position = headers_start
-        header = 0
-        while header < headers_count:
-            header_at = position
-            size, position = varint_at(data, header_at, stop, 32)
-            if position < 0 or size < 0 or position + size > stop:
-                return header_at, at, HEADER_INVALID
-            size, position = varint_at(data, position + size, stop, 32)
-            if position >= 0 and size > 0:
-                position += size
-            if position < 0 or size < -1 or position > stop:
-                return header_at, at, HEADER_INVALID
-            header += 1
-        if position != stop:
-            return position, at, BYTES_LEFT_OVER
+        place, status = _read_fields(data, position, stop, rows, at)
+        if status != ROWS_READ:
+            return start if status == RECORD_INVALID else place, at, status
         rows[at + RECORD_START] = start
-        rows[at + RECORD_END] = stop
-        rows[at + RECORD_ATTRIBUTES] = attributes - 256 if attributes > 127 else attributes
-        rows[at + TIMESTAMP_DELTA] = timestamp_delta
-        rows[at + OFFSET_DELTA] = offset_delta
-        rows[at + KEY_START] = key_start
-        rows[at + KEY_SIZE] = key_size
-        rows[at + VALUE_START] = value_start
-        rows[at + VALUE_SIZE] = value_size
-        rows[at + HEADERS_START] = headers_start
-        rows[at + HEADERS_COUNT] = headers_count
+        rows[at + RECORD_END] = position = stop
         at += RECORD_WIDTH
         count -= 1
     return position, at, ROWS_READ

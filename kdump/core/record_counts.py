@@ -103,51 +103,124 @@ def _same(
 
 def count_records(
     columns: RecordColumns,
-    bases_of: array[int],
-    ends_of: array[int],
-    timed: cython.bint,
-    sums_of: array[int],
-    key_sizes_of: array[int],
-    value_sizes_of: array[int],
-    late_of: array[int],
+    bases: array[int],
+    ends: array[int],
+    timed: bool,
+    sums: array[int],
+    key_sizes: array[int],
+    value_sizes: array[int],
+    late: array[int],
     moments: TimeCounts,
     keys: KeyCounts,
 ) -> None:
     """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.
 
-    The records are of one batch or several: rows up to ends_of[0] (exclusive) belong to the first, whose timestamp
-    deltas are relative to bases_of[0], and so on. If not `timed`, timestamps are ignored."""
-    kept: cython.Py_ssize_t = LONGEST
-    mask: cython.Py_ssize_t = NEAR - 1
-    far: cython.longlong = IMPOSSIBLE
-    data: bytes = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
+    The records are of one batch or several: rows up to ends[0] (exclusive) belong to the first, whose timestamp deltas
+    are relative to bases[0], and so on. If not `timed`, timestamps are ignored."""
+    _count_sizes(columns, sums, key_sizes, value_sizes)
+    _count_keys(columns, keys)
+    if timed:
+        _count_times(columns, bases, ends, sums, late, moments)
+
+
+@cython.cfunc
+def _count_sizes(
+    columns: RecordColumns, sums_of: array[int], key_sizes_of: array[int], value_sizes_of: array[int]
+) -> None:
     rows: cython.longlong[::1] = columns.block
     sums: cython.longlong[::1] = sums_of
     key_sizes: cython.longlong[::1] = key_sizes_of
     value_sizes: cython.longlong[::1] = value_sizes_of
-    late: cython.longlong[::1] = late_of
-    bases: cython.longlong[::1] = bases_of
-    ends: cython.longlong[::1] = ends_of
-    batch: cython.Py_ssize_t = 0
-    row: cython.longlong = 0
-    base: cython.longlong = bases[0]
+    row: cython.longlong
+    at: cython.Py_ssize_t
+    sums[RECORDS] += columns.count
+    for row in range(columns.count):
+        at = row * RECORD_WIDTH
+        sums[RECORD_BYTES] += rows[at + RECORD_END] - rows[at + RECORD_START]
+        sums[HEADERS] += rows[at + HEADERS_COUNT]
+        sums[HEADER_BYTES] += rows[at + RECORD_END] - rows[at + HEADERS_START]
+        _count_size(rows[at + KEY_SIZE], row, sums, key_sizes, NULL_KEYS, LONGEST_KEY)
+        _count_size(rows[at + VALUE_SIZE], row, sums, value_sizes, NULL_VALUES, LONGEST_VALUE)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _count_size(
+    size: cython.longlong, row: cython.longlong, sums: cython.longlong[::1], classes: cython.longlong[::1],
+    nulls: cython.Py_ssize_t, longest: cython.Py_ssize_t,
+) -> cython.void:  # fmt: skip
+    """Count the size of a key or value (-1: null) in its sums, the first of which is sums[nulls], and in its class."""
+    if size < 0:
+        sums[nulls] += 1
+        return
+    sums[nulls + 1] += size
+    classes[size_class(size)] += 1
+    if size > sums[longest]:
+        sums[longest] = size
+        sums[longest + EXTREME_ROW] = row
+
+
+@cython.cfunc
+def _count_keys(columns: RecordColumns, keys: KeyCounts) -> None:
+    kept: cython.Py_ssize_t = LONGEST
+    mask: cython.Py_ssize_t = NEAR - 1
+    data: bytes = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
+    view: cython.const[cython.uchar][::1] = data
+    rows: cython.longlong[::1] = columns.block
     counts: cython.longlong[::1] = keys.counts
     weights: cython.longlong[::1] = keys.weights
     slots: dict = keys.slots  # type: ignore[type-arg]
     near: cython.longlong[::1] = keys.near
     sizes: cython.longlong[::1] = keys.sizes
     texts: cython.uchar[::1] = keys.texts
-    view: cython.const[cython.uchar][::1] = data
-    place: cython.Py_ssize_t
+    row: cython.longlong
     at: cython.Py_ssize_t
-    slot: cython.Py_ssize_t
     start: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_size: cython.longlong
     size: cython.longlong
+    place: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    keyed: cython.longlong = 0
+    for row in range(columns.count):
+        at = row * RECORD_WIDTH
+        size = rows[at + KEY_SIZE]
+        if size < 0:
+            continue
+        keyed += 1
+        start = rows[at + KEY_START]
+        place = _hash(view, start, start + size) & mask if size <= kept else 0
+        slot = near[place] - 1 if size <= kept else -1
+        if slot < 0 or sizes[slot] != size or not _same(view, start, texts, slot * kept, size):
+            key = data[start : start + size]
+            item = key if size <= kept else keys.item(key, size, columns.digest)
+            found = slots.get(item)
+            slot = keys.new(item) if found is None else found
+            if size <= kept:
+                near[place] = slot + 1
+                sizes[slot] = size
+                keys.texts[slot * kept : slot * kept + size] = key
+        counts[slot] += 1
+        weights[slot] += rows[at + RECORD_END] - rows[at + RECORD_START]
+    keys.total += keyed
+
+
+@cython.cfunc
+def _count_times(
+    columns: RecordColumns, bases_of: array[int], ends_of: array[int], sums_of: array[int], late_of: array[int],
+    moments: TimeCounts,
+) -> None:  # fmt: skip
+    far: cython.longlong = IMPOSSIBLE
+    rows: cython.longlong[::1] = columns.block
+    sums: cython.longlong[::1] = sums_of
+    late: cython.longlong[::1] = late_of
+    bases: cython.longlong[::1] = bases_of
+    ends: cython.longlong[::1] = ends_of
+    batch: cython.Py_ssize_t = 0
+    row: cython.longlong
+    at: cython.Py_ssize_t
+    base: cython.longlong
     delta: cython.longlong
     stamp: cython.longlong
-    lateness: cython.longlong
     # Timestamps of one bucket are counted together: low..high-1 belong to it.
     low: cython.longlong = 0
     high: cython.longlong = 0
@@ -155,58 +228,12 @@ def count_records(
     heavy: cython.longlong = 0
     weighs: cython.bint = moments.weighs
     width: cython.longlong = moments.width
-    number: cython.Py_ssize_t
-    keyed: cython.longlong = 0
-    usable: cython.bint = timed and -far < base < far
     for row in range(columns.count):
         at = row * RECORD_WIDTH
-        if row >= ends[batch]:
-            while row >= ends[batch]:
-                batch += 1
-            base = bases[batch]
-            usable = timed and -far < base < far
-        size = rows[at + RECORD_END] - rows[at + RECORD_START]
-        sums[RECORDS] += 1
-        sums[RECORD_BYTES] += size
-        sums[HEADERS] += rows[at + HEADERS_COUNT]
-        sums[HEADER_BYTES] += rows[at + RECORD_END] - rows[at + HEADERS_START]
-        value_size = rows[at + VALUE_SIZE]
-        if value_size < 0:
-            sums[NULL_VALUES] += 1
-        else:
-            sums[VALUE_BYTES] += value_size
-            value_sizes[size_class(value_size)] += 1
-            if value_size > sums[LONGEST_VALUE]:
-                sums[LONGEST_VALUE] = value_size
-                sums[LONGEST_VALUE + EXTREME_ROW] = row
-        key_size = rows[at + KEY_SIZE]
-        if key_size < 0:
-            sums[NULL_KEYS] += 1
-        else:
-            sums[KEY_BYTES] += key_size
-            key_sizes[size_class(key_size)] += 1
-            if key_size > sums[LONGEST_KEY]:
-                sums[LONGEST_KEY] = key_size
-                sums[LONGEST_KEY + EXTREME_ROW] = row
-            keyed += 1
-            start = rows[at + KEY_START]
-            place = _hash(view, start, start + key_size) & mask if key_size <= kept else 0
-            slot = near[place] - 1 if key_size <= kept else -1
-            if slot < 0 or sizes[slot] != key_size or not _same(view, start, texts, slot * kept, key_size):
-                key = data[start : start + key_size]
-                item = key if key_size <= kept else keys.item(key, key_size, columns.digest)
-                found = slots.get(item)
-                slot = keys.new(item) if found is None else found
-                if key_size <= kept:
-                    near[place] = slot + 1
-                    sizes[slot] = key_size
-                    keys.texts[slot * kept : slot * kept + key_size] = key
-            counts[slot] += 1
-            weights[slot] += size
-        if not timed:
-            continue
-        delta = rows[at + TIMESTAMP_DELTA]
-        if not usable or not -far < delta < far or base + delta < 0:
+        while row >= ends[batch]:
+            batch += 1
+        base, delta = bases[batch], rows[at + TIMESTAMP_DELTA]
+        if not -far < base < far or not -far < delta < far or base + delta < 0:
             sums[UNTIMED] += 1
             continue
         stamp = base + delta
@@ -218,27 +245,37 @@ def count_records(
             high = low + width
             together = heavy = 0
         together += 1
-        heavy += size
-        if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
-            sums[OLDEST] = stamp
-            sums[OLDEST + EXTREME_ROW] = row
-        if stamp >= sums[NEWEST]:
-            if stamp > sums[NEWEST]:
-                sums[NEWEST] = stamp
-                sums[NEWEST + EXTREME_ROW] = row
-            late[0] += 1
-            continue
-        lateness = sums[NEWEST] - stamp
-        number = 1
-        for bound in LATE:
-            if lateness <= bound:
-                break
-            number += 1
-        late[number] += 1
-        sums[LATE_RECORDS] += 1
-        if lateness > sums[LATEST]:
-            sums[LATEST] = lateness
-            sums[LATEST + EXTREME_ROW] = row
+        heavy += rows[at + RECORD_END] - rows[at + RECORD_START]
+        _count_lateness(stamp, row, sums, late)
     if together:
         moments.add(low, together, heavy) if weighs else moments.add(low, together)
-    keys.total += keyed
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _count_lateness(
+    stamp: cython.longlong, row: cython.longlong, sums: cython.longlong[::1], late: cython.longlong[::1]
+) -> cython.void:
+    """Count the timestamp (epoch ms) of a record: among the extremes, and how much older it is than an earlier one."""
+    lateness: cython.longlong
+    number: cython.Py_ssize_t = 1
+    if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
+        sums[OLDEST] = stamp
+        sums[OLDEST + EXTREME_ROW] = row
+    if stamp >= sums[NEWEST]:
+        if stamp > sums[NEWEST]:
+            sums[NEWEST] = stamp
+            sums[NEWEST + EXTREME_ROW] = row
+        late[0] += 1
+        return
+    lateness = sums[NEWEST] - stamp
+    for bound in LATE:
+        if lateness <= bound:
+            break
+        number += 1
+    late[number] += 1
+    sums[LATE_RECORDS] += 1
+    if lateness > sums[LATEST]:
+        sums[LATEST] = lateness
+        sums[LATEST + EXTREME_ROW] = row

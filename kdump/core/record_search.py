@@ -183,13 +183,9 @@ def _may_have_digits(value: cython.double, power: cython.longlong, digits: cytho
 @cython.nogil
 @cython.exceptval(check=False)
 def _varint(
-    program: cython.const[cython.longlong][::1],
-    node: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    state: cython.longlong[::1],
-) -> cython.Py_ssize_t:
+    program: cython.const[cython.longlong][::1], node: cython.Py_ssize_t, data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t, end: cython.Py_ssize_t, state: cython.longlong[::1],
+) -> cython.Py_ssize_t:  # fmt: skip
     """Return the position after a varint; -1 if it is longer than it has to be, out of range, or has digits that are
     looked for."""
     number: cython.longlong
@@ -210,25 +206,13 @@ def _varint(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _after(
-    program: cython.const[cython.longlong][::1],
-    node: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    depth: cython.Py_ssize_t,
-    state: cython.longlong[::1],
-) -> cython.Py_ssize_t:
-    """Return the position after the value of a node at data[at:end]; -1 if it does not fit. `state`: how many steps it
-    may take; the digits that no integer may have, as for _has_digits (0: any)."""
+def _after_leaf(
+    program: cython.const[cython.longlong][::1], node: cython.Py_ssize_t, data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t, end: cython.Py_ssize_t, state: cython.longlong[::1],
+) -> cython.Py_ssize_t:  # fmt: skip
+    """As _after, for a value without others in it."""
     kind: cython.longlong = program[node]
-    count: cython.longlong
-    number: cython.longlong
-    i: cython.Py_ssize_t
-    fields: cython.Py_ssize_t
-    state[0] -= 1
-    if depth > NODE_DEPTH or state[0] < 0:
-        return -1
+    size: cython.longlong
     if kind == NODE_VARINT:
         return _varint(program, node, data, at, end, state)
     if kind == NODE_NULL:
@@ -239,6 +223,33 @@ def _after(
         if end - at < 8 or (state[1] and _may_have_digits(double_at(data, at), state[1], state[2])):
             return -1
         return at + 8
+    if kind == NODE_ANY:
+        return end
+    if kind == NODE_TEXT:
+        return end if _is_utf8(data, at, end) else -1
+    size, at = varint_at(data, at, end, 64)
+    if at < 0 or size < 0 or size > end - at:
+        return -1
+    return at + size if kind == NODE_BYTES or _is_utf8(data, at, at + size) else -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _after(
+    program: cython.const[cython.longlong][::1], node: cython.Py_ssize_t, data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t, end: cython.Py_ssize_t, depth: cython.Py_ssize_t, state: cython.longlong[::1],
+) -> cython.Py_ssize_t:  # fmt: skip
+    """Return the position after the value of a node at data[at:end]; -1 if it does not fit. `state`: how many steps it
+    may take; the digits that no integer may have, as for _has_digits (0: any)."""
+    kind: cython.longlong = program[node]
+    number: cython.longlong = 0
+    i: cython.Py_ssize_t
+    state[0] -= 1
+    if depth > NODE_DEPTH or state[0] < 0:
+        return -1
+    if kind <= NODE_DOUBLE:
+        return _after_leaf(program, node, data, at, end, state)
     if kind == NODE_SAME:
         return _after(program, program[node + 1], data, at, end, depth + 1, state)
     if kind == NODE_RECORD:
@@ -248,75 +259,84 @@ def _after(
                 return -1
         return at
     if kind == NODE_MESSAGE:
-        fields, i = program[node + 1], 0
-        while 0 <= at < end:
-            number, at = bits_at(data, at, end)
-            count = 0
-            while count < fields and program[node + 2 + 2 * i] != number:  # fields come in order
-                i = i + 1 if i + 1 < fields else 0
-                count += 1
-            if at < 0 or count == fields:
-                return -1
-            at = _after(program, program[node + 3 + 2 * i], data, at, end, depth + 1, state)
-        return at
+        return _after_fields(program, node, data, at, end, depth, state)
     if kind == NODE_ITEMS:
         while 0 <= at < end:
             at = _after(program, program[node + 1], data, at, end, depth + 1, state)
         return at
-    if kind == NODE_ANY:
-        return end
-    if kind == NODE_TEXT:
-        return end if _is_utf8(data, at, end) else -1
+    if kind in (NODE_ARRAY, NODE_MAP):
+        return _after_blocks(program, node, data, at, end, depth, state)
     if kind == NODE_BLOCK:
         number, at = bits_at(data, at, end)
         if at < 0 or number < 0 or number > end - at:
             return -1
         return at + number if _after(program, program[node + 1], data, at, at + number, depth + 1, state) >= 0 else -1
-    if kind == NODE_CHOICE:
-        # Indexes of a message: none, which is the first, or one of fewer than 64. Others are left to the decoder.
-        if at >= end:
-            return -1
-        number = 0
-        if data[at] == 2 and at + 1 < end and data[at + 1] < 128 and data[at + 1] % 2 == 0:
-            at += 1
-            number = data[at] >> 1
-        elif data[at] != 0:
-            return -1
-        if number >= program[node + 1]:
-            return -1
-        return _after(program, program[node + 2 + number], data, at + 1, end, depth + 1, state)
-    number, at = varint_at(data, at, end, 64)
-    if at < 0:
-        return -1
-    if kind in (NODE_BYTES, NODE_STRING):
-        if number < 0 or number > end - at:
-            return -1
-        return at + number if kind == NODE_BYTES or _is_utf8(data, at, at + number) else -1
     if kind == NODE_UNION:
-        if number < 0 or number >= program[node + 1]:
+        number, at = varint_at(data, at, end, 64)
+    # Indexes of a message: none, which is the first, or one of fewer than 64. Others are left to the decoder.
+    elif at + 1 < end and data[at] == 2 and data[at + 1] < 128 and data[at + 1] % 2 == 0:
+        number, at = data[at + 1] >> 1, at + 2
+    else:
+        at = at + 1 if at < end and data[at] == 0 else -1
+    if at < 0 or number < 0 or number >= program[node + 1]:
+        return -1
+    return _after(program, program[node + 2 + number], data, at, end, depth + 1, state)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_fields(
+    program: cython.const[cython.longlong][::1], node: cython.Py_ssize_t, data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t, end: cython.Py_ssize_t, depth: cython.Py_ssize_t, state: cython.longlong[::1],
+) -> cython.Py_ssize_t:  # fmt: skip
+    """As _after, for the fields of a Protobuf message, which usually come in the order of the schema."""
+    fields: cython.Py_ssize_t = program[node + 1]
+    count: cython.Py_ssize_t
+    number: cython.longlong
+    i: cython.Py_ssize_t = 0
+    while 0 <= at < end:
+        number, at = bits_at(data, at, end)
+        count = 0
+        while count < fields and program[node + 2 + 2 * i] != number:
+            i = i + 1 if i + 1 < fields else 0
+            count += 1
+        if at < 0 or count == fields:
             return -1
-        return _after(program, program[node + 2 + number], data, at, end, depth + 1, state)
-    while number != 0:
-        count = number
+        at = _after(program, program[node + 3 + 2 * i], data, at, end, depth + 1, state)
+    return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_blocks(
+    program: cython.const[cython.longlong][::1], node: cython.Py_ssize_t, data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t, end: cython.Py_ssize_t, depth: cython.Py_ssize_t, state: cython.longlong[::1],
+) -> cython.Py_ssize_t:  # fmt: skip
+    """As _after, for the blocks of an Avro array or map, each after its number of items: if it is negative, the size in
+    bytes comes next. The last has none."""
+    count: cython.longlong
+    size: cython.longlong
+    while True:
+        count, at = varint_at(data, at, end, 64)
+        if at < 0 or count == 0:
+            return at
         if count < 0:
             count = -count
-            number, at = varint_at(data, at, end, 64)
+            size, at = varint_at(data, at, end, 64)
             if at < 0 or count < 0:
                 return -1
         while count > 0:
-            if kind == NODE_MAP:
-                number, at = varint_at(data, at, end, 64)
-                if at < 0 or number < 0 or number > end - at:
+            if program[node] == NODE_MAP:
+                size, at = varint_at(data, at, end, 64)
+                if at < 0 or size < 0 or size > end - at:
                     return -1
-                at += number
+                at += size
             at = _after(program, program[node + 1], data, at, end, depth + 1, state)
             if at < 0:
                 return -1
             count -= 1
-        number, at = varint_at(data, at, end, 64)
-        if at < 0:
-            return -1
-    return at
 
 
 def fits(program: array[int], data: bytes, start: int) -> bool:
@@ -325,50 +345,80 @@ def fits(program: array[int], data: bytes, start: int) -> bool:
     return _after(program, 0, data, start, len(data), 0, state) == len(data)
 
 
-def candidate_rows(
-    columns: RecordColumns,
-    parts: cython.longlong,
-    needles: list[bytes],
-    of_number: bool,
-    program_of: Callable[[int], array[int]],
-    digits: tuple[int, int] | None,
-) -> list[int]:
-    """Return the numbers of the records that have one of the needles in one of the parts, and of those of which these
-    bytes do not show that they have none: what is neither text as it is nor fits the program of the schema with its
-    ID, which `program_of` returns (it may add needles). `of_number`: a number is looked for; `digits`: so is an integer
-    with these digits in its text, as a power of ten and a number."""
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_headers_plain(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong,
+    of_number: cython.bint,
+) -> cython.bint:  # fmt: skip
+    """Return whether the values of `count` headers from data[at:] on are plain, as for _is_plain."""
+    size: cython.longlong
+    while count > 0:
+        size, at = varint_at(data, at, end, 32)
+        at += size
+        size, at = varint_at(data, at, end, 32)
+        if size > 0:
+            if not _is_plain(data, at, at + size, of_number):
+                return False
+            at += size
+        count -= 1
+    return True
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _mark_matches(
+    data: cython.const[cython.uchar][::1], rows: cython.longlong[::1], count: cython.Py_ssize_t,
+    parts: cython.longlong, needle: cython.const[cython.uchar][::1], marks: cython.longlong[::1],
+) -> cython.void:  # fmt: skip
+    """Mark the records that have the needle in one of the parts."""
+    size: cython.Py_ssize_t = len(needle)
+    number: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    key: cython.Py_ssize_t
+    value: cython.Py_ssize_t
+    for number in range(count):
+        at = number * RECORD_WIDTH
+        if marks[number]:
+            continue
+        key, value = rows[at + KEY_START], rows[at + VALUE_START]
+        if (
+            (parts & IN_KEYS and _has(data, key, key + rows[at + KEY_SIZE], needle, size))
+            or (parts & IN_VALUES and _has(data, value, value + rows[at + VALUE_SIZE], needle, size))
+            or (parts & IN_HEADERS and _has(data, rows[at + HEADERS_START], rows[at + RECORD_END], needle, size))
+        ):
+            marks[number] = 1
+
+
+@cython.cfunc
+def _mark_unsure(
+    columns: RecordColumns, parts: cython.longlong, of_number: cython.bint, program_of: Callable[[int], array[int]],
+    state: cython.longlong[::1], marks: cython.longlong[::1],
+) -> None:  # fmt: skip
+    """Mark the records whose bytes do not show what is in them: neither text as it is, nor what fits the program of the
+    schema with its ID. `state`: as for _after."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
-    state: cython.longlong[::1] = array("q", (0, *(digits or (0, 0))))
     program: cython.const[cython.longlong][::1] = array("q", (NODE_NULL,))
-    needle: cython.const[cython.uchar][::1]
-    count: cython.Py_ssize_t = columns.count
+    mark: cython.const[cython.uchar][::1] = MARK
     number: cython.Py_ssize_t
     at: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    position: cython.Py_ssize_t
     part: cython.Py_ssize_t
-    left: cython.longlong
     size: cython.longlong
     schema: cython.longlong
     known: cython.longlong = -1
     is_sure: cython.bint
-    numeric: cython.bint = of_number
-    if columns.skimmed:
-        return list(range(columns.count))
-    found = array("q", bytes(8 * count))
-    marks: cython.longlong[::1] = found
-    for number in range(count):
+    for number in range(columns.count):
         at = number * RECORD_WIDTH
         is_sure = True
         for part in range(2):
-            if not parts & (1 << part):
-                continue
             start, size = rows[at + KEY_START], rows[at + KEY_SIZE]
             if part:
                 start, size = rows[at + VALUE_START], rows[at + VALUE_SIZE]
-            if size <= 0:
+            if size <= 0 or not is_sure or not parts & (1 << part):
                 continue
             stop = start + size
             if data[start] == 0 and size >= 5:
@@ -382,40 +432,35 @@ def candidate_rows(
                 else:
                     is_sure = size == 8
             else:
-                is_sure = _is_plain(data, start, stop, numeric)
-            if not is_sure:
-                break
-        left = rows[at + HEADERS_COUNT]
-        if is_sure and left > 0:
-            position, stop = rows[at + HEADERS_START], rows[at + RECORD_END]
-            needle = MARK
-            is_sure = not _has(data, position, stop, needle, len(MARK))
-            while parts & IN_HEADERS and is_sure and left > 0:
-                size, position = varint_at(data, position, stop, 32)
-                position += size
-                size, position = varint_at(data, position, stop, 32)
-                if size > 0:
-                    is_sure = _is_plain(data, position, position + size, numeric)
-                    position += size
-                left -= 1
+                is_sure = _is_plain(data, start, stop, of_number)
+        start, stop = rows[at + HEADERS_START], rows[at + RECORD_END]
+        if is_sure and rows[at + HEADERS_COUNT] > 0:
+            is_sure = not _has(data, start, stop, mark, len(mark))
+            if is_sure and parts & IN_HEADERS:
+                is_sure = _are_headers_plain(data, start, stop, rows[at + HEADERS_COUNT], of_number)
         if not is_sure:
             marks[number] = 1
-    for wanted in needles:
-        needle = wanted
-        size = len(wanted)
-        for number in range(count):
-            at = number * RECORD_WIDTH
-            if marks[number]:
-                continue
-            start = rows[at + KEY_START]
-            if parts & IN_KEYS and _has(data, start, start + rows[at + KEY_SIZE], needle, size):
-                marks[number] = 1
-            start = rows[at + VALUE_START]
-            if parts & IN_VALUES and _has(data, start, start + rows[at + VALUE_SIZE], needle, size):
-                marks[number] = 1
-            if parts & IN_HEADERS and _has(data, rows[at + HEADERS_START], rows[at + RECORD_END], needle, size):
-                marks[number] = 1
-    return [number for number in range(count) if marks[number]]
+
+
+def candidate_rows(
+    columns: RecordColumns,
+    parts: int,
+    needles: list[bytes],
+    of_number: bool,
+    program_of: Callable[[int], array[int]],
+    digits: tuple[int, int] | None,
+) -> list[int]:
+    """Return the numbers of the records that have one of the needles in one of the parts, and of those of which these
+    bytes do not show that they have none: what is neither text as it is nor fits the program of the schema with its
+    ID, which `program_of` returns (it may add needles). `of_number`: a number is looked for; `digits`: so is an integer
+    with these digits in its text, as a power of ten and a number."""
+    if columns.skimmed:
+        return list(range(columns.count))
+    marks = array("q", bytes(8 * columns.count))
+    _mark_unsure(columns, parts, of_number, program_of, array("q", (0, *(digits or (0, 0)))), marks)
+    for needle in needles:
+        _mark_matches(columns.data, columns.block, columns.count, parts, needle, marks)
+    return [number for number, mark in enumerate(marks) if mark]
 
 
 def note_newest(

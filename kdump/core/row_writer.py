@@ -155,146 +155,130 @@ def _is_odd(head: cython.p_longlong):
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
-def _cell(
-    out: cython.p_uchar,
-    to: cython.Py_ssize_t,
-    kind: cython.longlong,
-    head: cython.p_longlong,
-    record: cython.p_longlong,
-    data: cython.p_uchar,
-    shift: cython.longlong,
-):
-    """Write a cell of the batch with the numbers `head`, or of its record with the numbers `record`. `data`: the bytes
-    of the batches, or of the records. Returns the position after the cell; -1 for special cases."""
-    start: cython.Py_ssize_t
-    codec: cython.longlong
+def _codec(out: cython.p_uchar, to: cython.Py_ssize_t, codec: cython.longlong):
+    if codec == 0:
+        return put_text(out, to, b"none", 4)
+    if codec == 1:
+        return put_text(out, to, b"gzip", 4)
+    if codec == 2:
+        return put_text(out, to, b"snappy", 6)
+    if codec == 3:
+        return put_text(out, to, b"lz4", 3)
+    return put_text(out, to, b"zstd", 4) if codec == 4 else -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _flags(out: cython.p_uchar, to: cython.Py_ssize_t, attributes: cython.longlong):
+    start: cython.Py_ssize_t = to
+    if attributes & IS_TRANSACTIONAL:
+        to = put_text(out, to, b"txn,", 4)
+    if attributes & IS_CONTROL:
+        to = put_text(out, to, b"control,", 8)
+    if attributes & HAS_DELETE_HORIZON:
+        to = put_text(out, to, b"horizon,", 8)
+    if attributes & LOG_APPEND_TIME:
+        to = put_text(out, to, b"logAppend,", 10)
+    return to - 1 if to > start else to
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _stored_crc(out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, at: cython.Py_ssize_t):
+    crc: cython.longlong = 0
+    i: cython.Py_ssize_t
+    for i in range(4):
+        crc = crc << 8 | data[at + i]
+    return put_number(out, to, crc)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _batch_cell(
+    out: cython.p_uchar, to: cython.Py_ssize_t, kind: cython.longlong, head: cython.p_longlong,
+    data: cython.p_uchar, shift: cython.longlong,
+):  # fmt: skip
+    attributes: cython.longlong = head[ATTRIBUTES]
     if kind == POSITION_CELL:
         return put_number(out, to, head[BATCH_START] + shift)
     elif kind == SIZE_CELL:
         return put_number(out, to, head[BATCH_END] - head[BATCH_START])
-    elif kind == BASE_OFFSET_CELL:
-        return put_number(out, to, head[BASE_OFFSET])
     elif kind == LENGTH_CELL:
         return put_number(out, to, head[BATCH_END] - head[BATCH_START] - LOG_OVERHEAD)
-    elif kind == LEADER_EPOCH_CELL:
-        return put_number(out, to, head[LEADER_EPOCH])
     elif kind == MAGIC_CELL:
         return put_text(out, to, b"2", 1)
     elif kind == CRC_CELL:
-        start = head[BATCH_START] + CRC_AT
-        return put_number(
-            out,
-            to,
-            cython.cast(cython.longlong, data[start]) << 24
-            | cython.cast(cython.longlong, data[start + 1]) << 16
-            | cython.cast(cython.longlong, data[start + 2]) << 8
-            | data[start + 3],
-        )
-    elif kind == ATTRIBUTES_CELL:
-        return put_number(out, to, head[ATTRIBUTES])
+        return _stored_crc(out, to, data, head[BATCH_START] + CRC_AT)
     elif kind == LAST_OFFSET_DELTA_CELL:
         return put_number(out, to, minus(head[LAST_OFFSET], head[BASE_OFFSET]))
-    elif kind == BASE_TIMESTAMP_CELL:
-        return put_number(out, to, head[BASE_TIMESTAMP])
-    elif kind == MAX_TIMESTAMP_CELL:
-        return put_number(out, to, head[MAX_TIMESTAMP])
-    elif kind == PRODUCER_ID_CELL:
-        return put_number(out, to, head[PRODUCER_ID])
-    elif kind == PRODUCER_EPOCH_CELL:
-        return put_number(out, to, head[PRODUCER_EPOCH])
-    elif kind == BASE_SEQUENCE_CELL:
-        return put_number(out, to, head[BASE_SEQUENCE])
-    elif kind == RECORD_COUNT_CELL:
-        return put_number(out, to, head[RECORD_COUNT])
     elif kind == CRC_VALID_CELL:
         return put_text(out, to, b"true", 4)
     elif kind == COMPRESSION_CELL:
-        codec = head[ATTRIBUTES] & CODEC
-        if codec == 0:
-            return put_text(out, to, b"none", 4)
-        if codec == 1:
-            return put_text(out, to, b"gzip", 4)
-        if codec == 2:
-            return put_text(out, to, b"snappy", 6)
-        if codec == 3:
-            return put_text(out, to, b"lz4", 3)
-        return put_text(out, to, b"zstd", 4) if codec == 4 else -1
+        return _codec(out, to, attributes & CODEC)
     elif kind == TIMESTAMP_TYPE_CELL:
-        return (
-            put_text(out, to, b"LogAppendTime", 13)
-            if head[ATTRIBUTES] & LOG_APPEND_TIME
-            else put_text(out, to, b"CreateTime", 10)
-        )
+        if attributes & LOG_APPEND_TIME:
+            return put_text(out, to, b"LogAppendTime", 13)
+        return put_text(out, to, b"CreateTime", 10)
     elif kind == TRANSACTIONAL_CELL:
-        return _bool(out, to, head[ATTRIBUTES] & IS_TRANSACTIONAL)
+        return _bool(out, to, attributes & IS_TRANSACTIONAL)
     elif kind == CONTROL_CELL:
-        return _bool(out, to, head[ATTRIBUTES] & IS_CONTROL)
+        return _bool(out, to, attributes & IS_CONTROL)
     elif kind == HAS_DELETE_HORIZON_CELL:
-        return _bool(out, to, head[ATTRIBUTES] & HAS_DELETE_HORIZON)
+        return _bool(out, to, attributes & HAS_DELETE_HORIZON)
     elif kind == DELETE_HORIZON_CELL:
-        return (
-            put_number(out, to, head[BASE_TIMESTAMP])
-            if head[ATTRIBUTES] & HAS_DELETE_HORIZON
-            else put_text(out, to, b"null", 4)
-        )
-    elif kind == LAST_OFFSET_CELL:
-        return put_number(out, to, head[LAST_OFFSET])
+        if attributes & HAS_DELETE_HORIZON:
+            return put_number(out, to, head[BASE_TIMESTAMP])
+        return put_text(out, to, b"null", 4)
     elif kind == LAST_SEQUENCE_CELL:
         return put_number(out, to, _last_sequence(head))
     elif kind == OFFSETS_CELL:
         return _span(out, to, head[BASE_OFFSET], head[LAST_OFFSET])
     elif kind == FLAGS_CELL:
-        if _is_odd(head):
-            return -1
-        start = to
-        if head[ATTRIBUTES] & IS_TRANSACTIONAL:
-            to = put_text(out, to, b"txn,", 4)
-        if head[ATTRIBUTES] & IS_CONTROL:
-            to = put_text(out, to, b"control,", 8)
-        if head[ATTRIBUTES] & HAS_DELETE_HORIZON:
-            to = put_text(out, to, b"horizon,", 8)
-        if head[ATTRIBUTES] & LOG_APPEND_TIME:
-            to = put_text(out, to, b"logAppend,", 10)
-        return to - 1 if to > start else to
+        return -1 if _is_odd(head) else _flags(out, to, attributes)
     elif kind == MOMENT_CELL:
         return put_time(out, to, head[MAX_TIMESTAMP])
     elif kind == PRODUCER_CELL:
         if head[PRODUCER_ID] == -1 and head[PRODUCER_EPOCH] == -1:
             return to
-        to = put_number(out, to, head[PRODUCER_ID])
-        to = put_text(out, to, b"/", 1)
+        to = put_text(out, put_number(out, to, head[PRODUCER_ID]), b"/", 1)
         return put_number(out, to, head[PRODUCER_EPOCH])
     elif kind == SEQUENCES_CELL:
-        if head[BASE_SEQUENCE] == -1:
-            return to
-        return _span(out, to, head[BASE_SEQUENCE], _last_sequence(head))
+        return to if head[BASE_SEQUENCE] == -1 else _span(out, to, head[BASE_SEQUENCE], _last_sequence(head))
     elif kind == OK_CELL:
         return put_text(out, to, b"ok", 2)
-    elif kind == OFFSET_CELL:
+    return -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _record_cell(
+    out: cython.p_uchar, to: cython.Py_ssize_t, kind: cython.longlong, head: cython.p_longlong,
+    record: cython.p_longlong, data: cython.p_uchar,
+):  # fmt: skip
+    sequence: cython.longlong
+    if kind == OFFSET_CELL:
         return put_number(out, to, plus(head[BASE_OFFSET], record[OFFSET_DELTA]))
     elif kind == TIMESTAMP_CELL:
         return put_number(out, to, _timestamp(head, record))
     elif kind == TIME_CELL:
         return put_time(out, to, _timestamp(head, record))
-    elif kind == RECORD_ATTRIBUTES_CELL:
-        return put_number(out, to, record[RECORD_ATTRIBUTES])
-    elif kind == OFFSET_DELTA_CELL:
-        return put_number(out, to, record[OFFSET_DELTA])
-    elif kind == TIMESTAMP_DELTA_CELL:
-        return put_number(out, to, record[TIMESTAMP_DELTA])
-    elif kind == SEQUENCE_CELL:
-        return put_number(out, to, sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]))
-    elif kind == SEQUENCE_OR_EMPTY_CELL:
-        if sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]) == -1:
-            return to
-        return put_number(out, to, sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]))
-    elif kind == KEY_SIZE_CELL:
-        return put_number(out, to, record[KEY_SIZE])
-    elif kind == VALUE_SIZE_CELL:
-        return put_number(out, to, record[VALUE_SIZE])
+    elif kind in (SEQUENCE_CELL, SEQUENCE_OR_EMPTY_CELL):
+        sequence = sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA])
+        return to if sequence == -1 and kind == SEQUENCE_OR_EMPTY_CELL else put_number(out, to, sequence)
     elif kind == KEY_CELL:
         return put_plain_bytes(out, to, data, record[KEY_START], record[KEY_SIZE], False)
     elif kind == VALUE_CELL:
@@ -309,8 +293,6 @@ def _cell(
         to = put_text(out, to, b"[", 1)
         to = put_json_headers(out, to, data, record[HEADERS_START], record[HEADERS_COUNT])
         return put_text(out, to, b"]", 1)
-    elif kind == MESSAGE_CRC_CELL:
-        return put_number(out, to, record[HEADERS_START])
     return -1
 
 
@@ -319,16 +301,28 @@ def _cell(
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
+def _cell(
+    out: cython.p_uchar, to: cython.Py_ssize_t, kind: cython.longlong, head: cython.p_longlong,
+    record: cython.p_longlong, data: cython.p_uchar, shift: cython.longlong,
+):  # fmt: skip
+    """Write a cell of the batch with the numbers `head`, or of its record with the numbers `record`. `data`: the bytes
+    of the batches, or of the records. Returns the position after the cell; -1 for special cases."""
+    if kind < FIRST_CELL:
+        return put_number(out, to, head[kind] if kind < OF_RECORD else record[kind - OF_RECORD])
+    if kind < OFFSET_CELL:
+        return _batch_cell(out, to, kind, head, data, shift)
+    return _record_cell(out, to, kind, head, record, data)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
 def _line(
-    out: cython.p_uchar,
-    used: cython.Py_ssize_t,
-    plan: cython.p_longlong,
-    texts: cython.p_uchar,
-    head: cython.p_longlong,
-    record: cython.p_longlong,
-    data: cython.p_uchar,
-    shift: cython.longlong,
-):
+    out: cython.p_uchar, used: cython.Py_ssize_t, plan: cython.p_longlong, texts: cython.p_uchar,
+    head: cython.p_longlong, record: cython.p_longlong, data: cython.p_uchar, shift: cython.longlong,
+):  # fmt: skip
     """Write one line after the `used` bytes of `out`. Returns the position after it; -1 for special cases."""
     at: cython.Py_ssize_t = PLAN_START
     end: cython.Py_ssize_t = PLAN_START + plan[PLAN_CELLS] * PLAN_WIDTH
@@ -355,18 +349,10 @@ def _line(
 @cython.exceptval(check=False)
 @cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
 def _record_lines(
-    out: cython.p_uchar,
-    used: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-    plan: cython.p_longlong,
-    texts: cython.p_uchar,
-    head: cython.p_longlong,
-    rows: cython.p_longlong,
-    row: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    data: cython.p_uchar,
-    shift: cython.longlong,
-):
+    out: cython.p_uchar, used: cython.Py_ssize_t, size: cython.Py_ssize_t, plan: cython.p_longlong,
+    texts: cython.p_uchar, head: cython.p_longlong, rows: cython.p_longlong, row: cython.Py_ssize_t,
+    count: cython.Py_ssize_t, data: cython.p_uchar, shift: cython.longlong,
+):  # fmt: skip
     """Write the lines of the records row..count of a batch after the `used` bytes of `out`, which has `size` bytes.
     Returns the first record that is not written, and the number of bytes used."""
     record: cython.p_longlong
@@ -390,25 +376,20 @@ def _record_lines(
 
 @cython.cfunc
 @cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
-def _lines_with_members(
-    out: cython.p_uchar,
-    used: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-    plan: cython.p_longlong,
-    texts: cython.p_uchar,
-    head: cython.p_longlong,
-    rows: cython.p_longlong,
-    row: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    data: cython.p_uchar,
-    shift: cython.longlong,
-    members: Members,
-):
-    """Like _record_lines, for JSON objects with more members."""
+def _lines(
+    out: cython.p_uchar, used: cython.Py_ssize_t, size: cython.Py_ssize_t, plan: cython.p_longlong,
+    texts: cython.p_uchar, head: cython.p_longlong, rows: cython.p_longlong, row: cython.Py_ssize_t,
+    count: cython.Py_ssize_t, data: cython.p_uchar, shift: cython.longlong, members: Members | None,
+):  # fmt: skip
+    """Like _record_lines; `members`: for JSON objects with more members."""
     then: cython.Py_ssize_t
     at: cython.Py_ssize_t
     next: cython.Py_ssize_t
     more: bytes | None
+    if members is None:
+        with cython.nogil:
+            row, used = _record_lines(out, used, size, plan, texts, head, rows, row, count, data, shift)
+        return (row, used)
     while row < count:
         next, then = _record_lines(out, used, size, plan, texts, head, rows, row, row + 1, data, shift)
         if next == row:
@@ -512,17 +493,23 @@ def write_record_rows(
     shift: cython.longlong = heads.shift
     size: cython.Py_ssize_t = len(room)
     count: cython.Py_ssize_t = columns.count
-    if members is not None:
-        return _lines_with_members(
-            out, used, size, numbers, texts,
-            _from(head, batch * HEADER_WIDTH), record, row, count, data, shift, members,
-        )  # fmt: skip
-    with cython.nogil:
-        row, used = _record_lines(
-            out, used, size, numbers, texts,
-            _from(head, batch * HEADER_WIDTH), record, row, count, data, shift,
-        )  # fmt: skip
-    return row, used
+    return _lines(
+        out, used, size, numbers, texts, _from(head, batch * HEADER_WIDTH), record, row, count, data, shift, members
+    )
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+@cython.returns(cython.bint)
+def _selected(columns: RecordColumns, head: cython.p_longlong, keys: list[bytes], highest_id: cython.longlong):
+    """Fill the columns with the batch's records that have one of the keys. Returns False for special cases."""
+    if head[ATTRIBUTES] & (CODEC | IS_CONTROL) or head[RECORD_COUNT] < 0:
+        return False
+    if not decode_all(columns, head[BATCH_START] + HEADER_SIZE, head[BATCH_END], head[RECORD_COUNT]):
+        return False
+    if keys:
+        keep_keys(columns, keys)
+    return highest_id < 0 or not may_hold_schema_ids(columns, highest_id)
 
 
 def write_batches_records(
@@ -565,17 +552,10 @@ def write_batches_records(
     row: cython.Py_ssize_t
     count: cython.Py_ssize_t
     then: cython.Py_ssize_t
-    chosen: cython.bint = bool(keys)
     held: object = None
     while batch < stop:
         h = batch * HEADER_WIDTH
-        if block[h + ATTRIBUTES] & (CODEC | IS_CONTROL) or block[h + RECORD_COUNT] < 0:
-            break
-        if not decode_all(columns, block[h + BATCH_START] + HEADER_SIZE, block[h + BATCH_END], block[h + RECORD_COUNT]):
-            break
-        if chosen:
-            keep_keys(columns, keys)
-        if highest_id >= 0 and may_hold_schema_ids(columns, highest_id):
+        if not _selected(columns, _from(head, h), keys, highest_id):
             break
         count = columns.count
         if columns.block is not held:  # it is replaced when it grows
@@ -585,17 +565,7 @@ def write_batches_records(
             record = cython.address(rows[0])
         else:
             record = rows
-        if members is not None:
-            row, then = _lines_with_members(
-                out, used, size, numbers, texts,
-                _from(head, h), record, 0, count, data, shift, members,
-            )  # fmt: skip
-        else:
-            with cython.nogil:
-                row, then = _record_lines(
-                    out, used, size, numbers, texts,
-                    _from(head, h), record, 0, count, data, shift,
-                )  # fmt: skip
+        row, then = _lines(out, used, size, numbers, texts, _from(head, h), record, 0, count, data, shift, members)
         if row < count:
             break
         used = then

@@ -225,7 +225,7 @@ POWERS = [10**digits + more for digits in range(19) for more in (-1, 0, 1)]
 def test_numbers(number: int) -> None:
     data = craft.batch([craft.record()], baseTimestamp=number)
     heads = batch_scan.read_one_header(data, 0)
-    plan = row_plan.RowPlan([cells.BASE_TIMESTAMP_CELL], [b"", b""])
+    plan = row_plan.RowPlan([cells.BATCH_CELLS["baseTimestamp"]], [b"", b""])
     room = bytearray(1000)
     _, used = row_writer.write_batch_rows(room, 0, heads, 0, 1, plan)
     assert room[:used] == b"%d" % number
