@@ -266,11 +266,15 @@ OF_DIRECTORY = ("startup-stops", "startup-offline")
 """Items that explain why a log directory failed."""
 
 
+LOADING = "There was an error in one of the threads during logs loading"
+"""What a broker logs what stops its startup with."""
+
+
 def messages_of(item: Item) -> frozenset[str]:
     """Return the names of the messages that the broker logs for what an item predicts, or that its problem covers."""
     covered = declaration(item.code).covers
-    reading = read_entry(Entry(item.logged), anywhere=True) if item.logged else None
-    if reading is None:
+    reading = read_entry(Entry(LOADING, causes=[item.logged])) if item.logged else None
+    if reading is None or reading.message.general:
         return frozenset(covered)
     inner = () if reading.inner is None else (reading.inner.name,)
     return frozenset((reading.message.name, *inner, *covered))

@@ -45,7 +45,7 @@ FAMILIES: dict[str, str] = {
 
 _EXCEPTION = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[^\"]{0,200}\" |\[CIRCULAR REFERENCE: )?"
-    r"(?:[\w$]{1,100}[./]){0,12}(?P<name>[\w$]{0,100}(?:Exception|Error|Fault|Failure)|[A-Z]{2,}(?:_[A-Z]+)+)"
+    r"(?P<package>(?:[\w$]{1,100}[./]){0,12})(?P<name>[\w$]{0,100}(?:Exception|Error|Fault|Failure)|[A-Z]{2,}(?:_[A-Z]+)+)"
     r"(?::\s|\b(?=\s*$)|$)"
 )
 """The class of an exception, and what is before its message."""
@@ -60,10 +60,11 @@ DEEPEST = 6
 
 
 class Match(NamedTuple):
-    """A message in a text: what it is, and its named parts."""
+    """A message in a text: what it is, and its named parts. `by_class`: whether only an exception's class shows it."""
 
     message: Message
     parts: dict[str, str]
+    by_class: bool = False
 
 
 @cache
@@ -139,15 +140,23 @@ def error_match(text: str, outer: str = "", parts: dict[str, str] | None = None)
 
 
 @cache
-def by_exception() -> dict[str, Message]:
-    """Return the messages that an exception class, or an error code, means without a text."""
-    return {name: message for message in messages() for name in message.exceptions}
+def by_exception() -> dict[str, tuple[str, Message]]:
+    """Return the messages that an exception class, or an error code, means without a text, by its name without the
+    package; each after the package, "" if it may be any."""
+    every = ((name.rpartition("."), message) for message in messages() for name in message.exceptions)
+    return {name: (package, message) for (package, _, name), message in every}
+
+
+def _thrown(package: str, name: str) -> Message | None:
+    """Return the message that an exception class means. `package`: the text before its name, "" if it has none."""
+    needed, message = by_exception().get(name, ("", None))
+    return message if not (needed and package) or package.rstrip("./") == needed else None
 
 
 def find(name: str) -> Message | None:
     """Return the message with that name, exception class or error code, None if there is none."""
-    simple = name.rsplit(".", 1)[-1]
-    return by_name().get(name) or by_exception().get(simple)
+    package, _, simple = name.rpartition(".")
+    return by_name().get(name) or _thrown(package, simple)
 
 
 def without_context(text: str) -> tuple[str, dict[str, str]]:
@@ -231,9 +240,9 @@ def _match(text: str) -> Match | None:
     stripped, context = without_context(text)
     exception = _EXCEPTION.match(stripped)
     if exception is not None:
-        thrown = by_exception().get(exception["name"])
+        thrown = _thrown(exception["package"], exception["name"])
         if thrown is not None:
-            return Match(thrown, context)
+            return Match(thrown, context, by_class=True)
         inner = stripped[exception.end() :]
         if inner != stripped and _EXCEPTION.match(inner):
             return _match(inner)  # RuntimeException: java.nio.file.NoSuchFileException: …
@@ -257,9 +266,11 @@ def search(text: str) -> Match | None:
     by_words = _by_words(text)
     if by_words is not None:
         return Match(by_words, {})
-    words = re.findall(r"\b(?:[A-Z]\w{2,80}(?:Exception|Error)|[A-Z]{2,40}(?:_[A-Z]{1,40}){1,8})\b", text)
-    thrown = next((by_exception()[word] for word in words if word in by_exception()), None)
-    return None if thrown is None else Match(thrown, {})
+    words = re.findall(
+        r"\b((?:\w{1,100}\.){0,12})([A-Z]\w{2,80}(?:Exception|Error)|[A-Z]{2,40}(?:_[A-Z]{1,40}){1,8})\b", text
+    )
+    thrown = next(filter(None, (_thrown(*word) for word in words)), None)
+    return None if thrown is None else Match(thrown, {}, by_class=True)
 
 
 WORDS = 16

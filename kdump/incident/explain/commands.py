@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Collection, Sequence
@@ -30,6 +31,7 @@ UNKNOWN = {
     "file": "FILE",
     "otherFile": "OTHER-FILE",
     "directory": "LOGDIR",
+    "folder": "DIRECTORY",
     "producerId": "PRODUCER-ID",
     "partitionNumber": "PARTITION",
     LOG_TIME: "TIME",
@@ -85,6 +87,8 @@ def _values(parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) ->
         if name is not None:
             values.setdefault("topic", partition.rpartition("-")[0])
             values["partitionNumber"] = name["partition"]
+    if "file" in parts:  # which may have been temporary, or not been created
+        values["folder"] = os.path.dirname(parts["file"]) or "."
     directory = disk or parts.get("directory") or directory_of(parts.get("file", ""), partition)
     if directory:
         values["disk"] = directory

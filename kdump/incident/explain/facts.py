@@ -48,6 +48,7 @@ def of_message(parts: Mapping[str, str], error: IoError | None = None, outer: st
         path == parts.get("directory") or last in (LOCK, *ROOT_FILES) or (kind in AT_ROOT and not is_partition)
     )
     facts["partitionDirectory"] = is_partition
+    facts["storeLock"] = last == "LOCK"
     facts["producerSnapshot"] = kind is file_kinds.PRODUCER_SNAPSHOT
     outside = False if facts["logDirectory"] else is_outside(path)
     if error.is_of_shell or outside is not None:

@@ -46,12 +46,19 @@ def read_entry(entry: Entry, *, anywhere: bool = False) -> Reading | None:
     causes = [cause for cause in entry.causes if not cause.startswith(SUPPRESSED)] or entry.causes
     for cause in causes:
         matched += matches(cause)
+    names = {match.message.name for match in matched}
+    matched = [each for each in matched if not each.by_class or _means(each.message, names)]
     error = _innermost_error([entry.text, *causes], {**context, **_parts(matched)})
     if error is not None:
         matched = [*(match for match in matched if not match.message.errors), error]
     if not matched:
         return None
     return _reading(matched, context)
+
+
+def _means(message: Message, logged_with: set[str]) -> bool:
+    """Return True if an exception's class means the message in an entry with these."""
+    return not message.inside or not logged_with.isdisjoint(message.inside)
 
 
 def _innermost_error(lines: list[str], parts: dict[str, str]) -> Match | None:

@@ -92,6 +92,8 @@ class Message:
     codes: Annotated[tuple[str, ...], Doc("findings of verify that belong to it")] = ()
     incident: Annotated[str, Doc("runbook in docs/incidents, without .md; empty if there is none")] = ""
     plan: Annotated[bool, Doc("whether --disk also predicts the next startup of its partition or directory")] = False
+    inside: tuple[str, ...] = ()
+    """The messages that its exceptions have to be logged with to mean it: any library throws such exceptions."""
     errors: tuple[str, ...] = ()
     """The reasons of the operating system that it explains, also without a text of Kafka around them."""
     when: str = ""

@@ -143,7 +143,7 @@ def test_a_partition_of_another_disk() -> None:
 
 def test_a_large_disk_is_not_read_for_a_message_without_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.incident.explain.disk_evidence.SMALL", 1000)
-    found = evidence_for('java.lang.NumberFormatException: For input string: "x"', CLEAN)
+    found = evidence_for("No readable meta.properties files found.", CLEAN)
     assert "the message names no partition" in found["finding"][-1]
     assert "examined: 0 topics" in found["startup"][0]
 

@@ -47,6 +47,12 @@ def test_without_a_disk() -> None:
         assert all(map(parses, explanation.commands)), message.name
 
 
+@pytest.mark.parametrize("reason", ["No space left on device", "Read-only file system", "Operation not permitted"])
+def test_a_command_about_a_file_that_was_not_created_asks_its_directory(reason: str) -> None:
+    (first, *_) = commands(f"mkdir: cannot create directory '/opt/app/config': {reason}", None)
+    assert shlex.split(first)[-1] == "/opt/app"
+
+
 @pytest.mark.sampled
 def test_on_a_disk(tmp_path: Path) -> None:
     root = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "o'brien's disk")
