@@ -21,7 +21,7 @@ API = {
     "explain": "kdump.incident.explain.run",
     "connect": "kdump.api.functions",
     "decoded": "kdump.api.decoded_records",
-    "producers": "kdump.api.functions",
+    "producers": "kdump.questions.producers.run",
     "records": "kdump.api.records",
     "Records": "kdump.api.records",
     "registry": "kdump.api.functions",
@@ -56,7 +56,6 @@ API = {
 if TYPE_CHECKING:
     from kdump.api.decoded_records import decoded as decoded
     from kdump.api.functions import connect as connect
-    from kdump.api.functions import producers as producers
     from kdump.api.functions import registry as registry
     from kdump.api.functions import transactions as transactions
     from kdump.api.open_log import Log as Log
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from kdump.questions.diff.run import Diff as Diff
     from kdump.questions.diff.run import diff as diff
     from kdump.questions.find.run import find as find
+    from kdump.questions.producers.run import producers as producers
     from kdump.questions.reindex.run import Reindexed as Reindexed
     from kdump.questions.reindex.run import reindex as reindex
     from kdump.questions.restart_plan.answer import RestartPlan as RestartPlan

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import copy
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -83,6 +84,8 @@ def definition(module: str, name: str) -> Found | None:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return Found(module, node)
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
+            if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "offered":
+                return _offered(module, name, ast.unparse(node.value.args[2]))
             return Found(module, node.value)
     there = imported(module).get(name)
     if there is None:
@@ -90,6 +93,24 @@ def definition(module: str, name: str) -> Found | None:
     if source(f"{there[0]}.{there[1]}").is_file():
         return None  # a module
     return definition(*there)
+
+
+def _offered(module: str, name: str, answers: str) -> Found | None:
+    """Return a function whose parameters are the fields of a query, as it would be written."""
+    found = definition(module, answers)
+    assert found is not None
+    assert isinstance(found.node, ast.FunctionDef)
+    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()
+    texts = [
+        f"{each.name}: {each.annotation} = {'PLAIN_RUN' if each.name == 'run' else repr(each.default)}"
+        for each in sorted(parameters, key=lambda each: each.name == "run")
+        if each.name != "paths"
+    ]
+    written = ast.parse(f"def {name}(paths: str | Iterable[str], *, {', '.join(texts)}): ...").body[0]
+    assert isinstance(written, ast.FunctionDef)
+    node = copy.copy(found.node)
+    node.args = written.args
+    return Found(found.module, node)
 
 
 def meaning(module: str, dotted: str) -> Found | None:

@@ -1,4 +1,4 @@
-"""The Python functions transactions, producers, registry and connect of `kdump`. See docs/api.md."""
+"""The Python functions transactions, registry and connect of `kdump`. See docs/api.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.questions.connect import run as of_connect
-from kdump.questions.producers import run as of_producers
 from kdump.questions.registry import run as of_registry
 from kdump.questions.transactions import run as of_transactions
 from kdump.state.as_of import AsOf
@@ -50,41 +49,6 @@ def transactions(
     )
     options = Options.as_of(run, now, transaction_timeout=timeout, kafka_version=_release(kafka_version))
     return of_transactions.transactions(paths, question, run=options)
-
-
-@takes_paths
-def producers(
-    paths: Paths,
-    *,
-    now: int | None = None,
-    topics: Iterable[str] = (),
-    states: Iterable[str] = of_producers.STATES,
-    producer_ids: Iterable[int] = (),
-    transactional_ids: Iterable[str] = (),
-    broken: bool = False,
-    events: bool = False,
-    expiration: int | None = None,
-    kafka_version: KafkaRelease | str | None = None,
-    run: Run = PLAIN_RUN,
-) -> Iterator[of_producers.ProducersAnswer]:
-    """Yield the producers of partitions, one partition after the other: see kdump.questions.producers.run.
-
-    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `run` as in `transactions`. `states`:
-    live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
-    each producer, in log order. `expiration`: the broker's producer.id.expiration.ms, by default that of
-    `kafka_version`, the release ("3.6"), by default what the disk states."""
-    selected = _set(topics)
-    question = of_producers.ProducersQuery(
-        expiration=expiration,
-        topic=lambda name: not selected or name in selected,
-        states=_states(states, of_producers.STATES),
-        producer_ids=frozenset(producer_ids),
-        transactional_ids=_set(transactional_ids),
-        broken=broken,
-        events=events,
-    )
-    options = Options.as_of(run, now, kafka_version=_release(kafka_version))
-    return of_producers.producers(paths, question, run=options)
 
 
 @takes_paths

@@ -15,11 +15,12 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.params import time_range, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, fill, option_types, takes
+from kdump.command_line.typed_options import fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.io import file_system
 from kdump.io.run import QUIET_RUN
 from kdump.log.selection import Selection
+from kdump.query import CommandOptions, added, argument
 from kdump.signals import Terminated
 
 EXAMPLES = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kdump.io.source import Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
+from kdump.query import option
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks
@@ -25,14 +26,6 @@ if TYPE_CHECKING:  # a check of a single file needs no disks
 
 CRC_FAMILIES = frozenset({"bytes", "offsets"})
 """The families for which headers and checksums are enough."""
-ASKED = "kdump"
-"""In a field's metadata: the option that sets it."""
-
-
-def asked(default: Any, flag: str, kind: str = "", **more: Any) -> Any:
-    """Return a field that this option of all commands that read partitions sets. `kind` of the value: size, time;
-    `more`: as of click.option, such as its help."""
-    return field(default=default, metadata={ASKED: (flag, kind, more)})
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class Options(Run):
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     now: int = 0
-    window: int = asked(DEFAULT_SIZE, "--window", "size", hidden=True)
+    window: int = option("--window", type="size", default=DEFAULT_SIZE, hidden=True)
     open_source: Callable[[str], Source] = open_source
     kafka_version: KafkaRelease | None = None
     """The release whose rules apply; None: the one that the disk states."""

@@ -77,6 +77,8 @@ def with_paths(command: click.Command) -> click.Command:
     for param in command.params:
         if param.type is click.STRING:
             param.type = PATHS.get((param.metavar or "").strip("[]").rstrip("…,"), param.type)
+        if "--topic" in param.opts:
+            param.shell_complete = complete_topics  # type: ignore[method-assign]
     return command
 
 

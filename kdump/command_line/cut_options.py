@@ -11,11 +11,11 @@ from datetime import timezone
 import click
 
 from kdump.command_line.filter_options import typed_expression
-from kdump.command_line.state_options import MILLISECONDS
-from kdump.command_line.typed_options import CommandOptions, many, option
+from kdump.command_line.params import MILLISECONDS
 from kdump.decode.record_cut import CutPoint, CutRequest
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.parse_time import parse_time
+from kdump.query import CommandOptions, many, option
 
 KEY_BYTES = "base64:"
 ABORTED = "while batches are copied; leave it out"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import click
 
 from kdump.command_line.completion import one_of
-from kdump.command_line.typed_options import CommandOptions, flag, option
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
+from kdump.query import CommandOptions, flag, option
 
 DECODER_HELP = (
     "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or with an "

@@ -9,11 +9,11 @@ from datetime import tzinfo
 import click
 
 from kdump.command_line.params import TIME_HELP, RangeParam, time_range
-from kdump.command_line.typed_options import CommandOptions, flag, many, option
 from kdump.format.number_range import Range
 from kdump.log.expression.comparison import Comparison
 from kdump.log.expression.terms import Content, Expression, Term, all_of, one_of_keys
 from kdump.log.selection import Selection
+from kdump.query import CommandOptions, flag, many, option
 
 
 @dataclass(frozen=True)

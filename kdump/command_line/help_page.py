@@ -8,7 +8,8 @@ import re
 import click
 
 from kdump.command_line.common_option import CommonOption
-from kdump.command_line.typed_options import SECTION, add_options, declared
+from kdump.command_line.typed_options import SECTION, declared
+from kdump.query import add_options
 
 EXAMPLES = "Examples:"
 NEWLINE = "\n"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.command_line.command_run import this_run
-from kdump.command_line.typed_options import PATHS, option
+from kdump.command_line.typed_options import PATHS
 from kdump.io.errors import SourceError
+from kdump.query import option
 from kdump.render.sink import Objects, Sink
 
 if TYPE_CHECKING:

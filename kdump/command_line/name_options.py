@@ -11,32 +11,16 @@ from typing import Any, Generic, TypeVar
 import click
 
 from kdump.command_line.command_run import NameSelection, this_run
-from kdump.command_line.typed_options import many
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.remote_paths import looks_like_topic_id, with_only_ids
+from kdump.query import many
 
 Name = TypeVar("Name", int, str)
 SHOWN = 5
 """Maximum number of existing names listed for a value that matches nothing."""
 MAX_NAMES = 10_000
 """Maximum number of existing names kept for that list."""
-
-
-def topic_option(help_text: str, section: str = "") -> Any:
-    """Return the field of --topic; `help_text` begins its help text, and the option that section."""
-    more: dict[str, Any] = {
-        "shell_complete": _topics,
-        "help": f"{help_text} (a glob or a /regex/); repeatable.",
-        "section": section,
-    }
-    return many("--topic", metavar="GLOB", **more)
-
-
-def _topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from kdump.command_line.completion import complete_topics
-
-    return complete_topics(ctx, incomplete)
 
 
 def partition_option(help_text: str) -> Any:
@@ -67,6 +51,9 @@ class TopicFilter:
             matches = not self._patterns or any(pattern.search(name) for pattern in self._patterns)
             self._known[name] = matches
         return matches
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
 
     @property
     def is_named(self) -> bool:
@@ -102,14 +89,26 @@ class TopicFilter:
 
 
 class SelectedNames(Generic[Name]):
-    """The values of an option that selects by exact names or numbers; call `add` with each one that exists."""
+    """The values of an option that selects by exact names or numbers, and the predicate for them, which is to be called
+    with each one that exists. No value selects all."""
 
     def __init__(self, values: Iterable[Name], option: str) -> None:
         self.option = option
         self._missing: dict[Name, None] = dict.fromkeys(values)
+        self._selected: frozenset[Name] = frozenset(self._missing)
         self.absent: Callable[[Name], str] = lambda value: ""
         """Returns what is known of a value that does not exist, such as that not all could be looked at."""
         self._there: dict[Name, None] = {}
+
+    def __call__(self, name: Name | None) -> bool:
+        self.add(name)
+        return not self._selected or name in self._selected
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._selected)
+
+    def __bool__(self) -> bool:
+        return bool(self._selected)
 
     @property
     def is_named(self) -> bool:
@@ -210,6 +209,11 @@ class SelectedProducers:
 
 
 S = TypeVar("S", bound=NameSelection)
+
+
+def has_unmatched_names() -> bool:
+    """Return True if a name or a number that was given does not exist so far."""
+    return any(any(made.unmatched()) for made in this_run().selections if isinstance(made, SelectedNames))
 
 
 def _registered(made: S) -> S:

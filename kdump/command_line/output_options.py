@@ -14,8 +14,8 @@ from kdump.command_line.command_run import print_error, this_run, unreadable_lin
 from kdump.command_line.common_option import WITH_CSV, common
 from kdump.command_line.metrics_option import with_metrics
 from kdump.command_line.params import TZ
-from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.format.count_text import count_text
+from kdump.query import CommandOptions, F, add_options
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
 from kdump.render.stdout import AUTO, COLORS, Output
 from kdump.render.table import UnknownColumn

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.command_line.command_run import print_error
 from kdump.command_line.common_option import CommonOption
-from kdump.command_line.typed_options import CommandOptions, option
 from kdump.format.count_text import parse_size
 from kdump.format.number_range import Range
 from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import ISO, RELATIVE, UNITS, parse_time
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
+from kdump.query import CommandOptions, option
+from kdump.render.times import iso
 
 if TYPE_CHECKING:
     Param = click.ParamType[Any]
@@ -146,6 +149,8 @@ def time_range(typed: str, zone: tzinfo) -> Range:
     return Range(start, stop)
 
 
+MILLISECONDS = re.compile(r"[0-9]{13,19}")
+"""A number with this many digits is a time: no log has that many records."""
 TZ: dict[str, Any] = {
     "type": ZoneParam(),
     "default": "UTC",
@@ -172,12 +177,20 @@ class DurationParam(Param):
         return int(match[1]) * UNITS[match[2]]
 
 
+def parse_now(typed: str | None, zone: tzinfo) -> int | None:
+    """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
+    if typed is None:
+        return None
+    try:
+        now = round(time.time() * 1000)
+        now_ms = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=False, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--now: {error}") from None
+    print_error(f"ages as of {iso(now_ms, zone)}")
+    return now_ms
+
+
 OLD_TRANSACTION = "Treat transactions open for longer than this as old.  [15m]"
-
-
-def timeout_option(help_text: str = "Warn about transactions open for longer than this.  [15m]") -> Any:
-    """Return the field of --transaction-timeout, in milliseconds."""
-    return option("--transaction-timeout", type=DurationParam(), default="15m", metavar="TIME", help=help_text)
 
 
 def message_size_option() -> Any:
@@ -238,7 +251,7 @@ def pair(option: str, typed: str, *, last: bool = False) -> tuple[str, str]:
     return name, value
 
 
-def read_once(paths: tuple[str, ...]) -> None:
+def read_once(paths: Iterable[str]) -> None:
     """Raise click.UsageError if standard input is given twice."""
-    if paths.count("-") > 1:
+    if [*paths].count("-") > 1:
         raise click.UsageError("standard input (-) can be given only once")

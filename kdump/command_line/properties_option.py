@@ -10,10 +10,10 @@ from kdump.cluster.disks import Disks
 from kdump.command_line.command_run import print_error
 from kdump.command_line.output_options import JSON, TABLE, OutputOptions
 from kdump.command_line.params import Param
-from kdump.command_line.typed_options import option
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits, Run, ignore
 from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.query import option
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

@@ -1,24 +1,25 @@
 """The options of the commands that read partitions: --max-rate and --idle, those of LimitOptions, and one for each
-field of Options that states its own (kdump.check.options.asked)."""
+field of Options that is declared as an option."""
 
 from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
-from kdump.check.options import ASKED, Options
+from kdump.check.options import Options
 from kdump.command_line.common_option import common
-from kdump.command_line.params import DurationParam, LimitOptions, Param, SizeParam
-from kdump.command_line.typed_options import F, add_options, declared, option
+from kdump.command_line.params import LimitOptions, Param
+from kdump.command_line.typed_options import declared
 from kdump.format.count_text import parse_size
 from kdump.idle import be_idle
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limit_rate
 from kdump.io.token_bucket import TokenBucket
+from kdump.query import F, add_options, group
 
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
 
@@ -69,37 +70,17 @@ def low_impact_options(command: F) -> F:
     )
 
 
-KINDS = {"size": SizeParam, "time": DurationParam}
-"""Parameters by the kind of an option's value; others are click's own, by the default."""
-OF_OPTIONS = {each.name: each for each in fields(Options) if ASKED in each.metadata}
-"""The fields of Options that have an option."""
-
-
-def _with_own_fields(cls: type) -> type:
-    """Add to a class the options of OF_OPTIONS, as fields of the same names."""
-    for name, spec in OF_OPTIONS.items():
-        flag, kind, more = spec.metadata[ASKED]
-        value: dict[str, Any] = {"type": KINDS[kind]()} if kind in KINDS else {}
-        cls.__annotations__[name] = spec.type
-        setattr(cls, name, option(flag, default=spec.default, **value, **more))
-    return cls
-
-
 @dataclass(frozen=True)
-@_with_own_fields
 class ReadingOptions(LimitOptions):
     """The options of `reading_options`."""
+
+    own: Options = group(Options)
 
     def run(self, now: int | None = None, **more: Any) -> Options:
         """Return the Options for reading files as of `now`, by default the current time. `more`: other fields of
         Options."""
-        values: dict[str, Any] = {
-            **{name: getattr(self, name) for name in OF_OPTIONS},
-            "limits": self.limits,
-            "now": int(time.time() * 1000) if now is None else now,
-            "open_source": careful_source,
-        }
-        return Options(**(values | more))
+        more.setdefault("open_source", careful_source)
+        return replace(self.own, limits=self.limits, now=int(time.time() * 1000) if now is None else now, **more)
 
 
 def reading_options(command: F) -> F:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.command_line.command_run import replace_names
-from kdump.command_line.typed_options import CommandOptions, F, add_options
 from kdump.io.hash_key import read_hash_key
+from kdump.query import CommandOptions, F, add_options
 
 if TYPE_CHECKING:
     from kdump.render.redaction import Redaction

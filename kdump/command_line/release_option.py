@@ -8,7 +8,6 @@ import click
 
 from kdump.command_line.command_run import print_error
 from kdump.command_line.params import Param
-from kdump.command_line.typed_options import option
 from kdump.format.kafka_release import KafkaRelease, newer_release_text, parse_release
 
 
@@ -27,12 +26,3 @@ class ReleaseParam(Param):
         if release.is_newer:
             print_error(f"warning: {newer_release_text(release)}")
         return release
-
-
-def release_option(what: str) -> Any:
-    """Return the field of --kafka-version; `what` begins its help text."""
-    return option(
-        "--kafka-version",
-        type=ReleaseParam(),
-        help=f"{what} of this release, such as 3.6, 3.9-zookeeper or cp-7.6.  [what the disk states]",
-    )

@@ -12,11 +12,11 @@ import click
 
 from kdump.command_line.command_run import print_error, report_unreadable
 from kdump.command_line.params import Param
-from kdump.command_line.typed_options import CommandOptions, group, many, option
 from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import QUIET_RUN, Run
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.query import CommandOptions, group, many, option
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 

@@ -16,11 +16,12 @@ from kdump.answer import Note
 from kdump.command_line.command_run import add_unreadable, print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions
+from kdump.command_line.params import MILLISECONDS, LimitOptions
 from kdump.command_line.reading_options import low_impact_options
-from kdump.command_line.typed_options import CommandOptions, F, add_options, added, declared, flag, option
+from kdump.command_line.typed_options import declared
 from kdump.format.parse_time import parse_time
 from kdump.io.errors import SourceError, Unread
+from kdump.query import CommandOptions, F, add_options, added, flag, option
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -30,11 +31,7 @@ from kdump.state.as_of import AsOf
 
 MAX_NOTES = 20
 """Maximum number of notes on stderr; the others are only counted."""
-MILLISECONDS = re.compile(r"[0-9]{13,19}")
-"""A number with this many digits is a time: no log has that many records."""
-
 AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
-NOW_VARIABLE = "KDUMP_NOW"
 
 
 def _limits(command: F) -> F:
@@ -50,25 +47,6 @@ class StateOptions(CommandOptions):
     history: bool = flag("--history", help="Show which record changed what and when, with old and new values.")
     output: OutputOptions = added(output_options())
     reading: LimitOptions = added(_limits)
-
-
-def now_option(what: str = "Compute ages as of this time") -> Any:
-    """Return the field of --now, which an environment variable sets, too: for disks of another day."""
-    about = f"{what}: ISO-8601, epoch ms, -2h.  [current time]"
-    return option("--now", metavar="TIME", envvar=NOW_VARIABLE, help=about)
-
-
-def parse_now(typed: str | None, zone: tzinfo) -> int | None:
-    """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
-    if typed is None:
-        return None
-    try:
-        now = round(time.time() * 1000)
-        now_ms = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=False, now=now)
-    except (ValueError, OverflowError) as error:
-        raise click.UsageError(f"--now: {error}") from None
-    print_error(f"ages as of {iso(now_ms, zone)}")
-    return now_ms
 
 
 def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:

@@ -1,4 +1,4 @@
-"""Options of commands, declared once: as the fields of a frozen dataclass, in the order of the help text.
+"""Makes click's options of the fields of a class of options or of a question (kdump.query), and fills them by name:
 
     @dataclass(frozen=True)
     class DiffOptions(CommandOptions):
@@ -7,18 +7,21 @@
         exact: bool = flag("--exact", help="Also compare keys.")
         reading: ReadingOptions = added(reading_options)
 
-click fills them by name. A field whose type is another such class takes its own fields from the same parameters."""
+A field whose type is another such class takes its own fields from the same parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, fields
+from dataclasses import fields
 from functools import cache, wraps
 from typing import Any, TypeVar, get_type_hints
 
 import click
 
+from kdump.command_line.name_options import selected_names, topic_filter
+from kdump.command_line.params import DurationParam, SizeParam, parse_now
 from kdump.io.command_line_paths import without_slash
+from kdump.query import ADDS, MOMENT, RELEASE, TOPICS, CommandOptions, Parameter, Query, add_options
 
 OPTIONS = "__kdump_options__"
 """Attribute of a command's callback: the class of its options."""
@@ -29,86 +32,57 @@ URLS = (*PATHS, "sources", "path", "directory", "files", "out", "remote_url")
 """Fields whose values may be URLs, which outputs and errors repeat."""
 
 
-class CommandOptions:
-    """Base of the classes of options."""
-
-
-T = TypeVar("T", bound=CommandOptions)
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def add_options(command: F, *options: Callable[[F], F]) -> F:
-    """Add click's options to a command, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-ADDS = "kdump"
-"""In a field's metadata: returns the decorator that adds its parameters to a command, for the name of the field."""
-
-
-def argument(**more: Any) -> Any:
-    """Return a field that an argument fills. `more`: as of click.argument."""
-    return _field((), lambda name: click.argument(name, **more))
-
-
 SECTION = "kdump_section"
 """Attribute of an option: the section of the help that it begins, which the following options continue."""
+KINDS: dict[str, dict[str, Any]] = {
+    "size": {"type": SizeParam()},
+    "time": {"type": DurationParam()},
+    MOMENT: {"metavar": "TIME", "envvar": "KDUMP_NOW"},
+    TOPICS: {"metavar": "GLOB"},
+    "names": {},
+    "numbers": {"type": int},
+}
+"""Attributes of options by the types of kdump.query, without that of releases."""
+T = TypeVar("T")
 
 
-def option(*flags: str, section: str = "", **more: Any) -> Any:
-    """Return a field that an option fills. `section`: of the help, which it begins; `more`: as of click.option."""
-    return _field(more.get("default"), lambda name: _begins(section, click.option(*flags, name, **_numbered(more))))
-
-
-def _numbered(more: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes of an option, whose value is named N if it is a number."""
+def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
+    """Return the decorator that adds an option, or an argument, which fills the field of this name."""
+    flags, section, more = parameter
     kind = more.get("type")
-    return {"metavar": "N", **more} if kind is int or isinstance(kind, click.types.IntParamType) else more
+    if kind == RELEASE:
+        from kdump.command_line.release_option import ReleaseParam  # not needed by ls
 
-
-def flag(*flags: str, section: str = "", **more: Any) -> Any:
-    """Return a field that is True if the option is given."""
-    return _field(False, lambda name: _begins(section, click.option(*flags, name, is_flag=True, **more)))
-
-
-def many(*flags: str, section: str = "", **more: Any) -> Any:
-    """Return a field with the values of an option that may be repeated."""
-    return _field((), lambda name: _begins(section, click.option(*flags, name, multiple=True, **_numbered(more))))
-
-
-def added(decorator: Callable[[Any], Any]) -> Any:
-    """Return a field with options of its own, which the decorator adds to a command."""
-    return _field(None, lambda name: decorator)
-
-
-def _begins(section: str, decorator: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the decorator, whose option begins that section."""
-    if not section:
-        return decorator
+        more = more | {"type": ReleaseParam()}
+    elif isinstance(kind, str):
+        more = {**more, "type": None, **KINDS[kind]}
+    if "choices" in more:
+        more = {name: value for name, value in more.items() if name != "choices"}
+        more["type"] = click.Choice(parameter.more["choices"])
+    if more.get("type") is int or isinstance(kind, click.types.IntParamType):
+        more = {"metavar": "N", **more}
+    if not flags:
+        return click.argument(name, **more)
 
     def add(command: Any) -> Any:
-        command = decorator(command)
-        setattr(command.__click_params__[-1], SECTION, section)
+        command = click.option(*flags, name, **more)(command)
+        if section:
+            setattr(command.__click_params__[-1], SECTION, section)
         return command
 
     return add
 
 
-def _field(default: Any, adds: Callable[[str], Any]) -> Any:
-    return field(default=default, metadata={ADDS: adds})
-
-
-def group(cls: type[CommandOptions]) -> Any:
-    """Return a field with the options of a class that declares them."""
-    return added(lambda command: add_options(command, *declared(cls)))
-
-
-def declared(cls: type[CommandOptions]) -> list[Callable[[Any], Any]]:
+def declared(cls: type) -> list[Callable[[Any], Any]]:
     """Return the decorators that add the options of the class to a command."""
-    own = fields(cls)  # type: ignore[arg-type]
-    return [own_field.metadata[ADDS](own_field.name) for own_field in own if ADDS in own_field.metadata]
+    decorators: list[Callable[[Any], Any]] = []
+    for each in fields(cls):
+        adds = each.metadata.get(ADDS)
+        if isinstance(adds, Parameter):
+            decorators.append(_add(each.name, adds))
+        elif adds is not None:
+            decorators += declared(adds) if isinstance(adds, type) else [adds]
+    return decorators
 
 
 def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
@@ -129,14 +103,31 @@ def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
 def fill(cls: type[T], values: dict[str, Any]) -> T:
     """Return an instance of the class. A field without a value has its default."""
     given: dict[str, Any] = {}
-    for name, kind in option_types(cls).items():  # type: ignore[arg-type]  # mypy doubts that a class is hashable
-        if isinstance(kind, type) and issubclass(kind, CommandOptions):
-            given[name] = fill(kind, values)
-        elif name in values:
+    types: dict[str, Any] = option_types(cls) if issubclass(cls, CommandOptions) else {}  # type: ignore[arg-type]
+    for each in fields(cls):  # type: ignore[arg-type]  # mypy doubts that it is a dataclass
+        name, adds = each.name, each.metadata.get(ADDS)
+        kind = adds if isinstance(adds, type) else types.get(name)
+        if isinstance(kind, type) and (kind is adds or issubclass(kind, CommandOptions)):
+            given[name] = fill(kind, values)  # type: ignore[arg-type]
+        elif name in values and (types or adds is not None):
             if name in URLS:
                 _refuse_password(values[name])
-            given[name] = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
+            value = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
+            if isinstance(adds, Parameter) and issubclass(cls, Query):
+                value = _asked(adds, value, values)
+            if value != ():
+                given[name] = value
     return cls(**given)
+
+
+def _asked(parameter: Parameter, value: Any, values: dict[str, Any]) -> Any:
+    """Return the value that a question gets of an option: what selects reports what does not exist."""
+    kind = parameter.more.get("type")
+    if kind == TOPICS:
+        return topic_filter(value, parameter.flags[0])
+    if kind in ("names", "numbers"):
+        return selected_names(value, parameter.flags[0])
+    return parse_now(value, values["zone"]) if kind == MOMENT else value
 
 
 def _refuse_password(value: str | Iterable[str] | None) -> None:

@@ -16,8 +16,9 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import pair
-from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.parse_time import parse_time
+from kdump.query import CommandOptions, added, argument, many, option
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
 

@@ -12,13 +12,11 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
-from kdump.command_line.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
+from kdump.command_line.params import OLD_TRANSACTION, DurationParam, parse_now, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import now_option, parse_now
-from kdump.command_line.typed_options import CommandOptions, added, argument, group, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import Item
 from kdump.incident.doctor.log_directories import find_log_directories
@@ -26,6 +24,7 @@ from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
+from kdump.query import CommandOptions, added, argument, group, many, now_option, option, release_option, timeout_option
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
 

@@ -15,7 +15,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, takes
+from kdump.command_line.typed_options import takes
 from kdump.incident.explain.answer import Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.catalogue import messages
 from kdump.incident.explain.disk_evidence import DiskEvidence
@@ -25,6 +25,7 @@ from kdump.incident.explain.run import explain_log, explain_name, explain_text, 
 from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
+from kdump.query import CommandOptions, added, argument, flag, many
 from kdump.render.escape import printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink

@@ -22,7 +22,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPI
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.producers.answer import Producer
-from kdump.questions.producers.run import ProducersQuery, producers
+from kdump.questions.producers.run import producers
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.metadata_image import Endpoint, MetadataImage
 
@@ -190,8 +190,7 @@ class DiskState:
     def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
         """Yield what a partition has of a producer ID."""
         has_batches = False
-        query = ProducersQuery(producer_ids=frozenset((number,)))
-        for row in producers(place.path, query, run=Run(self.limits, ignore)):
+        for row in producers(place.path, producer_ids=[number], run=Run(self.limits, ignore)):
             if not isinstance(row, Producer):
                 continue
             has_batches = True

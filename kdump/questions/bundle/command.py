@@ -18,10 +18,11 @@ from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.io.hash_key import read_hash_key
 from kdump.log.output_directory import OutputError, refuse_output
 from kdump.log.pseudonyms import Pseudonyms
+from kdump.query import CommandOptions, added, argument, flag, many, option
 from kdump.questions.bundle.directory_writer import BundleOptions
 from kdump.questions.bundle.report import BundleReport
 from kdump.questions.bundle.run import BundleSummary, bundle

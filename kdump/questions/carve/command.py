@@ -19,7 +19,7 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.errors import SourceError
 from kdump.log.batch_validity import impossible_count
@@ -27,6 +27,7 @@ from kdump.log.inspect_answer import InspectedBatch
 from kdump.log.output_directory import OutputError
 from kdump.log.paths import target
 from kdump.log.region import Batch
+from kdump.query import CommandOptions, added, argument, flag, option
 from kdump.questions.carve.answer import CarvedTornBatch, CarveSummary, NestedBatch
 from kdump.questions.carve.carved_runs import CarvedRun
 from kdump.questions.carve.run import CarvedFile, carve

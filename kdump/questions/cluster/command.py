@@ -18,9 +18,9 @@ from kdump.cluster.node_ids import node_ids
 from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import listed
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
-from kdump.command_line.typed_options import CommandOptions, argument, flag, group, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.format.kafka_release import NEWEST
 from kdump.io.errors import SourceError
@@ -28,6 +28,7 @@ from kdump.io.run import Run
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.query import CommandOptions, argument, flag, group, option, topic_option
 from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress

@@ -12,7 +12,8 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
-from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import takes
+from kdump.query import CommandOptions, argument, flag, group, many, option
 from kdump.questions.connect.run import ROWS, ConnectQuery, connect
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows

@@ -12,15 +12,16 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import compared_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import NotRead, RemoteOptions
 from kdump.command_line.state_options import Notes
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
 from kdump.io.hash_key import read_hash_key
 from kdump.log.log_directory import directory_at
+from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
 from kdump.questions.diff.report import DiffReport

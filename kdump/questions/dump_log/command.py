@@ -20,7 +20,7 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.params import LimitOptions, SizeParam
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.release_option import ReleaseParam
-from kdump.command_line.typed_options import CommandOptions, F, add_options, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_long
@@ -34,6 +34,7 @@ from kdump.kafka.index_judge import Fault
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
 from kdump.log.paths import Target, target
+from kdump.query import CommandOptions, F, add_options, added, argument, flag, many, option
 from kdump.questions.dump_log import index as index_text
 from kdump.questions.dump_log.batch import Contents
 from kdump.questions.dump_log.decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder

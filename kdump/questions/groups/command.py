@@ -21,14 +21,15 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.name_options import exact_name, topic_filter, topic_option
+from kdump.command_line.name_options import exact_name, topic_filter
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.query import CommandOptions, added, argument, flag, group, many, option, topic_option
 from kdump.questions.groups.answer import DescribedGroup, GroupMember
 from kdump.questions.groups.report import (
     DETAILS,

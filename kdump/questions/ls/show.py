@@ -16,11 +16,10 @@ from kdump.cluster.segment_answer import ListedSegment
 from kdump.command_line.command_run import print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.properties_option import properties_option
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option
 from kdump.format.count_text import count_text
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
@@ -35,6 +34,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
+from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
 from kdump.questions.ls.answer import ListedPartition, ListedTopic
 from kdump.questions.ls.report import DirectoryStart, LsReport, PartitionStart, RowsEnd, ls_objects, ls_row_objects
 from kdump.questions.ls.rows import SORTS, LsRow, LsRows, chosen

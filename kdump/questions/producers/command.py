@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -11,18 +11,17 @@ from kdump.answer import Note, answer_object, row_style
 from kdump.check.finding import INFO, Finding
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.command_line.name_options import has_unmatched_names
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
-from kdump.command_line.params import DurationParam, read_once
+from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.state_options import Notes, run_command
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
-from kdump.format.kafka_release import KafkaRelease
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.producers.answer import PartitionProducers, Producer, ProducerEvent
-from kdump.questions.producers.run import STATES, ProducersQuery, producers
+from kdump.questions.producers.run import ProducersQuery, answers
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text
 from kdump.render.progress import Progress
@@ -154,35 +153,22 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 
 @dataclass(frozen=True)
 class ProducersOptions(CommandOptions):
-    """The options of the command. `expiration` is in milliseconds; `names`: transactional IDs."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
     listing: bool = flag("--list", help="Show one row per producer.  [log directory: one row per partition]")
-    history: bool = flag("--history", help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
-    broken: bool = flag("--broken", help="Show only producers with a sequence or epoch error.")
-    states: tuple[str, ...] = many(
-        "--state", type=click.Choice(STATES), help="Show only producers in this state; repeatable."
-    )
-    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
-    producer_ids: tuple[int, ...] = many("--producer-id", type=int, help="Show only this producer; repeatable.")
-    names: tuple[str, ...] = many(
-        "--transactional-id", metavar="ID", help="Show only producers with this ID; repeatable."
-    )
-    expiration: int | None = option(
-        "--expiration",
-        type=DurationParam(),
-        metavar="TIME",
-        help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]",
-    )
-    kafka_version: KafkaRelease | None = release_option("Apply the rules")
-    now: str | None = now_option()
+    query: ProducersQuery = group(ProducersQuery)
     output: OutputOptions = added(output_options())
     reading: ReadingOptions = added(reading_options)
 
     @property
     def asks_for_rows(self) -> bool:
         """Whether an option asks for one row per producer."""
-        return bool(self.listing or self.history or self.broken or self.states or self.producer_ids or self.names)
+        query = self.query
+        return bool(self.listing or query.events or query.broken or query.selects_states or self.selects_producers)
+
+    @property
+    def selects_producers(self) -> bool:
+        return bool(self.query.producer_ids or self.query.transactional_ids)
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES)
@@ -194,9 +180,9 @@ def command(options: ProducersOptions) -> None:
 
     A log does not contain the client.id of a producer, nor its host: it has the producer ID and epoch, and the
     transaction coordinator's log (__transaction_state) the transactional ID of each."""
-    if options.history and (options.broken or options.states):
+    if options.query.events and (options.query.broken or options.query.selects_states):
         raise click.UsageError("--history cannot be combined with --broken or --state")
-    read_once(options.paths)
+    read_once(options.query.paths)
     run_command(ProducersCommand(options))
 
 
@@ -204,23 +190,11 @@ class ProducersCommand:
     """One run of the command."""
 
     def __init__(self, options: ProducersOptions) -> None:
-        self.options = options
+        self.options, self.query = options, options.query
         self.output = options.output.output()
-        self.row: type = ProducerEvent if options.history else Producer
+        self.row: type = ProducerEvent if self.query.events else Producer
         self.sink = options.output.sink(self.output, self._text, (self.row,))
         self.notes = Notes(self.sink)
-        self.selected_producers = SelectedProducers(options.producer_ids, options.names)
-        self.now = parse_now(options.now, options.output.zone)
-        self.question = ProducersQuery(
-            expiration=options.expiration,
-            topic=topic_filter(options.topics),
-            states=frozenset(options.states or STATES),
-            producer_ids=frozenset(options.producer_ids),
-            transactional_ids=frozenset(options.names),
-            broken=options.broken,
-            events=options.history,
-            on_producer=self.selected_producers.add,
-        )
         self.seen = 0
         """Number of partitions; `busy`: of those with producers; `rows`: number of rows and of problems."""
         self.busy = self.rows = 0
@@ -239,35 +213,25 @@ class ProducersCommand:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
-            for answer in producers(
-                self.options.paths,
-                self.question,
-                run=self.options.reading.run(
-                    now=self.now,
-                    kafka_version=self.options.kafka_version,
-                    unreadable=self.notes.add_unreadable,
-                    begin=begin,
-                    **progress.listeners,
-                ),
-            ):
+            run = self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners)
+            for answer in answers(replace(self.query, run=run)):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
-                elif not (self.options.history and isinstance(answer, Producer)):
+                elif not (self.query.events and isinstance(answer, Producer)):
                     self.busy += isinstance(answer, PartitionProducers) and bool(answer.producers)
                     self.rows += isinstance(answer, self.row) or (
                         isinstance(answer, Finding) and answer.severity != INFO
                     )
                     self.sink.add(answer)
         self.sink.end()
-        if self.seen and not self.rows and not self.notes.failed and not self.selected_producers.is_unmatched:
+        if self.seen and not self.rows and not self.notes.failed and not has_unmatched_names():
             print_error(f"{self._nothing()} in {count_text(self.seen, 'partition')}")
 
     def _nothing(self) -> str:
         """Return what there is none of."""
-        options = self.options
         if not self.busy:
             return "no idempotent producers"
-        if options.producer_ids or options.names:
+        if self.options.selects_producers:
             return "no producer with these IDs and states"
-        nothing = f"no {' or '.join(options.states)} producers" if options.states else "no producers"
-        return f"{nothing} with a sequence or epoch error" if options.broken else nothing
+        nothing = f"no {' or '.join(self.query.states)} producers" if self.query.selects_states else "no producers"
+        return f"{nothing} with a sequence or epoch error" if self.query.broken else nothing

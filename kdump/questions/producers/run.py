@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 from kdump.answer import Note
 from kdump.check.engine.partition_scan import PartitionScan
@@ -14,8 +14,9 @@ from kdump.check.options import Options
 from kdump.check.rule import Observer
 from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import log_end
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.paths import Target
+from kdump.query import Query, flag, many, now_option, offered, option, release_option, selects, topic_option
 from kdump.questions.certain_answers import REPORTED, certain_answers
 from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away, release_doubts
 from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, Producer, ProducerEvent
@@ -31,26 +32,37 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 """Prefixes of the codes that an event reports, too."""
 
 
-class ProducersQuery(NamedTuple):
-    """What to select. `expiration`: producer.id.expiration.ms, None for the release's default; `topic`: predicate for
-    topic names; `events`: also yield ProducerEvent. `on_producer` is called with the producer ID and the transactional
-    ID of each producer that exists, whether it is selected or not."""
+@dataclass(frozen=True, kw_only=True)
+class ProducersQuery(Query):
+    """Which producers to yield, and as of when."""
 
-    expiration: int | None = None
-    topic: Callable[[str], bool] = lambda name: True
-    states: frozenset[str] = frozenset(STATES)
-    producer_ids: frozenset[int] = frozenset()
-    transactional_ids: frozenset[str] = frozenset()
-    broken: bool = False
-    """Select only producers with a sequence or epoch error."""
-    events: bool = False
-    on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
+    events: bool = flag("--history", help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
+    broken: bool = flag("--broken", help="Show only producers with a sequence or epoch error.")
+    states: Iterable[str] = many(
+        "--state", choices=STATES, default=STATES, help="Show only producers in this state; repeatable."
+    )
+    topics: Iterable[str] = topic_option("Read only partitions of these topics")
+    producer_ids: Iterable[int] = many("--producer-id", type="numbers", help="Show only this producer; repeatable.")
+    transactional_ids: Iterable[str] = many(
+        "--transactional-id", type="names", metavar="ID", help="Show only producers with this ID; repeatable."
+    )
+    expiration: int | None = option(
+        "--expiration", type="time", help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]"
+    )
+    kafka_version: KafkaRelease | str | None = release_option("Apply the rules")
+    now: int | None = now_option()
+
+    @cached_property
+    def _selected(self) -> tuple[Callable[[int], bool], Callable[[str | None], bool]]:
+        return selects(self.producer_ids), selects(self.transactional_ids)
+
+    @property
+    def selects_states(self) -> bool:
+        return self.states != STATES
 
     def wants(self, row: Producer | ProducerEvent) -> bool:
-        self.on_producer(row.producerId, row.transactionalId)
-        if self.producer_ids and row.producerId not in self.producer_ids:
-            return False
-        if self.transactional_ids and row.transactionalId not in self.transactional_ids:
+        has_id, has_name = self._selected
+        if not all((has_id(row.producerId), has_name(row.transactionalId))):  # both are to see every producer
             return False
         if isinstance(row, ProducerEvent):
             return True
@@ -58,31 +70,33 @@ class ProducersQuery(NamedTuple):
         return row.state in self.states and bool(broken or not self.broken)
 
 
-def producers(
-    paths: str | Iterable[str], question: ProducersQuery | None = None, *, run: Run = PLAIN_RUN
-) -> Iterator[ProducersAnswer]:
-    """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
-    or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
+def answers(query: ProducersQuery) -> Iterator[ProducersAnswer]:
+    """Yield the producers of partitions, one partition after the other: see kdump.questions.producers.run.
 
-    One partition after the other: each ProducerEvent where it happened, if events are selected; then each Producer, and
-    PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
-    snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
-
-    What cannot be read is passed to `run.unreadable`, which raises it by default. Options state from when ages are
-    computed, and the release."""
-    question = question or ProducersQuery()
-    options = Options.as_of(run, only=frozenset({"transactions"}))
-    inputs, _ = find_partitions([paths] if isinstance(paths, str) else paths, options)
-    chosen = [place for place in inputs if place.known.topic is None or question.topic(place.known.topic)]
-    run.expect(sum(place.size for place in chosen))
-    if question.expiration is None:
+    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `run` as in `transactions`. `states`:
+    live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
+    each producer, in log order. `expiration`: the broker's producer.id.expiration.ms, by default that of
+    `kafka_version`, the release ("3.6"), by default what the disk states."""
+    options = Options.as_of(query.run, query.now, only=frozenset({"transactions"}), kafka_version=query.kafka_version)
+    inputs, _ = find_partitions(query.paths, options)
+    is_selected = selects(query.topics)
+    chosen = [place for place in inputs if place.known.topic is None or is_selected(place.known.topic)]
+    query.run.expect(sum(place.size for place in chosen))
+    if query.expiration is None:
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))
     for place in chosen:
-        run.begin(place)
-        yield from _of(place, question)
+        query.run.begin(place)
+        yield from _of(place, query)
 
 
-def _of(place: PartitionInput, question: ProducersQuery) -> Iterator[ProducersAnswer]:
+producers = offered("producers", ProducersQuery, answers)
+
+
+def _of(place: PartitionInput, query: ProducersQuery) -> Iterator[ProducersAnswer]:
+    """Yield of a partition, if asked for, each ProducerEvent where it happened; then each Producer, and
+    PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
+    snapshot that contradicts the log, and a Note for anything else that could not be taken into account. Memory grows
+    with the producers of the partition, up to a million of them."""
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place):
@@ -90,15 +104,15 @@ def _of(place: PartitionInput, question: ProducersQuery) -> Iterator[ProducersAn
 
     def observers(scan: PartitionScan) -> list[Observer]:
         default = default_expiration(place.known.release.release)
-        expiration = default if question.expiration is None else question.expiration
+        expiration = default if query.expiration is None else query.expiration
         own = ledger_rules(scan)
-        return [*own, ProducerLedger(scan, expiration, _base(scan, place), with_events=question.events)]
+        return [*own, ProducerLedger(scan, expiration, _base(scan, place), with_events=query.events)]
 
     state = ProducerState(ProducerHistory)
     scan = PartitionScan(place.partition, place.known, place.options, totals, observers, producers=state)
-    is_shown = partial(_is_reported, question=question)
+    is_shown = partial(_is_reported, query=query)
     for answer in certain_answers(scan, PartitionProducers, looking, is_shown):
-        if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
+        if not isinstance(answer, (Producer, ProducerEvent)) or query.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
             note = (
@@ -107,8 +121,8 @@ def _of(place: PartitionInput, question: ProducersQuery) -> Iterator[ProducersAn
             yield Note(answer.path, note)
 
 
-def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
-    if question.events and finding.code.startswith(TOLD_BY_EVENTS):
+def _is_reported(finding: Finding, query: ProducersQuery) -> bool:
+    if query.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
     return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)
 

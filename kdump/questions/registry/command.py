@@ -14,13 +14,14 @@ import click
 from kdump.cluster.schema_registries import RegistryLog
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import selected_names, topic_filter, topic_option
+from kdump.command_line.name_options import selected_names, topic_filter
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
-from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.query import CommandOptions, argument, flag, group, many, option, topic_option
 from kdump.questions.registry.answer import RegisteredVersion, RegistrySetting, SchemaUsage
 from kdump.questions.registry.run import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, registry
 from kdump.render.escape import path_text, printable

@@ -12,11 +12,12 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.log.output_directory import OutputError
+from kdump.query import CommandOptions, added, argument, flag, option, topic_option
 from kdump.questions.reindex.report import ReindexReport
 from kdump.questions.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG

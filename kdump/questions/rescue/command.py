@@ -14,12 +14,12 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import Param
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import parse_as_of
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.run import Run
 from kdump.log.output_directory import OutputError
+from kdump.query import CommandOptions, added, argument, flag, many, option, release_option
 from kdump.questions.rescue.answer import RescueCopy, RescueError
 from kdump.questions.rescue.report import RescueReport
 from kdump.questions.rescue.rescuer import NewController, RescueRequest

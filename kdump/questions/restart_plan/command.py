@@ -14,17 +14,17 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
+from kdump.command_line.params import parse_now
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import RateParam, ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import now_option, parse_now
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.io.mounted_paths import mount_point
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
+from kdump.query import CommandOptions, added, argument, flag, group, now_option, option, release_option, topic_option
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress, follow_recovery

@@ -17,15 +17,16 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.cut_options import CutOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import parse_as_of
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, size_text
 from kdump.kafka.server_properties import client_properties
 from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
 from kdump.questions.restore.answer import (
     RestoreDifference,
     RestoreError,

@@ -11,18 +11,30 @@ import click
 from kdump.answer import Note
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.command_line.params import OLD_TRANSACTION, parse_now, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
+from kdump.command_line.state_options import Notes, run_command
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
+from kdump.query import (
+    CommandOptions,
+    added,
+    argument,
+    flag,
+    group,
+    many,
+    now_option,
+    option,
+    release_option,
+    timeout_option,
+    topic_option,
+)
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.configs import ConfigOverrides, broker_names, check, known_names

@@ -17,14 +17,15 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.cut_options import CutOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.log.batch_records import records
 from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.query import CommandOptions, added, argument, flag, group, many, option, topic_option
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.report import SalvageReport

@@ -9,8 +9,9 @@ import click
 from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
+from kdump.query import CommandOptions, added, argument, option
 from kdump.questions.schema.answer import FieldAnswer, StructAnswer, schema_objects, struct_object, versions_text
 from kdump.render.stdout import Output
 

@@ -10,17 +10,17 @@ from kdump.command_line.command_run import report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.params import SizeParam, read_once
+from kdump.command_line.params import SizeParam, parse_now, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import now_option, parse_now
-from kdump.command_line.typed_options import CommandOptions, added, argument, group, many, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
+from kdump.query import CommandOptions, added, argument, group, many, now_option, option, topic_option
 from kdump.questions.retention.command import CONFIG_HELP, given
 from kdump.questions.space.answer import SpaceStep, SpaceSummary
 from kdump.questions.space.report import SpaceReport

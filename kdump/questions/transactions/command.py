@@ -14,17 +14,27 @@ from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.command_line.name_options import SelectedProducers, topic_filter
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
-from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.command_line.params import OLD_TRANSACTION, parse_now, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
-from kdump.command_line.state_options import Notes, now_option, parse_now, run_command
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, takes
+from kdump.command_line.state_options import Notes, run_command
+from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.query import (
+    CommandOptions,
+    added,
+    argument,
+    flag,
+    many,
+    now_option,
+    release_option,
+    timeout_option,
+    topic_option,
+)
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.questions.transactions.answer import (

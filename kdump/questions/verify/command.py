@@ -22,7 +22,7 @@ from kdump.command_line.completion import listed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_of_run, metrics_option
-from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter, topic_option
+from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.params import (
     DurationParam,
@@ -31,19 +31,28 @@ from kdump.command_line.params import (
     jobs_option,
     message_size_option,
     read_once,
-    timeout_option,
 )
 from kdump.command_line.properties_option import properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.release_option import release_option
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
+from kdump.command_line.typed_options import takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.source import RECORDS
 from kdump.kafka.server_properties import ServerProperties
 from kdump.problems.catalogue import Declaration, family_names, findings
+from kdump.query import (
+    CommandOptions,
+    added,
+    argument,
+    flag,
+    group,
+    option,
+    release_option,
+    timeout_option,
+    topic_option,
+)
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

@@ -152,7 +152,7 @@ class LogManager:
     release: KafkaRelease = NEWEST
     evidence: VersionEvidence = NO_EVIDENCE
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
-    strays: StrayPartitions = StrayPartitions(None)  # noqa: RUF009 (it does not change)
+    strays: StrayPartitions = StrayPartitions(None)
     metadata: MetadataImage | None = None
     checks: FirstChecks | None = None
     is_older: Callable[[str, str, str], bool] = lambda checkpoint, directory, topic: False

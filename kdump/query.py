@@ -1,0 +1,156 @@
+"""Declares a question once: a frozen dataclass whose fields are what may be asked. The command's options, the function
+of the API with its signature, and the pages about both derive from it.
+
+    @dataclass(frozen=True, kw_only=True)
+    class ProducersQuery(Query):
+        events: bool = flag("--history", help="Show events in order.")
+        topics: Iterable[str] = topic_option("Read only partitions of these topics")
+
+    producers = offered("producers", ProducersQuery, answers)
+
+The fields of a class of options (CommandOptions) are declared alike, in the order of the help."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+
+from kdump.io.run import PLAIN_RUN, Run
+
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+Answers = TypeVar("Answers")
+Value = TypeVar("Value")
+Asks = TypeVar("Asks", bound="Query")
+ADDS = "kdump"
+"""In a field's metadata: what adds its parameters to a command: a Parameter, a decorator, or a class with fields of its
+own."""
+MOMENT, RELEASE, TOPICS = "moment", "release", "topics"
+"""Types of options, besides size, time, and those of click. What is selected by topics, which may be patterns, by
+names or by numbers must exist."""
+
+
+class CommandOptions:
+    """Base of the classes of options."""
+
+
+def add_options(command: F, *options: Callable[[F], F]) -> F:
+    """Add click's options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class Parameter(NamedTuple):
+    """An option, or an argument if it has no `flags`. `section`: of the help, which it begins; `more`: as of
+    click.option."""
+
+    flags: tuple[str, ...]
+    section: str
+    more: dict[str, Any]
+
+
+def argument(**more: Any) -> Any:
+    """Return a field that an argument fills. `more`: as of click.argument."""
+    return _field((), (), "", more)
+
+
+def option(*flags: str, section: str = "", **more: Any) -> Any:
+    """Return a field that an option fills. `section`: of the help, which it begins; `more`: as of click.option."""
+    return _field(more.get("default"), flags, section, more)
+
+
+def flag(*flags: str, section: str = "", **more: Any) -> Any:
+    """Return a field that is True if the option is given."""
+    return _field(False, flags, section, {"is_flag": True, **more})
+
+
+def many(*flags: str, section: str = "", default: Iterable[Any] = (), **more: Any) -> Any:
+    """Return a field with the values of an option that may be repeated. `default`: of a question, if none is given."""
+    return _field(default, flags, section, {"multiple": True, **more})
+
+
+def added(decorator: Callable[[Any], Any]) -> Any:
+    """Return a field with options of its own, which the decorator adds to a command."""
+    return field(default=None, metadata={ADDS: decorator})
+
+
+def group(cls: type) -> Any:
+    """Return a field with the options of a class that declares them."""
+    return field(default=None, metadata={ADDS: cls})
+
+
+def _field(default: Any, flags: tuple[str, ...], section: str, more: dict[str, Any]) -> Any:
+    return field(default=default, metadata={ADDS: Parameter(flags, section, more)})
+
+
+def topic_option(help_text: str, section: str = "") -> Any:
+    """Return the field of --topic; `help_text` begins its help text."""
+    return many("--topic", type=TOPICS, help=f"{help_text} (a glob or a /regex/); repeatable.", section=section)
+
+
+def release_option(what: str) -> Any:
+    """Return the field of --kafka-version; `what` begins its help text."""
+    more = "of this release, such as 3.6, 3.9-zookeeper or cp-7.6.  [what the disk states]"
+    return option("--kafka-version", type=RELEASE, help=f"{what} {more}")
+
+
+def timeout_option(help_text: str = "Warn about transactions open for longer than this.  [15m]") -> Any:
+    """Return the field of --transaction-timeout, in milliseconds."""
+    return option("--transaction-timeout", type="time", default=900_000, help=help_text)
+
+
+def now_option(what: str = "Compute ages as of this time") -> Any:
+    """Return the field of --now, in epoch ms, which an environment variable sets, too: for disks of another day."""
+    return option("--now", type=MOMENT, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question about paths. Raises ValueError for a value that is none of the choices, and for an unknown release."""
+
+    paths: str | Iterable[str] = field(
+        metadata={ADDS: Parameter((), "", {"metavar": "PATH…", "nargs": -1, "required": True})}
+    )
+    run: Run = field(default=PLAIN_RUN, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            more = getattr(each.metadata.get(ADDS), "more", {})
+            value = getattr(self, each.name)
+            if more.get("type") == RELEASE and isinstance(value, str):
+                from kdump.format.kafka_release import parse_release  # not needed by ls
+
+                object.__setattr__(self, each.name, parse_release(value))
+            elif "choices" in more:
+                values = (value,) if isinstance(value, str) else tuple(value or ())
+                unknown = sorted({*values} - {*more["choices"]})
+                if unknown:
+                    known = ", ".join(more["choices"])
+                    raise ValueError(f"unknown {each.name.removesuffix('s')} {', '.join(unknown)}; known are {known}")
+                if "multiple" in more:
+                    object.__setattr__(self, each.name, values)
+
+
+def selects(values: Iterable[Value]) -> Callable[[Value | None], bool]:
+    """Return the predicate for values that select; none selects all. What a command makes of its options decides
+    itself, and reports what does not exist."""
+    if callable(values):
+        return cast("Callable[[Value | None], bool]", values)
+    selected = frozenset[Any]((values,) if isinstance(values, str) else values)
+    return lambda value: not selected or value in selected
+
+
+def offered(name: str, query: Callable[P, Asks], answers: Callable[[Asks], Answers]) -> Callable[P, Answers]:
+    """Return the function of the API with this name, whose parameters are the fields of the query."""
+    from kdump.io.mounted_paths import takes_paths  # not needed by a class of options
+
+    function = takes_paths(lambda paths, **fields: answers(query(paths, **fields)))
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = answers.__module__, answers.__doc__
+    returned = inspect.signature(answers).return_annotation
+    signature = inspect.signature(query).replace(return_annotation=returned)
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return cast("Callable[P, Answers]", function)
