@@ -54,7 +54,7 @@ from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.state.metadata_image import MetadataImage
@@ -216,7 +216,8 @@ def _remote(expected: Expected, gone: set[PartitionKey]) -> dict[PartitionKey, l
             if "" not in states or not is_tiered(metadata, log[0]):
                 continue
             key = (REMOTE_METADATA_TOPIC, metadata_partition_of(metadata, *log))
-            start, segments = starts.get(log, 0), segments_in(os.path.join(path, name_of(log))) if key in only else []
+            start = starts.get(log, 0)
+            segments = current_segments(os.path.join(path, name_of(log))) if key in only else []
             if segments and start < int(segments[0][:20]):
                 names[key].append(f"{name_of(log)} {start}..{int(segments[0][:20]) - 1}")
     return dict(names)

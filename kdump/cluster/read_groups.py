@@ -12,8 +12,7 @@ from typing import NamedTuple
 from kdump.cluster.internal_log import Take, bounded, read_records
 from kdump.cluster.partition_summary import log_end
 from kdump.core.record_columns import RecordColumns
-from kdump.io import file_system
-from kdump.io.directory_listing import is_directory, parent, real_path
+from kdump.io.directory_listing import is_directory, length, parent, real_path
 from kdump.io.errors import within
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import rows_of
@@ -40,7 +39,7 @@ class CoordinatorLog(NamedTuple):
 
 def size_of(logs: Iterable[CoordinatorLog]) -> int:
     """Return the bytes of their segments; those that do not exist any more have none."""
-    return sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
+    return sum(length(path) or 0 for log in logs for path in log.segments)
 
 
 def read_groups(

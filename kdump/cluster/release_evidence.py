@@ -19,6 +19,7 @@ from kdump.format.kafka_release import KRAFT, LINES, NEWEST, ZOOKEEPER, AppliedR
 from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
 from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.kafka.file_versions import VersionEvidence, file_version
 from kdump.kafka.small_files import READERS, newer_version, properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
@@ -317,7 +318,7 @@ def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]]
             continue
         if "brokerEpoch" in properties(mark):
             facts.append(ReleaseFact(f"{CLEAN_MARK} has a broker epoch", (3, 7), None))
-        elif file_system.stat(mark.path).st_size == 0:
+        elif length(mark.path) == 0:
             facts.append(ReleaseFact(f"{CLEAN_MARK} is empty", None, (3, 6)))
         break
     if mode == ZOOKEEPER:

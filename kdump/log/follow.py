@@ -23,7 +23,7 @@ from kdump.io.window import Window
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth, regions
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 
 POLL = 0.25
 """Seconds between two checks of whether a file has grown."""
@@ -224,10 +224,7 @@ class FollowedLog:
     @staticmethod
     def _names(current: Target) -> list[str]:
         """Return the names of the segments in the directory of a file, in offset order."""
-        try:
-            return segments_in(os.path.dirname(current.path) or ".")
-        except OSError:
-            return []
+        return current_segments(os.path.dirname(current.path) or ".")
 
 
 def newer(current: Target) -> Target | None:
@@ -235,11 +232,7 @@ def newer(current: Target) -> Target | None:
     if current.name_offset is None:
         return None
     directory = os.path.dirname(current.path) or "."
-    try:
-        names = segments_in(directory)
-    except OSError:
-        return None
-    for name in names:
+    for name in current_segments(directory):
         following = target(os.path.join(directory, name))
         if following.name_offset is not None and following.name_offset > current.name_offset:
             return following

@@ -27,7 +27,7 @@ from kdump.io.file_identities import FirstLooks
 from kdump.io.source import FileSource, Identity, Source, identity_of, open_source
 from kdump.io.window import Window
 from kdump.log.paths import Target, reject_pipe
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 
 Opener = Callable[[str], Source]
 Open = Callable[[Target], Window]
@@ -151,10 +151,9 @@ class FileWatch:
         if is_url(directory):
             return
         self.look(directory, identity(directory))
-        with suppress(OSError):
-            for name in segments_in(directory)[-1:]:
-                path = os.path.join(directory, name)
-                self.look(path, identity(path))
+        for name in current_segments(directory)[-1:]:
+            path = os.path.join(directory, name)
+            self.look(path, identity(path))
 
     def look(self, path: str, seen: Identity | None) -> None:
         """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""

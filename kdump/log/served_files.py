@@ -88,8 +88,16 @@ def targets(
 
 
 def segments_in(directory: str) -> list[str]:
-    """Return the names of the live segments in a directory, in offset order."""
+    """Return the names of the live segments in a directory, in offset order. Raises OSError."""
     return _segments(directory, names(directory))
+
+
+def current_segments(directory: str) -> list[str]:
+    """Return the same; none of a directory that went away or cannot be listed."""
+    try:
+        return segments_in(directory)
+    except OSError:
+        return []
 
 
 def _segments(directory: str, listed: list[str]) -> list[str]:

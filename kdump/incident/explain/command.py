@@ -23,6 +23,7 @@ from kdump.incident.explain.message import Message
 from kdump.incident.explain.report import ExplainReport, MessageTable
 from kdump.incident.explain.run import explain_log, explain_name, explain_text, known_names
 from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.query import CommandOptions, added, argument, flag, many
@@ -140,7 +141,7 @@ class ExplainCommand:
     def _explain_logs(self, disk: DiskEvidence | None, progress: Progress) -> int:
         status = 0
         if not self.options.disks and not any(log == "-" or log.endswith((".gz", ".zst")) for log in self.logs):
-            progress.expect(sum(file_system.getsize(log) for log in self.logs))
+            progress.expect(sum(length(log) or 0 for log in self.logs))
         for log in self.logs:
             self.sink.part(log)
             try:

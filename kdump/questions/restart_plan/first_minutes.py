@@ -15,12 +15,12 @@ from kdump.cluster.read_groups import merged, read_groups, size_of
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from kdump.format.count_text import count_text, first_of
 from kdump.format.numbers import parse_int
-from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.io.run import Limits, Run
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.course import (
@@ -70,7 +70,7 @@ def find_hanging(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> 
     if not logs:
         return
     paths = [log.path for log in own if not log.missing]
-    if sum(file_system.getsize(os.path.join(path, name)) for path in paths for name in segments_in(path)) > MAX_BYTES:
+    if sum(length(os.path.join(path, name)) or 0 for path in paths for name in current_segments(path)) > MAX_BYTES:
         return
     count = metadata.partition_count(TRANSACTION_TOPIC) if TRANSACTION_TOPIC in metadata.topics else 0
     state = read_coordinator(paths, count, limits) or TransactionCoordinatorState(partition_count=count)

@@ -17,7 +17,7 @@ from kdump.io import file_system
 from kdump.io.run import Limits
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_MINUTES, MAY, RECORDS, Loss, StartupEvent
@@ -95,7 +95,7 @@ class RemoteStorage:
 
 def _first_here(log: PartitionPlan) -> int | None:
     """Return the base offset of the first segment on the disk; None if there is none, or the log does not load."""
-    names = [] if log.missing or log.logStartOffset is None else segments_in(log.path)
+    names = [] if log.missing or log.logStartOffset is None else current_segments(log.path)
     return int(names[0][:20]) if names else None
 
 

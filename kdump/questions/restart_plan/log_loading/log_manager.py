@@ -41,7 +41,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META
 from kdump.log.paths import natural, seen_file, target
-from kdump.log.served_files import segments_in
+from kdump.log.served_files import current_segments
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import (
     EXIT,
@@ -360,7 +360,7 @@ class LogManager:
         if not isinstance(error, CorruptRecord) or error.position is None:
             return None
         name = os.path.basename(error.file)
-        if name != segments_in(plan.path)[-1]:
+        if name not in current_segments(plan.path)[-1:]:
             return False
         size = length(error.file) or 0
         segment = LogSegment(int(name[:20]), seen_file(error.file), size, self.options.open)
