@@ -16,8 +16,14 @@ from typing import Any
 import pytest
 
 from kdump.check.engine.units import CheckUnit
+from kdump.cluster.read_groups import CoordinatorLog
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.run import Run
+from kdump.log.follow import newer
+from kdump.log.live_files import open_target
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.paths import reject_pipe, target
+from kdump.questions.registry.usage import _last_records as last_records
 from kdump.questions.reindex.run import _Partition as Partition
 from tests.broker_at_work import Broker, disk
 from tests.command import run
@@ -301,6 +307,22 @@ def test_what_goes_away_before_any_call(
         shutil.rmtree(root)
         shutil.copytree(kept, root)
     assert number > 3
+
+
+def test_a_segment_that_goes_away_before_it_is_opened(tmp_path: Path) -> None:
+    """It was listed, so it is gone, and nobody mistyped its path: the one in which --follow goes on, and the newest,
+    of which doctor reads the end."""
+    root = disk(tmp_path) / "users-0"
+    first, last = (root / f"{offset:020}.log" for offset in (0, 254))
+    following = newer(target(str(first)))
+    log = CoordinatorLog("users", 0, str(root), (str(first), str(last)))
+    errors: list[SourceError] = []
+    last.unlink()
+    assert not [*last_records(log, 100, Run(unreadable=errors.append))]
+    assert following is not None
+    with pytest.raises(SourceError) as raised:
+        open_target(following)
+    assert [*map(is_gone, (*errors, raised.value))] == [True, True]
 
 
 STARTED_AT = {"verify": (CheckUnit, "look"), "doctor": (CheckUnit, "look"), "reindex": (Partition, "_segment")}

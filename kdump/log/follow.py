@@ -20,7 +20,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.io.source import FileSource, open_source
 from kdump.io.window import Window
-from kdump.log.paths import Target, target
+from kdump.log.paths import Target, seen_file
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.served_files import current_segments
@@ -93,7 +93,7 @@ class FollowedLog:
         offset = self.target.name_offset
         before = [name for name in self._names(self.target) if offset is not None and int(name[:20]) < offset]
         if before:
-            previous = target(os.path.join(os.path.dirname(self.target.path), before[-1]))
+            previous = seen_file(os.path.join(os.path.dirname(self.target.path), before[-1]))
             try:
                 with closing(open_source(previous.path)) as source:
                     self.skim(previous, Window(source))
@@ -188,8 +188,8 @@ class FollowedLog:
             last = self._read[-1]
             if last.is_there:
                 if last.next_offset != after:
-                    self._note_truncation(target(last.path), last.next_offset)
-                self._move(target(last.path), last.end)
+                    self._note_truncation(seen_file(last.path), last.next_offset)
+                self._move(seen_file(last.path), last.end)
                 return
             self._read.pop()
         following = newer(current)
@@ -211,12 +211,12 @@ class FollowedLog:
         """Return the file with which to begin again: the oldest of those that were read, or else the log's first."""
         for path in (oldest.path if oldest else current.path, current.path):
             if file_system.exists(path):
-                return target(path)
+                return seen_file(path)
         directory = os.path.dirname(current.path) or "."
         while current.name_offset is not None and file_system.isdir(directory):
             names = self._names(current)
             if names:
-                return target(os.path.join(directory, names[0]))
+                return seen_file(os.path.join(directory, names[0]))
             self.on_wait()
             time.sleep(POLL)
         return None
@@ -233,7 +233,7 @@ def newer(current: Target) -> Target | None:
         return None
     directory = os.path.dirname(current.path) or "."
     for name in current_segments(directory):
-        following = target(os.path.join(directory, name))
+        following = seen_file(os.path.join(directory, name))
         if following.name_offset is not None and following.name_offset > current.name_offset:
             return following
     return None

@@ -50,7 +50,7 @@ from kdump.incident.doctor.read_committed_stops import TransactionsExamination
 from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import StartupExamination
-from kdump.io.errors import ReadingStopped, SourceError
+from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.paths import PARTITION
@@ -194,7 +194,7 @@ class Doctor:
         except ReadingStopped:
             question.notExamined.append("the time was over")
         except SourceError as error:
-            question.unread.append(str(error))
+            (question.notExamined if is_gone(error) else question.unread).append(str(error))
         finally:
             question.seconds = round(time.monotonic() - began, 3)
         self._end(question)

@@ -60,7 +60,7 @@ class SchemasExamination:
         logs = [log for log in every if not self.disks.counts_twice(log.path)]
         self.on.question.partitions += len(logs)
         for log in logs:
-            ids = list(usage([log], schemas, lambda path, problem: None, run, LAST_BYTES))
+            ids = list(usage([log], schemas, lambda path, problem: None, self.on.reporting(run), LAST_BYTES))
             sure = [each for each in ids if each.doubt is None or each.state == HARD_DELETED]
             self._used |= {(each.id, each.guid) for each in sure}
             unresolved += [each for each in sure if each.state in (NONE, HARD_DELETED)]

@@ -12,11 +12,12 @@ from kdump.format.count_text import count_text
 from kdump.format.number_range import Range
 from kdump.format.streams_record import TIMES
 from kdump.io.directory_listing import length
+from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
-from kdump.log.paths import target
+from kdump.log.paths import seen_file
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
@@ -139,8 +140,12 @@ def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
     for path in log.segments[-1:]:
         start = max(0, (length(path) or 0) - size)
         scan = RegionScan(Selection(positions=Range(start, None)), run.limits)
-        segment = target(path)
-        window = scan.open(segment)
+        segment = seen_file(path)
+        try:
+            window = scan.open(segment)
+        except SourceError as error:
+            run.unreadable(error)
+            continue
         with closing(window.source):
             for region in scan.chosen(segment, window):
                 if isinstance(region, Batch) and region.crcValid:
