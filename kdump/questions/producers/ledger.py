@@ -124,7 +124,7 @@ class ProducerLedger(Observer):
         self.starts_empty = not self.is_part and start is not None and start.starts_empty
         self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
         self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "epochStarts": 0}
-        self.snapshot_only = 0
+        self.snapshotOnly = 0
         self.files: list[str] = []
         """Paths of the segments so far."""
         self._reported = bytearray()
@@ -195,9 +195,9 @@ class ProducerLedger(Observer):
         batch, partition = seen.batch, self.scan.partition
         producer_id = batch.producerId or 0
         return ProducerEvent(
-            source=partition.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
+            partition.source,
+            self.known.topic,
+            self.known.partition,
             offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
             timestamp=batch.maxTimestamp,
             transactionalId=self.names.get(producer_id),
@@ -261,7 +261,7 @@ class ProducerLedger(Observer):
             lastBatchTimestamp=_time(life.timestamp) if life else None,
             state=state,
             **{name: now.get(name) for name in IN_BROKER},
-            stateFrom=self._from,
+            stateFrom=self.stateFrom,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,
             file=self.files[life.file] if life and has_place else base.path if base else partition.path,
@@ -291,7 +291,7 @@ class ProducerLedger(Observer):
             remarks.append(BELOW_START.format(start=log_start))
         if life is None:
             remarks.append(ONLY_SNAPSHOT.format(name=name))
-            self.snapshot_only += 1
+            self.snapshotOnly += 1
         if now is None:
             return UNKNOWN, {}, tuple(remarks)
         running = self.open.get(producer_id)
@@ -300,25 +300,23 @@ class ProducerLedger(Observer):
         return EXPIRED if expired else LIVE, now, tuple(remarks)
 
     @property
-    def _from(self) -> str:
+    def stateFrom(self) -> str:
         return self.base.path if self.base is not None else NOTHING if self.starts_empty or self.is_part else LOG
 
     def _partition(self) -> PartitionProducers:
         scan = self.scan
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
-        return PartitionProducers(
-            source=scan.partition.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
-            path=scan.partition.path,
+        return of_fact(
+            PartitionProducers,
+            self.known,
+            scan.partition,
+            self,
             logStartOffset=self.known.log_start_offset(first),
             logEndOffset=scan.log_end,
             producers=sum(self.counts.values()),
             **self.counts,
             **self.broken,
-            snapshotOnly=self.snapshot_only,
-            stateFrom=self._from,
             stateOffset=None if self.base is None else self.base.name_offset,
             segments=len(segments),
             damages=0,

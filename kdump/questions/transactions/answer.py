@@ -51,36 +51,36 @@ class Transaction(NamedTuple):
     ]
     firstOffset: Annotated[
         int | None, Doc("first offset of its data; null if unknown", OFFSET), Shown("first", after="")
-    ]
+    ] = None
     lastOffset: Annotated[
         int | None,
         Doc("last offset of its data; null if there is none on the disk", OFFSET),
         Shown("last", after="firstOffset"),
-    ]
-    records: Annotated[int, Doc("number of its records on the disk"), Shown(rank=6, after="lastOffset")]
-    batches: Annotated[int, Doc("number of its data batches on the disk")]
-    bytes: Annotated[int, Doc("size of its data batches on the disk", BYTES)]
-    begun: Annotated[int | None, Doc("largest timestamp of its first batch", EPOCH_MS), Shown(rank=5)]
-    lastTimestamp: Annotated[int | None, Doc("largest timestamp of its last batch", EPOCH_MS)]
-    ended: Annotated[int | None, Doc("timestamp of the marker", EPOCH_MS), Shown(rank=4)]
-    age: Annotated[int | None, Doc("time since begun, if it has not ended", MS)]
-    idle: Annotated[int | None, Doc("time since its last batch, if it has not ended", MS)]
+    ] = None
+    records: Annotated[int, Doc("number of its records on the disk"), Shown(rank=6, after="lastOffset")] = 0
+    batches: Annotated[int, Doc("number of its data batches on the disk")] = 0
+    bytes: Annotated[int, Doc("size of its data batches on the disk", BYTES)] = 0
+    begun: Annotated[int | None, Doc("largest timestamp of its first batch", EPOCH_MS), Shown(rank=5)] = None
+    lastTimestamp: Annotated[int | None, Doc("largest timestamp of its last batch", EPOCH_MS)] = None
+    ended: Annotated[int | None, Doc("timestamp of the marker", EPOCH_MS), Shown(rank=4)] = None
+    age: Annotated[int | None, Doc("time since begun, if it has not ended", MS)] = None
+    idle: Annotated[int | None, Doc("time since its last batch, if it has not ended", MS)] = None
     markerOffset: Annotated[
         int | None, Doc("offset of its COMMIT or ABORT marker", OFFSET), Shown("marker", 8, after="state")
-    ]
+    ] = None
     markerEpoch: Annotated[
         int | None, Doc("epoch of the marker; since transaction version 2, higher than that of the data")
-    ]
-    coordinatorEpoch: Annotated[int | None, Doc("epoch of the coordinator that wrote the marker")]
+    ] = None
+    coordinatorEpoch: Annotated[int | None, Doc("epoch of the coordinator that wrote the marker")] = None
     inTxnIndex: Annotated[
         bool | None,
         Doc("whether the .txnindex contains it; null if not aborted, or without a valid index"),
         Shown("in .txnindex", 3),
-    ]
-    file: Annotated[PathText, Doc("file that shows its start: a segment, a .snapshot, a .txnindex")]
-    position: Annotated[int, Doc("position of its first batch, or of the entry", FILE_BYTE)]
-    markerFile: Annotated[PathText | None, Doc("segment that contains the marker")]
-    markerPosition: Annotated[int | None, Doc("position of the marker", FILE_BYTE)]
+    ] = None
+    file: Annotated[PathText, Doc("file that shows its start: a segment, a .snapshot, a .txnindex")] = ""
+    position: Annotated[int, Doc("position of its first batch, or of the entry", FILE_BYTE)] = 0
+    markerFile: Annotated[PathText | None, Doc("segment that contains the marker")] = None
+    markerPosition: Annotated[int | None, Doc("position of the marker", FILE_BYTE)] = None
     remarks: Annotated[
         tuple[str, ...],
         Doc("what is uncertain, and why; for an open one, the coordinator's state"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kdump.answer import Note, Unknown, unknown_keys
+from kdump.answer import Note, Unknown, of_fact, unknown_keys
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.rule import BatchContext, Observer, SegmentContext
@@ -79,10 +79,10 @@ class TransactionLedger(Observer):
         self.now = scan.options.now
         self.timeout = scan.options.transaction_timeout
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0, LOST: 0}
-        self.below_start = 0
+        self.belowLogStart = 0
         scan.transactions.keeps = scan.entries_of_index.keeps = True
-        self.empty = self.repeated = 0
-        self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
+        self.emptyMarkers = self.repeatedMarkers = 0
+        self.seededFrom = None if scan.seeded_from is None else scan.seeded_from.path
         self.differences = CoordinatorMismatches(scan, self.coordinator)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
@@ -95,7 +95,7 @@ class TransactionLedger(Observer):
                 self.scan.entries_of_index.entries_in_run.get(row),
             )
             if ended.repeats:
-                self.repeated += 1
+                self.repeatedMarkers += 1
             else:
                 yield self._ended(part.target.path, position, ended, entry)
 
@@ -103,12 +103,12 @@ class TransactionLedger(Observer):
         yield from self._lost()
         ended, batch = self.scan.transactions.ended, seen.batch
         if ended is not None and ended.repeats:
-            self.repeated += 1
+            self.repeatedMarkers += 1
         elif ended is not None:
             row = self._ended(seen.part.target.path, batch.position, ended, self.scan.entries_of_index.entry)
             yield row if seen.is_valid else row._replace(remarks=(*row.remarks, REPAIRED))
         elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
-            self.empty += 1
+            self.emptyMarkers += 1
 
     def _ended(self, path: str, position: int, ended: CompletedTxn, entry: dict[str, int] | None) -> Transaction:
         state = OUTCOME[ended.marker.type]
@@ -139,32 +139,25 @@ class TransactionLedger(Observer):
         target = self.scan.partition
         name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
         first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
+        producer = (target.source, self.known.topic, self.known.partition, name, producer_id)
+        if begun is None:
+            return Transaction(*producer, None, state, file=target.path)
+        first, last = begun.timestamp, begun.last_timestamp
         return Transaction(
-            source=target.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
-            transactionalId=name,
-            producerId=producer_id,
-            producerEpoch=begun.epoch if begun else None,
-            state=state,
-            firstOffset=begun.first_offset if begun else None,
-            lastOffset=begun.last_offset if begun and begun.last_offset >= 0 else None,
-            records=begun.records if begun else 0,
-            batches=begun.batches if begun else 0,
-            bytes=begun.bytes if begun else 0,
-            begun=first if first >= 0 else None,
-            lastTimestamp=last if last >= 0 else None,
-            ended=None,
+            *producer,
+            begun.epoch,
+            state,
+            begun.first_offset,
+            begun.last_offset if begun.last_offset >= 0 else None,
+            begun.records,
+            begun.batches,
+            begun.bytes,
+            first if first >= 0 else None,
+            last if last >= 0 else None,
             age=self.now - first if first >= 0 else None,
             idle=self.now - last if last >= 0 else None,
-            markerOffset=None,
-            markerEpoch=None,
-            coordinatorEpoch=None,
-            inTxnIndex=None,
-            file=begun.target.path if begun else target.path,
-            position=begun.position if begun else 0,
-            markerFile=None,
-            markerPosition=None,
+            file=begun.target.path,
+            position=begun.position,
         )
 
     def _of_data(self, begun: OngoingTxn) -> list[str]:
@@ -184,7 +177,7 @@ class TransactionLedger(Observer):
         if self.known.compacted:
             return NO_DATA_COMPACTED
         first = self.scan.partition.segments[0].offset
-        return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
+        return NO_DATA_BELOW.format(first=first) if first > 0 and self.seededFrom is None else NO_DATA
 
     def finish(self, part: SegmentContext) -> Iterator[Any]:
         yield from self._lost()
@@ -231,7 +224,7 @@ class TransactionLedger(Observer):
             if tracker.of_broker(producer_id) is running:
                 continue
             if running.last_offset < start.log_start and running.first_offset < start.log_start:
-                self.below_start += 1
+                self.belowLogStart += 1
                 continue
             self.counts[LOST] += 1
             newest = start.newest(self.scan.log_end)
@@ -319,11 +312,11 @@ class TransactionLedger(Observer):
         no_stable = no_log_end._replace(key="lastStableOffset")
         if known.last is False:
             no_stable = Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
-        return PartitionTransactions(
-            source=scan.partition.source,
-            topic=known.topic,
-            partition=known.partition,
-            path=scan.partition.path,
+        return of_fact(
+            PartitionTransactions,
+            known,
+            scan.partition,
+            self,
             logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
             startLogEndOffset=None if known.last is False else end,
@@ -331,12 +324,8 @@ class TransactionLedger(Observer):
             lastStableOffset=stable,
             heldBy=scan.held_by,
             **self.counts,
-            belowLogStart=self.below_start,
-            emptyMarkers=self.empty,
-            repeatedMarkers=self.repeated,
             segments=len(segments),
             damages=scan.transactions.damages,
-            seededFrom=self.seeded,
             unknown=unknown_keys(
                 known.unstated("highWatermark"),
                 no_log_end if end is None else None,
@@ -405,12 +394,11 @@ class CoordinatorMismatches:
     ) -> Difference:
         target = self.scan.partition
         return Difference(
-            source=target.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
-            transactionalId=decision.transactionalId,
-            producerId=life[0],
-            producerEpoch=life[1],
+            target.source,
+            self.known.topic,
+            self.known.partition,
+            decision.transactionalId,
+            *life,
             offset=marker.offset if marker else None,
             file=marker.file if marker else target.path,
             position=marker.position if marker else 0,
