@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object, of_fact
 from kdump.cluster.partition_summary import SegmentSummary, segment_damage
 from kdump.format.codec_table import NAMES
 from kdump.log.header_totals import HeaderTotals
@@ -79,7 +79,9 @@ def headers_answer(headers: HeaderTotals, damage: str, errors: list[str]) -> Lis
 def batches_answer(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedBatches:
     """Return the answer about the batch headers without the offsets."""
     partial = headers.partial or bool(errors)
-    return ListedBatches(
+    return of_fact(
+        ListedBatches,
+        headers,
         batches=None if partial else headers.batches,
         records=None if partial else headers.records,
         oldestTimestamp=headers.oldest,
@@ -87,9 +89,6 @@ def batches_answer(headers: HeaderTotals, damage: str, errors: list[str]) -> Lis
         formats=sorted(headers.formats),
         compressions=sorted(headers.codecs),
         partial=partial,
-        torn=headers.torn,
-        junk=headers.junk,
-        padding=headers.padding,
         damage=damage or None,
         errors=errors,
     )

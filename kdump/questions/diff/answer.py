@@ -230,8 +230,7 @@ def _difference(diff: Diff, difference: DifferingRange, paths: tuple[str, str]) 
         of_fact(
             CopyDifference,
             difference,
-            topic=diff.topic,
-            partition=diff.partition,
+            diff,
             isDivergence=difference.parts,
             left=paths[0],
             right=paths[1],

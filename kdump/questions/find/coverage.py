@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kdump.answer import of_fact
 from kdump.log.expression.terms import Expression
 from kdump.log.paths import Target
 from kdump.questions.find.answer import NotSearched, SearchCoverage
@@ -28,8 +29,8 @@ class Coverage:
     records: int = 0
     read_bytes: int = 0
     """Size of the files that were read."""
-    ruled_out_files: int = 0
-    ruled_out_bytes: int = 0
+    ruledOutFiles: int = 0
+    ruledOutBytes: int = 0
     gaps: dict[tuple[str, str], tuple[int | None, int, int]] = field(default_factory=dict)
 
     def merge(self, other: Coverage) -> None:
@@ -47,8 +48,8 @@ class Coverage:
 
     def rule_out(self, size: int) -> None:
         """Count a file of this size that is not read, because its name does not match."""
-        self.ruled_out_files += 1
-        self.ruled_out_bytes += size
+        self.ruledOutFiles += 1
+        self.ruledOutBytes += size
 
     def stopped(self, files: list[tuple[Target, int]]) -> None:
         """Count files that are not read because there were enough matches."""
@@ -75,28 +76,21 @@ class Coverage:
         out. `live`: so are those that no consumer reads."""
         for topic in sorted(expression.topics - listing.topics) if listing.directories else ():
             self.add(paths[0], NOT_THERE + topic, None, 0)
-        if self.ruled_out_files and not self.files and not self.gaps:
+        if self.ruledOutFiles and not self.files and not self.gaps:
             self.add(paths[0], NONE_LIVE if live else ALL_OUT, None, 0)
 
     def answer(self, expression: str, listing: Listing) -> SearchCoverage:
         """Return the counts of the search, with those of the files that were listed for it."""
         gaps = [NotSearched(file, reason, *numbers) for (file, reason), numbers in self.gaps.items()]
         missed = sum(gap.bytes for gap in gaps)
-        return SearchCoverage(
+        return of_fact(
+            SearchCoverage,
+            self,
+            listing,
             expression=expression,
             isComplete=not gaps,
-            matches=self.matches,
-            files=self.files,
             bytes=self.read_bytes - missed,
-            batches=self.batches,
-            records=self.records,
-            ruledOutFiles=self.ruled_out_files,
-            ruledOutBytes=self.ruled_out_bytes,
-            otherFiles=listing.other_files,
-            otherBytes=listing.other_bytes,
-            directories=listing.directories,
-            directoryBytes=listing.directory_bytes,
             notSearchedBytes=missed,
-            totalBytes=self.read_bytes + self.ruled_out_bytes + listing.other_bytes + listing.directory_bytes,
+            totalBytes=self.read_bytes + self.ruledOutBytes + listing.otherBytes + listing.directoryBytes,
             notSearched=gaps,
         )

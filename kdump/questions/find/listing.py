@@ -26,10 +26,10 @@ class Listing:
     their sizes."""
 
     run: Run
-    other_files: int = 0
-    other_bytes: int = 0
+    otherFiles: int = 0
+    otherBytes: int = 0
     directories: int = 0
-    directory_bytes: int = 0
+    directoryBytes: int = 0
     topics: set[str | None] = field(default_factory=set)
     """Topics of all directories and files, also of those without records."""
     _has_kafkas: bool = False
@@ -56,7 +56,7 @@ class Listing:
     def _directory(self, directory: str, path: str) -> list[tuple[Target, int]]:
         names: list[str] = []
         try:
-            self.directory_bytes += file_system.stat(directory).st_size
+            self.directoryBytes += file_system.stat(directory).st_size
             self.directories += 1
             self.topics.add(target(os.path.join(directory, "0")).topic)
             with file_system.scandir(directory) as entries:
@@ -79,7 +79,7 @@ class Listing:
                     continue  # deleted meanwhile
                 size, is_file = 0, False
             if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):
-                self.other_files += 1
+                self.otherFiles += 1
                 continue
             if (status.st_dev, status.st_ino) in self._seen:
                 continue
@@ -93,7 +93,7 @@ class Listing:
             if holds_records and is_file and (size or file == path):
                 chosen.append((found, size))
             else:
-                self.other_files, self.other_bytes = self.other_files + 1, self.other_bytes + size
+                self.otherFiles, self.otherBytes = self.otherFiles + 1, self.otherBytes + size
         return chosen
 
 

@@ -18,6 +18,7 @@ from kdump.answer import (
     UnknownKeys,
     answer,
     answer_object,
+    of_fact,
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
@@ -194,11 +195,12 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
 
 def partition_object(facts: PartitionSummary) -> Object:
     return answer_object(
-        ListedPartition(
+        of_fact(
+            ListedPartition,
+            facts.partition,
+            facts,
             partitionDirectory=facts.partition.path,
-            source=facts.partition.source,
             topic=path_text(facts.topic),
-            partition=facts.partition.partition,
             state=facts.partition.state or "live",
             sizes=_sizes([facts]),
             logStartOffset=facts.log_start,
@@ -207,9 +209,7 @@ def partition_object(facts: PartitionSummary) -> Object:
             highWatermark=facts.high_watermark,
             checkpointed=CheckpointedOffsets.of(facts.checkpoints),
             logEndOffset=facts.log_end,
-            offsets=facts.offsets,
             headers=headers_answer(facts.headers, facts.damage, facts.errors),
-            unknown=facts.unknown,
         )
     )
 

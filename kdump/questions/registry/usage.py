@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 
+from kdump.answer import of_fact
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.decode.known_schemas import PREFIX, KnownSchemas, SchemaMark, marks_of, own_format_of
 from kdump.format.count_text import count_text
@@ -39,20 +40,20 @@ UNLIKELY = "the registry has none of the partition's IDs: the first bytes may be
 class _Count:
     """What is counted of one mark."""
 
-    __slots__ = ("all_long", "all_time", "first", "first_time", "last", "last_time", "records")
+    __slots__ = ("all_long", "all_time", "firstOffset", "firstTimestamp", "lastOffset", "lastTimestamp", "records")
 
     def __init__(self, offset: int, time: int | None) -> None:
         self.records = 0
-        self.first, self.last = offset, offset
-        self.first_time, self.last_time = time, time
+        self.firstOffset, self.lastOffset = offset, offset
+        self.firstTimestamp, self.lastTimestamp = time, time
         self.all_long = self.all_time = True
 
     def add(self, offset: int, time: int | None, data: bytes) -> None:
         self.records += 1
-        self.first, self.last = min(self.first, offset), max(self.last, offset)
+        self.firstOffset, self.lastOffset = min(self.firstOffset, offset), max(self.lastOffset, offset)
         if time is not None:
-            self.first_time = time if self.first_time is None else min(self.first_time, time)
-            self.last_time = time if self.last_time is None else max(self.last_time, time)
+            self.firstTimestamp = time if self.firstTimestamp is None else min(self.firstTimestamp, time)
+            self.lastTimestamp = time if self.lastTimestamp is None else max(self.lastTimestamp, time)
         self.all_long = self.all_long and len(data) == LONG.size
         self.all_time = self.all_time and len(data) > LONG.size and LONG.unpack_from(data)[0] in TIMES
 
@@ -112,7 +113,7 @@ def _partition_usage(
         note(
             log.path, f"{part}s with {most}{different} after a zero byte, most of them once and none an ID: not listed"
         )
-    for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
+    for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].firstOffset)):
         if mark.part not in by_chance or mark.where != PREFIX:
             mirrored, is_unlikely = schemas.mirrored_from(log.topic), mark.part in unlikely and mark.where == PREFIX
             yield _answer(log, mark, count, versions[mark], mirrored, is_unlikely)
@@ -164,21 +165,15 @@ def _answer(
     states = {each.state for each in versions}
     state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
     guid = None if mark.guid is None else mark.guid.hex()
-    return SchemaUsage(
-        topic=log.topic,
-        partition=log.partition,
-        part=mark.part,
-        id=mark.id,
+    return of_fact(
+        SchemaUsage,
+        log,
+        mark,
+        count,
         guid=None if guid is None else "-".join((guid[:8], guid[8:12], guid[12:16], guid[16:20], guid[20:])),
-        where=mark.where,
         state=state,
         contexts=list(dict.fromkeys(each.context for each in versions)),
         subjects=list(dict.fromkeys(each.subject for each in versions))[:MAX_SUBJECTS],
-        records=count.records,
-        firstOffset=count.first,
-        lastOffset=count.last,
-        firstTimestamp=count.first_time,
-        lastTimestamp=count.last_time,
         doubt=_doubt(log.topic, mark, count, versions, mirrored) or (UNLIKELY if is_unlikely else None),
         source=log.path,
     )
@@ -199,6 +194,6 @@ def _doubt(topic: str, mark: SchemaMark, count: _Count, versions: list[SchemaVer
     if len({version.text for version in versions}) > 1:
         return f"the ID is in {len(versions)} contexts, with different schemas; the records do not say which"
     times = [version.timestamp for version in versions if version.timestamp is not None]
-    if mark.guid is None and count.first_time is not None and times and count.first_time < min(times):
+    if mark.guid is None and count.firstTimestamp is not None and times and count.firstTimestamp < min(times):
         return "records are older than the schema's record: their ID may have been that of another schema"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 from typing import Annotated, Any, NamedTuple
 
@@ -329,22 +330,8 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
         codecs=_codecs(stats),
         ratio=None if stats.ratio is None else round(stats.ratio, 3),
         headers=HeaderSums(stats.sums[HEADERS], stats.sums[HEADER_BYTES]),
-        keys=KeyLengths(
-            nulls=stats.nullKeys,
-            bytes=stats.keyBytes,
-            mean=_mean(stats.keyBytes, stats.dataRecords - stats.nullKeys),
-            most=stats.longestKey,
-            mostAt=_at(stats.extremes.get(LONGEST_KEY)),
-            histogram=size_classes(stats.keySizes),
-        ),
-        values=ValueLengths(
-            nulls=stats.tombstones,
-            bytes=stats.valueBytes,
-            mean=_mean(stats.valueBytes, stats.dataRecords - stats.tombstones),
-            most=stats.longestValue,
-            mostAt=_at(stats.extremes.get(LONGEST_VALUE)),
-            histogram=size_classes(stats.valueSizes),
-        ),
+        keys=KeyLengths(*_lengths(stats, stats.nullKeys, stats.keyBytes, LONGEST_KEY, stats.keySizes)),
+        values=ValueLengths(*_lengths(stats, stats.tombstones, stats.valueBytes, LONGEST_VALUE, stats.valueSizes)),
         topKeys=TopKeys(stats.keys.error, [key_count(stats, frequent) for frequent in stats.keys.top(limit)]),
         topProducers=TopProducers(
             stats.producers.error, [producer_count(stats, frequent) for frequent in stats.producers.top(limit)]
@@ -373,6 +360,14 @@ def _codecs(stats: Stats) -> list[CodecUse]:
 
 def _at(evidence: RecordLocation | None) -> At | None:
     return None if evidence is None else At(evidence.place.file, evidence.place.position, evidence.offset)
+
+
+def _lengths(
+    stats: Stats, nulls: int, size: int, longest: int, sizes: array[int]
+) -> tuple[int, int, float | None, int | None, At | None, list[SizeClass]]:
+    """Return the fields of KeyLengths or ValueLengths."""
+    mean, most = _mean(size, stats.dataRecords - nulls), stats.sums[longest]
+    return nulls, size, mean, None if most < 0 else most, _at(stats.extremes.get(longest)), size_classes(sizes)
 
 
 def _mean(total: int, count: int) -> float | None:
