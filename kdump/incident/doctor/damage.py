@@ -230,12 +230,8 @@ class DamageExamination:
             first,
             first.source,
             severity=first.severity,
-            topic=first.topic,
-            partition=first.partition,
+            at=first,
             evidence=tuple(evidence),
-            file=first.file,
-            position=first.position,
-            offset=first.offset,
             findings=kind.count,
             commands=tuple(commands),
             commandForAll=command("verify", first.source) if unit is not None and first.source else verify,
@@ -272,8 +268,7 @@ class DamageExamination:
             self.on.report(
                 Problem("damaged-headers"),
                 place.source,
-                topic=place.topic,
-                partition=place.partition,
+                at=place,
                 evidence=(f"{place.path}: {reason}",),
                 file=place.path,
                 commands=(command("verify", place.path),),
@@ -370,8 +365,7 @@ class DamageExamination:
         self.on.report(
             Problem("offsets-unreadable", values),
             place.source,
-            topic=place.topic,
-            partition=place.partition,
+            at=place,
             evidence=(f"log start offset {lacks[0][0]}; {REMOTE_METADATA_TOPIC} has no segment with them",),
             offset=lacks[0][0],
             commands=(

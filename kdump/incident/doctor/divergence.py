@@ -87,8 +87,7 @@ def _item(made: Diff, copies: list[Copy], on: Examination) -> None:
         on.report(
             Problem("replica-damaged", {"first": made.firstDivergentOffset, "damaged": paths[damaged[0]]}),
             copies[damaged[0]].segments[0].source,
-            topic=made.topic,
-            partition=made.partition,
+            at=made,
             evidence=tuple(paths),
             offset=made.firstDivergentOffset,
             commands=(command("diff", *paths),),
@@ -114,8 +113,7 @@ def _item(made: Diff, copies: list[Copy], on: Examination) -> None:
     on.report(
         Problem("replicas-diverge", values, {"laterLeader": later is not None}),
         copies[0].segments[0].source,
-        topic=made.topic,
-        partition=made.partition,
+        at=made,
         evidence=tuple(evidence),
         offset=made.firstDivergentOffset,
         commands=(command("diff", *paths),),

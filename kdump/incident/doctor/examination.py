@@ -18,6 +18,7 @@ from kdump.problems.catalogue import ORDER, USUAL, declaration
 from kdump.problems.problem import Problem
 
 AnyRun = TypeVar("AnyRun", bound=Run)
+PLACE = ("topic", "partition", "file", "position", "offset")
 AS_READ = "; as far as the files could be read"
 """At the end of an answer that would otherwise say more than is known."""
 
@@ -87,17 +88,25 @@ class Examination:
         self.emit(Item(priority, self.question.question, severity, code, source, title, **more))
 
     def report(
-        self, problem: Problem | Finding, source: str, severity: str = "", urgency: str = "", **more: Any
+        self,
+        problem: Problem | Finding,
+        source: str,
+        severity: str = "",
+        urgency: str = "",
+        *,
+        at: object = None,
+        **more: Any,
     ) -> None:
-        """Report a problem as an item. `severity`, `urgency`: in place of those of the catalogue; `more`: other fields
-        of Item."""
+        """Report a problem as an item. `severity`, `urgency`: in place of those of the catalogue; `at`: what has the
+        topic, the partition, the file and the position in it, as far as it has them; `more`: other fields of Item."""
         problem = problem.given({"running": is_running(source)})
         declared = declaration(problem.code)
         severity = severity or declared.severity
         urgency = urgency or declared.urgency or USUAL[severity]
         texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
+        place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}
         texts["titleForAll"] = declared.meaning
-        self.item(ORDER.index(urgency) + 1, severity, problem.code, source, **{**texts, **more})
+        self.item(ORDER.index(urgency) + 1, severity, problem.code, source, **{**texts, **place, **more})
 
     def unread(self, what: str) -> None:
         """Note what could not be read."""

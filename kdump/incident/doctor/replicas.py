@@ -202,8 +202,7 @@ def _state_topics(disks: Disks, on: Examination) -> None:
             Problem("state-topic-deleted", values | {"time": iso(at)}, case="deleted" if at is None else ""),
             answer.source,
             urgency=CLIENTS if at is None else LOSES if at < on.now + HOUR else DEGRADED,
-            topic=answer.topic,
-            partition=answer.partition,
+            at=answer,
             evidence=tuple(evidence),
             commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
         )

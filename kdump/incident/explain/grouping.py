@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kdump.answer import of_fact
 from kdump.incident.explain.answer import Explanation, MessagePart
 from kdump.incident.explain.broker_paths import normalized, partition_of
 from kdump.incident.explain.catalogue import Match, by_name, error_match, family_of, matches, search, without_context
@@ -210,10 +211,11 @@ def _subject(parts: dict[str, str]) -> str:
 
 
 def _explanation(entry: Entry, message: Message | None, parts: dict[str, str]) -> Explanation:
-    group = Explanation(
+    return of_fact(
+        Explanation,
+        entry,
+        *(() if message is None else (message,)),
         message=None if message is None else message.name,
-        level=entry.level,
-        logger=entry.logger,
         count=0,
         first=entry.time,
         last=entry.time,
@@ -221,12 +223,9 @@ def _explanation(entry: Entry, message: Message | None, parts: dict[str, str]) -
         text=entry.text[:LONGEST_TEXT],
         exceptions=tuple(line[:LONGEST_EXCEPTION] for line in entry.causes),
         parts=tuple(MessagePart(*part) for part in parts.items()),
+        reason="" if message is None else message.cause,
+        commands=[],
     )
-    if message is not None:
-        group.meaning, group.reason, group.impact = message.meaning, message.cause, message.impact
-        group.action, group.never, group.codes = message.action, message.never, message.codes
-        group.incident, group.source, group.releases = message.incident, message.source, message.releases
-    return group
 
 
 def _count(group: Explanation, entry: Entry) -> None:
