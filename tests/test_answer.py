@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import pytest
@@ -23,6 +26,7 @@ from kdump.answer import (
     answer,
     answer_keys,
     answer_object,
+    of_fact,
     shown_keys,
 )
 from kdump.format.layout import INT32, Field, layout
@@ -233,3 +237,45 @@ def test_a_type_that_is_none_of_jsons_is_refused(hint: Any) -> None:
 
 def test_every_answer_is_among_all() -> None:
     assert {name: answer_keys(cls) for name, cls in ANSWERS.items()} == TYPES
+
+
+class Counted(NamedTuple):
+    records: int
+    size: int
+
+
+class OfFacts(NamedTuple):
+    name: str
+    records: int | None
+    size: int | None
+    file: str = "-"
+
+
+def test_an_answer_takes_what_its_facts_have() -> None:
+    inner = Inner("n", "f")
+    assert of_fact(OfFacts, Counted(1, 2), inner, size=3) == OfFacts("n", 1, 3, "f")
+    assert of_fact(OfFacts, None, inner) == OfFacts("n", None, None, "f")  # a fact that is None has nothing
+    with pytest.raises(TypeError, match="records"):
+        of_fact(OfFacts, inner)
+
+
+COPYING = {
+    "kdump/questions/registry/command.py": "a command's options, as the fields of what the library takes",
+    "kdump/questions/salvage/command.py": "the same",
+    "kdump/questions/stats/answer.py": "kdump.stats yields the fact, whose names are frozen as those of the keys are",
+    "kdump/questions/verify/command.py": "the same",
+}
+"""Files with a call of more than eight keywords of which five or more are fields of one object, and why."""
+
+
+def test_no_long_call_copies_fields() -> None:
+    """A fact has the names of the answer's fields, and of_fact or INLINE takes them."""
+    copying = set()
+    for path in sorted(Path("kdump").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and len(call.keywords) > 8:
+                values = [each.value for each in call.keywords if each.arg]
+                copied = Counter(ast.unparse(each.value) for each in values if isinstance(each, ast.Attribute))
+                if max(copied.values(), default=0) >= 5:
+                    copying.add(str(path))
+    assert copying == COPYING.keys()
