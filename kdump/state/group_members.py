@@ -139,10 +139,10 @@ def regex(group: Group, key: Values, value: Values | None) -> None:
 
 
 def share_topics(group: Group, key: Values, value: Values | None) -> None:
-    group.share_topics = {}
+    group.shareTopics = {}
     for state in ("initializing", "initialized", "deleting"):
         for topic in (value or {}).get(f"{state}Topics", ()):
-            group.share_topics[topic["topicName"]] = state
+            group.shareTopics[topic["topicName"]] = state
 
 
 def topology(group: Group, key: Values, value: Values | None) -> None:

@@ -117,7 +117,7 @@ class GroupReplay(OffsetReplay):
         if before is not None and (before.type != kind or before.is_deleted):
             if value is None:
                 return
-            if not before.is_simple and not before.is_deleted:
+            if not before.isSimple and not before.is_deleted:
                 self.at(f"group {name} is of type {before.type}, but the record is of type {kind}")
             before = None
         if before is None and value is None:
@@ -151,7 +151,7 @@ class GroupReplay(OffsetReplay):
             return
         self.room += group_size(before)
         self.groups.removed.add_group(name, self.partition, self.offset, self.timestamp)
-        if self.on_change is not None and not before.is_simple:
+        if self.on_change is not None and not before.isSimple:
             self.report_change("group", name, name, _fields(before), {})
         if name in self.groups.offsets:
             # Offsets have tombstones of their own. Until these are read, keep a deleted group for the offsets.
@@ -160,7 +160,7 @@ class GroupReplay(OffsetReplay):
 
     def report_group(self, before: Group | None, after: Group) -> None:
         if self.on_change is not None:
-            old = _fields(before) if before and not before.is_simple and not before.is_deleted else {}
+            old = _fields(before) if before and not before.isSimple and not before.is_deleted else {}
             self.report_change("group", after.groupId, after.groupId, old, _fields(after))
             self.report_members(after.groupId, before.members if before else {}, after.members)
 
@@ -176,7 +176,7 @@ def finish(groups: GroupCoordinatorState) -> None:
         del groups.pending[key]
     waiting_for = {group for waiting in groups.pending.values() for group, _, _ in waiting}
     for name, group in list(groups.groups.items()):
-        bare = group.is_simple or group.is_deleted
+        bare = group.isSimple or group.is_deleted
         if bare and name not in groups.offsets and name not in waiting_for:
             del groups.groups[name]
 
@@ -188,7 +188,7 @@ def group_size(group: Group) -> int:
 
 def _own_size(group: Group, member: str) -> int:
     """Return the same for the group itself and only one of its members."""
-    size = ENTRY + 400 + memory(group.groupId) + memory(group.regexes) + memory(group.share_topics)
+    size = ENTRY + 400 + memory(group.groupId) + memory(group.regexes) + memory(group.shareTopics)
     return size + (ENTRY + memory(group.members[member]) if member in group.members else 0)
 
 
@@ -196,7 +196,7 @@ def _fields(group: Group) -> dict[str, Any]:
     """Return the fields of a group, without its members, that --history shows."""
     fields: dict[str, Any] = {name: getattr(group, name) for name in HISTORY_FIELDS}
     fields |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
-    fields |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
+    fields |= {f"share topic {topic}": state for topic, state in group.shareTopics.items()}
     return {name: value for name, value in fields.items() if value not in SAYS_NOTHING and value != -1}
 
 

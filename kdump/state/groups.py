@@ -101,10 +101,10 @@ class Group:
     subtopologies: tuple[str, ...] = ()
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What each regular expression of its members matched when it was last resolved."""
-    share_topics: dict[str, str] = field(default_factory=dict)
+    shareTopics: dict[str, str] = field(default_factory=dict)
     """For a share group: initializing, initialized or deleting, by topic."""
     members: dict[str, Member] = field(default_factory=dict)
-    is_simple: bool = False
+    isSimple: bool = False
     is_deleted: bool = False
 
     @property

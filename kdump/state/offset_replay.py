@@ -118,7 +118,7 @@ class OffsetReplay:
             self.offset,
         )
         if group not in self.groups.groups and self.charge(ENTRY + memory(group)):
-            self.groups.groups[group] = Group(group, CLASSIC, self.partition, is_simple=True)
+            self.groups.groups[group] = Group(group, CLASSIC, self.partition, isSimple=True)
         if producer_id == NO_PRODUCER_ID:
             self.put_offset(group, at, commit)
             return

@@ -114,7 +114,7 @@ def ours(groups: GroupCoordinatorState) -> dict[str, Any]:
             if commit.topicId is not None:
                 said["topicId"] = commit.topicId
             offsets[group, topic, partition] = said
-    classic = [group for group in groups.groups.values() if group.type == "classic" and not group.is_simple]
+    classic = [group for group in groups.groups.values() if group.type == "classic" and not group.isSimple]
     modern = [group for group in groups.groups.values() if group.type != "classic"]
     return {
         "offsets": offsets,
@@ -200,7 +200,7 @@ def test_the_whole_of_clean_1() -> None:
     }
     [(at, state)] = groups.share["share-one"].items()
     assert (at[1], state.startOffset, state.stateEpoch) == (0, -1, 2)
-    assert groups.groups["share-one"].share_topics == {"orders-lz4": "initialized"}
+    assert groups.groups["share-one"].shareTopics == {"orders-lz4": "initialized"}
 
 
 def test_a_group_in_the_middle_of_its_life() -> None:

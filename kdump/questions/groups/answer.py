@@ -90,8 +90,6 @@ def group_object(
             DescribedGroup,
             group,
             groupType=group.type,
-            shareTopics=group.share_topics,
-            isSimple=group.is_simple,
             members=len(group.members),
             partitions=len(positions) + len(shares),
             pending=sum(len(each.pending) for each in positions),

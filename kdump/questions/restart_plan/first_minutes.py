@@ -149,7 +149,7 @@ def _expiries(group: Group, groups: GroupCoordinatorState, retention: int) -> It
     first."""
     if group.members:
         return
-    is_by_state = group.type == CLASSIC and not group.is_simple and group.stateTimestamp is not None
+    is_by_state = group.type == CLASSIC and not group.isSimple and group.stateTimestamp is not None
     for commit in groups.offsets.get(group.groupId, {}).values():
         if commit.expireTimestamp is not None:
             yield commit.expireTimestamp

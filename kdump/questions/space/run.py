@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kdump.answer import of_fact
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
@@ -226,14 +227,14 @@ def _directory(disk: Disk, usage: DirectoryUsage, node_id: int | None, state: st
     sums, live = usage.total(), usage.live()
     deleted = sum(part.with_suffix(suffix).allocated for part in live for suffix in (".deleted", ".cleaned"))
     of_live = sum(part.allocated for part in live)
-    of_system = ("mount", "fileSystem", "device", "total", "free", "reserved", "inodesFree")
-    return SpaceDirectory(
+    return of_fact(
+        SpaceDirectory,
+        disk.system,
         path=usage.directory.path,
         nodeId=node_id,
         broker=state,
         unknownBecause=not_the_disk(usage.directory),
         isClean=None if state == RUNNING else had_clean_shutdown(usage.directory),
-        **{name: getattr(disk.system, name, None) for name in of_system},
         allocated=sums.allocated + sums.linked,
         elsewhere=disk.elsewhere if disk.system else None,
         liveBytes=of_live - deleted,
