@@ -126,8 +126,8 @@ class ConnectorOffset(NamedTuple):
     source: RecordSource
     recordOffset: RecordOffset
     timestamp: Annotated[RecordTime, Shown("time", 5)]
-    removedAt: RemovedAt
-    removedTime: Annotated[RemovedTime, Shown("removed", 4)]
+    removedAt: RemovedAt = None
+    removedTime: Annotated[RemovedTime, Shown("removed", 4)] = None
 
 
 @answer("mirrorCheckpoint", _style)
@@ -301,8 +301,6 @@ def sink_offsets(
                 source=None,
                 recordOffset=commit.recordOffset,
                 timestamp=commit.commitTimestamp,
-                removedAt=None,
-                removedTime=None,
             )
 
 

@@ -172,13 +172,13 @@ class RescueStep(NamedTuple):
 
 
 @answer("rescueSummary")
-@dataclass
+@dataclass(kw_only=True)
 class RescueSummary:
     """The state that is rescued."""
 
     clusterId: Annotated[str, Doc("cluster ID")]
     release: Annotated[str, Doc("release of Kafka whose rules apply")]
-    source: Annotated[PathText | None, Doc("log directory of the copy that is used; null with --from-data")]
+    source: Annotated[PathText | None, Doc("log directory of the copy that is used; null with --from-data")] = None
     out: Annotated[PathText | None, Doc("directory that was written; null with --dry-run")]
     ledger: Annotated[PathText | None, Doc("path of the ledger in it")]
     snapshot: Annotated[int | None, Doc("end offset of the metadata snapshot that the replay starts with", OFFSET)]
@@ -187,7 +187,7 @@ class RescueSummary:
     leaderEpoch: Annotated[int, Doc("last leader epoch of that copy")]
     damagedOffset: Annotated[
         int | None, Doc("offset from which on the copy is damaged up to its end, where a node truncates it", OFFSET)
-    ]
+    ] = None
     committedOffset: Annotated[
         int | None,
         Doc(
@@ -195,14 +195,14 @@ class RescueSummary:
             "copies; what is above is kept, but may never have been",
             OFFSET,
         ),
-    ]
+    ] = None
     newOffset: Annotated[int, Doc("end offset of the snapshot that is written, at which the new log starts", OFFSET)]
     newEpoch: Annotated[int, Doc("its leader epoch, and that of quorum-state")]
     metadataVersion: Annotated[str | None, Doc("release that metadata.version stands for")]
     kraftVersion: Annotated[int, Doc("0: the quorum's voters are static; 1: dynamic")]
-    records: Annotated[int, Doc("number of records in the snapshot that is written, without control records")]
-    leftOut: Annotated[int, Doc("number of records that are left out, without their dependents")]
-    dependents: Annotated[int, Doc("number of records that cannot be applied without those")]
+    records: Annotated[int, Doc("number of records in the snapshot that is written, without control records")] = 0
+    leftOut: Annotated[int, Doc("number of records that are left out, without their dependents")] = 0
+    dependents: Annotated[int, Doc("number of records that cannot be applied without those")] = 0
     brokers: Annotated[int, Doc("number of registered brokers")]
     topics: Annotated[int, Doc("number of topics")]
     partitions: Annotated[int, Doc("number of partitions")]

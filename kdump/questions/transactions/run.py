@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.answer import Note
+from kdump.answer import Note, of_fact
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import ledger_rules
 from kdump.check.engine.units import CheckUnit, units_of
@@ -154,15 +154,13 @@ def _coordinators(
             start = record.transactionStartTimestampMs if record.transactionStartTimestampMs >= 0 else None
             is_open = record.state in UNENDED
             updated = record.transactionLastUpdateTimestampMs
-            yield CoordinatorTransaction(
+            yield of_fact(
+                CoordinatorTransaction,
+                last_record,
+                record,
                 source=coordinator.sources[last_record.name],
                 path=last_record.name,
-                offset=last_record.offset,
                 transactionalId=name,
-                producerId=record.producerId,
-                producerEpoch=record.producerEpoch,
-                state=record.state,
-                transactionTimeoutMs=record.transactionTimeoutMs,
                 transactionStartTimestampMs=start,
                 transactionLastUpdateTimestampMs=updated if updated >= 0 else None,
                 age=now - start if is_open and start is not None else None,
