@@ -169,8 +169,6 @@ def _connector(
     removed: Stored | None,
     ends: LogOffsetsByPartition,
 ) -> Connector:
-    status = state.statuses.get(name)
-    fields = {} if status is None else status.value
     shown = None if config is None else without_secrets(config.value)
     kind = connector_type(state, name)
     target, count = state.target_states.get(name), state.task_counts.get(name)
@@ -179,16 +177,11 @@ def _connector(
         name=name,
         connectorType=kind,
         targetState=None if target is None else target.value,
-        state=_text(fields, "state"),
         tasks=None if count is None else count.value,
         config=shown,
         topics=sorted(state.topics.get(name, ())),
         consumerGroup=consumer_group(state, name) if kind == SINK else None,
-        workerId=_text(fields, "worker_id"),
-        generation=fields.get("generation"),
-        version=_text(fields, "version"),
-        trace=_text(fields, "trace"),
-        failure=_failure(fields),
+        **_status(state.statuses.get(name)),
         deleted=removed is not None,
         **_place(cluster, config),
         removedAt=None if removed is None else removed.offset,
@@ -246,20 +239,13 @@ def tasks(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTas
         rows += [(task, False, deferred[task]) for task in deferred]
         rows += [(task, None, None) for task in statuses if task not in effective and task not in deferred]
         for number, committed, config in sorted(rows, key=lambda row: (row[0], row[1] is False)):
-            status = statuses.get(number)
-            fields = {} if status is None else status.value
             yield ConnectorTask(
                 connectCluster=cluster.name,
                 connector=name,
                 task=number,
-                state=_text(fields, "state"),
                 committed=committed,
                 config=None if config is None else without_secrets(config.value),
-                workerId=_text(fields, "worker_id"),
-                generation=fields.get("generation"),
-                version=_text(fields, "version"),
-                trace=_text(fields, "trace"),
-                failure=_failure(fields),
+                **_status(statuses.get(number)),
                 **_place(cluster, config),
             )
 
@@ -321,6 +307,14 @@ def _place(cluster: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
     if stored is None:
         return {"source": None, "offset": None, "timestamp": None}
     return {"source": cluster.logs[stored.at].log.path, "offset": stored.offset, "timestamp": stored.timestamp}
+
+
+def _status(status: Stored | None) -> dict[str, Any]:
+    """Return what a status states of a connector or task."""
+    fields = {} if status is None else status.value
+    texts = {"state": "state", "workerId": "worker_id", "version": "version", "trace": "trace"}
+    stated = {name: _text(fields, key) for name, key in texts.items()}
+    return {**stated, "generation": fields.get("generation"), "failure": _failure(fields)}
 
 
 def _failure(fields: dict[str, Any]) -> str | None:
