@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, Shown, answer
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, Shown, answer, of_fact
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
@@ -205,25 +205,20 @@ def _position(
     if commit is not None and end is not None and not remark:
         remark = out_of_range(commit.offset, end) or truncated(commit, context.disks.epochs(topic, partition), end)
     lag = max(0, end.logEndOffset - commit.offset) if commit is not None and end is not None else None
-    return CommittedPosition(
-        group,
-        topic,
-        partition,
-        commit.offset if commit else None,
-        commit.leaderEpoch if commit else None,
-        commit.metadata if commit else None,
-        commit.commitTimestamp if commit else None,
-        commit.expireTimestamp if commit else None,
-        commit.topicId if commit else None,
-        waiting,
-        end.logStartOffset if end else None,
-        end.logEndOffset if end else None,
-        end.highWatermark if end else None,
-        lag,
-        context.records_behind(topic, partition, commit.offset) if commit is not None and lag is not None else None,
-        lag is not None and end is not None and end.is_behind,
-        remark,
-        commit.recordOffset if commit else None,
+    return of_fact(
+        CommittedPosition,
+        commit,
+        end,
+        groupId=group,
+        topic=topic,
+        partition=partition,
+        pending=waiting,
+        lag=lag,
+        recordsBehind=None
+        if commit is None or lag is None
+        else context.records_behind(topic, partition, commit.offset),
+        lagIsMinimum=lag is not None and end is not None and end.is_behind,
+        remark=remark,
     )
 
 
@@ -283,20 +278,15 @@ def share_positions(groups: GroupCoordinatorState, group: str, context: LagConte
         elif end is not None and state.startOffset >= 0:
             remark = out_of_range(state.startOffset, end, SHARE_BELOW_START, SHARE_ABOVE_END)
             lag = max(0, end.logEndOffset - state.startOffset - max(0, state.deliveryCompleteCount))
-        yield SharePosition(
-            group,
-            topic,
-            partition,
-            state.startOffset,
-            state.deliveryCompleteCount,
-            state.stateEpoch,
-            state.leaderEpoch,
-            topic_id,
-            end.logStartOffset if end else None,
-            end.logEndOffset if end else None,
-            end.highWatermark if end else None,
-            lag,
-            lag is not None and end is not None and end.is_behind,
-            remark,
-            state.recordOffset,
+        yield of_fact(
+            SharePosition,
+            state,
+            end,
+            groupId=group,
+            topic=topic,
+            partition=partition,
+            topicId=topic_id,
+            lag=lag,
+            lagIsMinimum=lag is not None and end is not None and end.is_behind,
+            remark=remark,
         )
