@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
+from kdump.answer import of_fact
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
@@ -312,17 +313,13 @@ def worst_loss(differing: list[PartitionReplicas]) -> WorstLoss | None:
     if worst is None or outcome is None or not losses:
         return None
     loss = max(losses, key=lambda loss: (loss.acknowledged, loss.possiblyAcknowledged, loss.lost))
-    return WorstLoss(
-        worst.topic,
-        worst.partition,
-        loss.broker,
-        outcome.leader,
-        None if loss.by == "startup" else loss.truncatesTo,
-        (loss.firstOffset or 0) + loss.lost,
-        loss.lost,
-        loss.records,
-        loss.bytes,
-        loss.acknowledged,
+    return of_fact(
+        WorstLoss,
+        loss,
+        outcome,
+        worst,
+        truncatesTo=None if loss.by == "startup" else loss.truncatesTo,
+        logEndOffset=(loss.firstOffset or 0) + loss.lost,
     )
 
 
