@@ -19,12 +19,12 @@ API = {
     "DoctorResult": "kdump.incident.doctor.run",
     "Diff": "kdump.questions.diff.run",
     "explain": "kdump.incident.explain.run",
-    "connect": "kdump.api.functions",
+    "connect": "kdump.questions.connect.run",
     "decoded": "kdump.api.decoded_records",
     "producers": "kdump.questions.producers.run",
     "records": "kdump.api.records",
     "Records": "kdump.api.records",
-    "registry": "kdump.api.functions",
+    "registry": "kdump.questions.registry.run",
     "retention": "kdump.questions.retention.run",
     "space": "kdump.questions.space.run",
     "restart_plan": "kdump.questions.restart_plan.run",
@@ -37,7 +37,7 @@ API = {
     "find": "kdump.questions.find.run",
     "stats": "kdump.questions.stats.run",
     "Stats": "kdump.questions.stats.totals",
-    "transactions": "kdump.api.functions",
+    "transactions": "kdump.questions.transactions.run",
     "salvage": "kdump.questions.salvage.run",
     "Salvaged": "kdump.questions.salvage.answer",
     "SalvageError": "kdump.questions.salvage.source.sources",
@@ -55,9 +55,6 @@ API = {
 
 if TYPE_CHECKING:
     from kdump.api.decoded_records import decoded as decoded
-    from kdump.api.functions import connect as connect
-    from kdump.api.functions import registry as registry
-    from kdump.api.functions import transactions as transactions
     from kdump.api.open_log import Log as Log
     from kdump.api.open_log import open as open
     from kdump.api.records import Records as Records
@@ -80,10 +77,12 @@ if TYPE_CHECKING:
     from kdump.questions.carve.run import CarvedFile as CarvedFile
     from kdump.questions.carve.run import carve as carve
     from kdump.questions.carve.search import CarvedBatch as CarvedBatch
+    from kdump.questions.connect.run import connect as connect
     from kdump.questions.diff.run import Diff as Diff
     from kdump.questions.diff.run import diff as diff
     from kdump.questions.find.run import find as find
     from kdump.questions.producers.run import producers as producers
+    from kdump.questions.registry.run import registry as registry
     from kdump.questions.reindex.run import Reindexed as Reindexed
     from kdump.questions.reindex.run import reindex as reindex
     from kdump.questions.restart_plan.answer import RestartPlan as RestartPlan
@@ -96,6 +95,7 @@ if TYPE_CHECKING:
     from kdump.questions.space.run import space as space
     from kdump.questions.stats.run import stats as stats
     from kdump.questions.stats.totals import Stats as Stats
+    from kdump.questions.transactions.run import transactions as transactions
 
 
 def __getattr__(name: str) -> Any:

@@ -27,9 +27,8 @@ Asks = TypeVar("Asks", bound="Query")
 ADDS = "kdump"
 """In a field's metadata: what adds its parameters to a command: a Parameter, a decorator, or a class with fields of its
 own."""
-MOMENT, RELEASE, TOPICS = "moment", "release", "topics"
-"""Types of options, besides size, time, and those of click. What is selected by topics, which may be patterns, by
-names or by numbers must exist."""
+NOW, AS_OF, RELEASE, GLOBS = "now", "as-of", "release", "globs"
+"""Types of options, besides size, time, and those of click. What is selected by globs, names or numbers must exist."""
 
 
 class CommandOptions:
@@ -57,9 +56,10 @@ def argument(**more: Any) -> Any:
     return _field((), (), "", more)
 
 
-def option(*flags: str, section: str = "", **more: Any) -> Any:
-    """Return a field that an option fills. `section`: of the help, which it begins; `more`: as of click.option."""
-    return _field(more.get("default"), flags, section, more)
+def option(*flags: str, section: str = "", otherwise: Any = None, **more: Any) -> Any:
+    """Return a field that an option fills. `section`: of the help, which it begins; `otherwise`: the field's default,
+    if it is not the option's; `more`: as of click.option."""
+    return _field(more.get("default", otherwise), flags, section, more)
 
 
 def flag(*flags: str, section: str = "", **more: Any) -> Any:
@@ -88,7 +88,7 @@ def _field(default: Any, flags: tuple[str, ...], section: str, more: dict[str, A
 
 def topic_option(help_text: str, section: str = "") -> Any:
     """Return the field of --topic; `help_text` begins its help text."""
-    return many("--topic", type=TOPICS, help=f"{help_text} (a glob or a /regex/); repeatable.", section=section)
+    return many("--topic", type=GLOBS, help=f"{help_text} (a glob or a /regex/); repeatable.", section=section)
 
 
 def release_option(what: str) -> Any:
@@ -97,14 +97,29 @@ def release_option(what: str) -> Any:
     return option("--kafka-version", type=RELEASE, help=f"{what} {more}")
 
 
+OLD_TRANSACTION = "Treat transactions open for longer than this as old.  [15m]"
+TRANSACTION_TIMEOUT = 900_000
+"""Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
+
+
 def timeout_option(help_text: str = "Warn about transactions open for longer than this.  [15m]") -> Any:
     """Return the field of --transaction-timeout, in milliseconds."""
-    return option("--transaction-timeout", type="time", default=900_000, help=help_text)
+    return option("--transaction-timeout", type="time", default=TRANSACTION_TIMEOUT, help=help_text)
 
 
 def now_option(what: str = "Compute ages as of this time") -> Any:
     """Return the field of --now, in epoch ms, which an environment variable sets, too: for disks of another day."""
-    return option("--now", type=MOMENT, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
+    return option("--now", type=NOW, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
+
+
+def as_of_option() -> Any:
+    """Return the field of --as-of, an offset or epoch ms."""
+    about = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
+    return option("--as-of", type=AS_OF, help=about)
+
+
+def history_option() -> Any:
+    return flag("--history", help="Show which record changed what and when, with old and new values.")
 
 
 @dataclass(frozen=True)
@@ -130,7 +145,7 @@ class Query:
                 if unknown:
                     known = ", ".join(more["choices"])
                     raise ValueError(f"unknown {each.name.removesuffix('s')} {', '.join(unknown)}; known are {known}")
-                if "multiple" in more:
+                if isinstance(each.default, tuple):
                     object.__setattr__(self, each.name, values)
 
 

@@ -171,7 +171,7 @@ def test_registry_and_connect_refuse_what_makes_no_sense(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="an offset applies to a single log"):
         list(kdump.connect(str(FIXTURES / "connect-1"), as_of=3))
     for function in (kdump.registry, kdump.connect):
-        with pytest.raises(ValueError, match="unknown answer all; known are"):
+        with pytest.raises(ValueError, match="unknown show all; known are"):
             function(str(tmp_path), show="all")
         with pytest.raises(kdump.SourceError):
             list(function(str(tmp_path / "nothing")))

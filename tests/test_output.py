@@ -22,6 +22,7 @@ from kdump.query import ADDS, CommandOptions
 from kdump.questions.salvage.command import SalvageCommand, SalvageOptions
 from kdump.render.sink import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
+from kdump.state.as_of import AsOf
 from tests.command import refused, run
 from tests.conftest import DISKS, FIXTURES, few
 from tools.json_reference import CSV
@@ -263,10 +264,13 @@ def test_options_are_what_click_passes(name: str) -> None:
 def asked(param: click.Parameter) -> Iterator[Any]:
     """Yield the types that the field of a question may have."""
     kind = type_of(param)
-    if param.name == "now":
+    if param.name in ("now", "as_of"):
         yield int | None
+        yield int | AsOf | None
     elif param.name == "kafka_version":
         yield kind | str
+    elif param.name == "show":
+        yield Iterable[str]
     elif param.multiple or param.nargs == -1:
         yield Iterable[kind.__args__[0]]
         yield str | Iterable[str]

@@ -102,7 +102,7 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     assert isinstance(found.node, ast.FunctionDef)
     parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()
     texts = [
-        f"{each.name}: {each.annotation} = {'PLAIN_RUN' if each.name == 'run' else repr(each.default)}"
+        f"{each.name}: {each.annotation} = {'PLAIN_RUN' if each.name == 'run' else _shown(each.default)}"
         for each in sorted(parameters, key=lambda each: each.name == "run")
         if each.name != "paths"
     ]
@@ -111,6 +111,10 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     node = copy.copy(found.node)
     node.args = written.args
     return Found(found.module, node)
+
+
+def _shown(value: object) -> str:
+    return "..." if isinstance(value, tuple) and value else repr(value)
 
 
 def meaning(module: str, dotted: str) -> Found | None:

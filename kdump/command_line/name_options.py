@@ -187,33 +187,19 @@ class PartitionFilter:
             raise SourceError(lines[0])
 
 
-class SelectedProducers:
-    """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
-
-    def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
-        self._ids = selected_names(ids, "--producer-id")
-        self._transactional_ids = selected_names(transactional_ids, "--transactional-id")
-
-    def explain_absent(self, absent: Callable[[str], str]) -> None:
-        """Take what is known of a transactional ID that does not exist."""
-        self._transactional_ids.absent = absent
-
-    def add(self, producer_id: int, transactional_id: str | None) -> None:
-        self._ids.add(producer_id)
-        self._transactional_ids.add(transactional_id)
-
-    @property
-    def is_unmatched(self) -> bool:
-        """Whether a value has matched no producer so far."""
-        return any((*self._ids.unmatched(), *self._transactional_ids.unmatched()))
-
-
 S = TypeVar("S", bound=NameSelection)
 
 
-def has_unmatched_names() -> bool:
-    """Return True if a name or a number that was given does not exist so far."""
-    return any(any(made.unmatched()) for made in this_run().selections if isinstance(made, SelectedNames))
+def has_unmatched(of: type[NameSelection] | tuple[()] = ()) -> bool:
+    """Return True if a value of an option that selects matches nothing so far; `of`: only in those."""
+    return any(any(made.unmatched()) for made in this_run().selections if not of or isinstance(made, of))
+
+
+def explain_absent(option: str, absent: Callable[[Any], str]) -> None:
+    """Take what is known of a value of this option that does not exist."""
+    for made in this_run().selections:
+        if isinstance(made, SelectedNames) and made.option == option:
+            made.absent = absent
 
 
 def _registered(made: S) -> S:

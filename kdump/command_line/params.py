@@ -23,6 +23,8 @@ from kdump.query import CommandOptions, option
 from kdump.render.times import iso
 
 if TYPE_CHECKING:
+    from kdump.state.as_of import AsOf
+
     Param = click.ParamType[Any]
 else:  # not generic in all supported releases of click
     Param = click.ParamType
@@ -190,7 +192,23 @@ def parse_now(typed: str | None, zone: tzinfo) -> int | None:
     return now_ms
 
 
-OLD_TRANSACTION = "Treat transactions open for longer than this as old.  [15m]"
+def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:
+    """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
+    stderr. Raises click.UsageError."""
+    from kdump.state.as_of import AsOf  # not needed by ls
+
+    if typed is None:
+        return AsOf()
+    if re.fullmatch(r"[0-9]{1,12}", typed):
+        print_error(f"as of offset {int(typed)}")
+        return AsOf(offset=int(typed))
+    try:
+        now = round(time.time() * 1000)
+        moment = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=True, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--as-of: not an offset, and {error}") from None
+    print_error(f"as of {iso(moment, zone)}")
+    return AsOf(time=moment)
 
 
 def message_size_option() -> Any:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import tzinfo
 from itertools import groupby
 from typing import Any, NoReturn, Protocol
 
@@ -16,54 +13,33 @@ from kdump.answer import Note
 from kdump.command_line.command_run import add_unreadable, print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import MILLISECONDS, LimitOptions
+from kdump.command_line.params import LimitOptions
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.typed_options import declared
-from kdump.format.parse_time import parse_time
 from kdump.io.errors import SourceError, Unread
-from kdump.query import CommandOptions, F, add_options, added, flag, option
+from kdump.query import CommandOptions, F, add_options, added, as_of_option, history_option
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import UnknownColumn
-from kdump.render.times import iso
-from kdump.state.as_of import AsOf
 
 MAX_NOTES = 20
 """Maximum number of notes on stderr; the others are only counted."""
-AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
 
 
-def _limits(command: F) -> F:
+def limit_options(command: F) -> F:
     """Add the options of `low_impact_options`, and those of LimitOptions."""
     return add_options(command, low_impact_options, *declared(LimitOptions))
 
 
 @dataclass(frozen=True)
 class StateOptions(CommandOptions):
-    """The options that `cluster`, `groups` and `registry` share."""
+    """The options that `cluster` and `groups` share."""
 
-    as_of: str | None = option("--as-of", metavar="OFFSET|TIME", help=AS_OF)
-    history: bool = flag("--history", help="Show which record changed what and when, with old and new values.")
+    as_of: str | None = as_of_option()
+    history: bool = history_option()
     output: OutputOptions = added(output_options())
-    reading: LimitOptions = added(_limits)
-
-
-def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:
-    """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
-    stderr. Raises click.UsageError."""
-    if typed is None:
-        return AsOf()
-    if re.fullmatch(r"[0-9]{1,12}", typed):
-        print_error(f"as of offset {int(typed)}")
-        return AsOf(offset=int(typed))
-    try:
-        now = round(time.time() * 1000)
-        moment = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=True, now=now)
-    except (ValueError, OverflowError) as error:
-        raise click.UsageError(f"--as-of: not an offset, and {error}") from None
-    print_error(f"as of {iso(moment, zone)}")
-    return AsOf(time=moment)
+    reading: LimitOptions = added(limit_options)
 
 
 class Notes:

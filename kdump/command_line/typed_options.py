@@ -19,9 +19,9 @@ from typing import Any, TypeVar, get_type_hints
 import click
 
 from kdump.command_line.name_options import selected_names, topic_filter
-from kdump.command_line.params import DurationParam, SizeParam, parse_now
+from kdump.command_line.params import DurationParam, SizeParam, parse_as_of, parse_now
 from kdump.io.command_line_paths import without_slash
-from kdump.query import ADDS, MOMENT, RELEASE, TOPICS, CommandOptions, Parameter, Query, add_options
+from kdump.query import ADDS, AS_OF, GLOBS, NOW, RELEASE, CommandOptions, Parameter, Query, add_options
 
 OPTIONS = "__kdump_options__"
 """Attribute of a command's callback: the class of its options."""
@@ -37,8 +37,9 @@ SECTION = "kdump_section"
 KINDS: dict[str, dict[str, Any]] = {
     "size": {"type": SizeParam()},
     "time": {"type": DurationParam()},
-    MOMENT: {"metavar": "TIME", "envvar": "KDUMP_NOW"},
-    TOPICS: {"metavar": "GLOB"},
+    NOW: {"metavar": "TIME", "envvar": "KDUMP_NOW"},
+    AS_OF: {"metavar": "OFFSET|TIME"},
+    GLOBS: {"metavar": "GLOB"},
     "names": {},
     "numbers": {"type": int},
 }
@@ -115,19 +116,22 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
             value = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
             if isinstance(adds, Parameter) and issubclass(cls, Query):
                 value = _asked(adds, value, values)
-            if value != ():
-                given[name] = value
+                if value in (None, ()):
+                    continue
+            given[name] = value
     return cls(**given)
 
 
 def _asked(parameter: Parameter, value: Any, values: dict[str, Any]) -> Any:
     """Return the value that a question gets of an option: what selects reports what does not exist."""
     kind = parameter.more.get("type")
-    if kind == TOPICS:
+    if kind == GLOBS:
         return topic_filter(value, parameter.flags[0])
     if kind in ("names", "numbers"):
         return selected_names(value, parameter.flags[0])
-    return parse_now(value, values["zone"]) if kind == MOMENT else value
+    if kind == AS_OF:
+        return parse_as_of(value, values["zone"])
+    return parse_now(value, values["zone"]) if kind == NOW else value
 
 
 def _refuse_password(value: str | Iterable[str] | None) -> None:

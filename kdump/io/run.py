@@ -25,11 +25,12 @@ def ignore(*told: object) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """The limits of a run, and what it calls: `unreadable` with the SourceError for what cannot be read (by default it
-    is raised), after which it continues with the rest; `more` with numbers of bytes that were read or need not be read,
-    `expect` with their sum, if it is known in advance; `at` with the position reached and the size of what is read, or
+    """The limits of a run, and what it calls: `unreadable` with the SourceError for what cannot be read (raised by
+    default), after which it continues with the rest; `more` with numbers of bytes read, or not needed; `expect` with
+    their sum, if known in advance; `at` with the position reached and the size of what is read, or
     None; `show` with the name of a step; `begin` with each partition, plan or question before it is examined, `found`
-    with each answer as soon as it is known. Anything that these raise ends the run.
+    with each answer, or the state of a coordinator or a registry, as soon as it is known. Anything that these raise
+    ends the run.
 
     A copy in another process tells nobody."""
 

@@ -15,10 +15,10 @@ class AsOf(NamedTuple):
     time: int | None = None
 
     @classmethod
-    def of(cls, number: int | None) -> AsOf:
+    def of(cls, number: int | AsOf | None) -> AsOf:
         """Return the moment of an offset or, from 13 digits on, a time: no log has that many records."""
-        if number is None:
-            return cls()
+        if number is None or isinstance(number, AsOf):
+            return number or cls()
         return cls(time=number) if number >= FIRST_TIME else cls(offset=number)
 
     def is_before(self, offset: int | None, timestamp: int | None) -> bool:

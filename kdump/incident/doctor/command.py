@@ -12,7 +12,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
-from kdump.command_line.params import OLD_TRANSACTION, DurationParam, parse_now, read_once
+from kdump.command_line.params import DurationParam, parse_now, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -24,7 +24,18 @@ from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import CommandOptions, added, argument, group, many, now_option, option, release_option, timeout_option
+from kdump.query import (
+    OLD_TRANSACTION,
+    CommandOptions,
+    added,
+    argument,
+    group,
+    many,
+    now_option,
+    option,
+    release_option,
+    timeout_option,
+)
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
 

@@ -15,7 +15,7 @@ from kdump.problems.catalogue import CLIENTS, OLD
 from kdump.problems.problem import Problem
 from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
-from kdump.questions.transactions.run import TransactionsQuery, transactions_of
+from kdump.questions.transactions.run import transactions_of
 from kdump.state.transaction_history import TransactionHistory
 from kdump.state.transaction_marker import is_commit
 
@@ -34,7 +34,6 @@ class TransactionsExamination:
 
     def run(self) -> None:
         question = self.on.question
-        query = TransactionsQuery(states=frozenset((OPEN, HANGING)), only_unended=True)
         self.places = [place for place in self.disks.places if not self.disks.counts_twice(place.partition.path)]
         chosen = [
             place for place in self.places if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
@@ -42,7 +41,7 @@ class TransactionsExamination:
         question.partitionsLeft = len(chosen)
         try:
             for place in chosen:
-                self._partition(place, query)
+                self._partition(place)
                 question.partitions += 1
                 question.partitionsLeft -= 1
         except OutOfTime:
@@ -102,8 +101,9 @@ class TransactionsExamination:
                     commands=(command("transactions", source, "--coordinator"),),
                 )
 
-    def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
-        for answer in transactions_of(replace(place, options=self.on.reporting(place.options)), query):
+    def _partition(self, place: PartitionInput) -> None:
+        place = replace(place, options=self.on.reporting(place.options))
+        for answer in transactions_of(place, lambda row: row.state in (OPEN, HANGING), only_unended=True):
             if isinstance(answer, Transaction):
                 self._transaction(answer, place)
             elif isinstance(answer, PartitionTransactions):

@@ -55,9 +55,9 @@ from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
+from kdump.query import TRANSACTION_TIMEOUT
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.course import MAY, NO
-from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 
 TWICE = "partition-duplicate"
 BUDGET = 60.0

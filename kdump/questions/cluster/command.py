@@ -19,7 +19,8 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import listed
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import topic_filter
-from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.command_line.params import parse_as_of
+from kdump.command_line.state_options import Notes, StateOptions, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.format.kafka_release import NEWEST

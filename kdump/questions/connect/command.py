@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -10,14 +10,16 @@ import click
 from kdump.cluster.connect_clusters import ConnectCluster
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
-from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.command_line.name_options import has_unmatched
+from kdump.command_line.output_options import OutputOptions, output_options
+from kdump.command_line.params import LimitOptions
+from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
-from kdump.query import CommandOptions, argument, flag, group, many, option
-from kdump.questions.connect.run import ROWS, ConnectQuery, connect
+from kdump.query import CommandOptions, added, group
+from kdump.questions.connect.run import ROWS, ConnectQuery, answers
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
-from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
+from kdump.state.as_of import OffsetOfSeveralLogs
 from kdump.state.connect_replay import ConnectState
 from kdump.state.recorded_change import RecordedChange
 
@@ -39,20 +41,9 @@ does not reach the offset in --as-of.
 class ConnectOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    names: tuple[str, ...] = many(
-        "--connector", metavar="GLOB", help="Show only these connectors (a glob, a /regex/); repeatable."
-    )
-    show: str | None = option(
-        "--show", type=click.Choice(list(ROWS)), help="Show only one of the tables.  [all of them]"
-    )
-    deleted: bool = flag("--deleted", help="Show only what was deleted, also from topics that a broker was to delete.")
-    topics: tuple[str, ...] = many(
-        "--connect-topic",
-        metavar="GLOB",
-        help="Also read these topics of Connect, if they have other names than usual (a glob, a /regex/); repeatable.",
-    )
-    state: StateOptions = group(StateOptions)
+    query: ConnectQuery = group(ConnectQuery)
+    output: OutputOptions = added(output_options())
+    reading: LimitOptions = added(limit_options)
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES)
@@ -62,51 +53,41 @@ def command(options: ConnectOptions) -> None:
     MirrorMaker's checkpoints let a group go on. A path is a log directory, a partition directory of one of these
     topics, or a segment in it. The records are applied by the rules of Connect's workers; none is contacted. Secrets in
     configs are hidden. Nothing is written."""
-    if options.state.history and (options.show or options.deleted):
+    if options.query.history and (options.query.show != (*ROWS,) or options.query.deleted):
         raise click.UsageError("--history cannot be combined with --show or --deleted")
-    moment = parse_as_of(options.state.as_of, options.state.output.zone)
-    run_command(ConnectCommand(options, moment))
+    run_command(ConnectCommand(options))
 
 
 class ConnectCommand:
     """One run of the command."""
 
-    def __init__(self, options: ConnectOptions, moment: AsOf) -> None:
-        self.options, self.moment = options, moment
-        shown = options.state.output
+    def __init__(self, options: ConnectOptions) -> None:
+        self.options, self.query = options, options.query
+        shown = options.output
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
-        rows = RecordedChange if options.state.history else ROWS[options.show or "connectors"]
+        first = next(iter(self.query.show))
+        if shown.names is not None:
+            self.query = replace(self.query, show=first)
+        rows = RecordedChange if self.query.history else ROWS[first]
         self.sink = shown.sink(self.output, lambda: TableRows(self.output, tables), (rows,))
-        self.only = {rows} if options.show or shown.names is not None else set(ROWS.values())
         self.notes = Notes(self.sink)
-        self.name = topic_filter(options.names, "--connector")
-        self.topic = topic_filter(options.topics, "--connect-topic")
         self.shown = 0
 
     def run(self) -> None:
-        options = self.options
-        question = ConnectQuery(
-            rows=frozenset(self.only),
-            moment=self.moment,
-            history=options.state.history,
-            deleted=options.deleted,
-            connector=self.name,
-            topic=self.topic if options.topics else lambda name: False,
-            on_cluster=self._end,
-        )
         with Progress("connect") as progress:
-            run = options.state.reading.run(unreadable=self.notes.add_unreadable, **progress.listeners)
+            run = self.options.reading.run(unreadable=self.notes.add_unreadable, found=self._end, **progress.listeners)
             try:
-                self.notes.add_all(connect(options.paths, question, run), self._add)
+                self.notes.add_all(answers(replace(self.query, run=run)), self._add)
             except OffsetOfSeveralLogs as error:
                 raise click.UsageError(f"--as-of: {error}") from None
-        if not self.shown and not (*self.name.unmatched(), *self.topic.unmatched()) and not self.notes.failed:
+        if not self.shown and not has_unmatched() and not self.notes.failed:
             print_error("nothing to show")
         self.sink.end()
 
-    def _end(self, cluster: ConnectCluster, state: ConnectState) -> None:
-        self.notes.failed |= self.moment.offset is not None and state.end_offsets[0] <= self.moment.offset
+    def _end(self, found: tuple[ConnectCluster, ConnectState]) -> None:
+        offset = self.query.moment.offset
+        self.notes.failed |= offset is not None and found[1].end_offsets[0] <= offset
 
     def _add(self, answer: Any) -> None:
         self.shown += 1

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from kdump.answer import Note
 from kdump.cluster.connect_clusters import (
@@ -22,8 +23,9 @@ from kdump.cluster.find_state_logs import OLDER, logs_in
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
 from kdump.io.errors import SourceError, within
-from kdump.io.run import PLAIN_RUN, Run, ignore
+from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.query import Query, as_of_option, flag, history_option, many, offered, option, selects
 from kdump.questions.connect.answer import (
     Connector,
     ConnectorOffset,
@@ -52,32 +54,56 @@ ROWS: dict[str, type] = {
 """Answers by name."""
 
 
-class ConnectQuery(NamedTuple):
-    """What to select. `rows`: the classes of the answers; `history`: what each record changed in their place;
-    `deleted`: only what was deleted. `connector` is a predicate of names; `topic`: of topics of Connect that have other
-    names than usual. `on_cluster` is called after the answers of each Connect cluster, with its state."""
+@dataclass(frozen=True, kw_only=True)
+class ConnectQuery(Query):
+    """What to yield of Kafka Connect, and as of when."""
 
-    rows: frozenset[type] = frozenset(ROWS.values())
-    moment: AsOf = AsOf()
-    history: bool = False
-    deleted: bool = False
-    connector: Callable[[str], bool] = lambda name: True
-    topic: Callable[[str], bool] = lambda name: False
-    on_cluster: Callable[[ConnectCluster, ConnectState], object] = ignore
+    connectors: Iterable[str] = many(
+        "--connector", type="globs", help="Show only these connectors (a glob, a /regex/); repeatable."
+    )
+    show: Iterable[str] = option(
+        "--show", choices=tuple(ROWS), otherwise=tuple(ROWS), help="Show only one of the tables.  [all of them]"
+    )
+    deleted: bool = flag("--deleted", help="Show only what was deleted, also from topics that a broker was to delete.")
+    connect_topics: Iterable[str] = many(
+        "--connect-topic",
+        type="globs",
+        help="Also read these topics of Connect, if they have other names than usual (a glob, a /regex/); repeatable.",
+    )
+    as_of: int | AsOf | None = as_of_option()
+    history: bool = history_option()
+
+    @cached_property
+    def rows(self) -> frozenset[type]:
+        return frozenset(ROWS[name] for name in self.show)
+
+    @cached_property
+    def moment(self) -> AsOf:
+        return AsOf.of(self.as_of)
+
+    @cached_property
+    def connector(self) -> Callable[[str], bool]:
+        return selects(self.connectors)
 
 
-def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) -> Iterator[ConnectAnswer]:
-    """Yield the answers about each Connect cluster and MirrorMaker whose topics are under the paths, with a Note for
-    what could not be read, and for what workers skip. What cannot be read is passed to `run.unreadable`. Raises
-    OffsetOfSeveralLogs."""
-    sources, notes = _find(tuple(paths), question, run)
+def answers(query: ConnectQuery) -> Iterator[ConnectAnswer]:
+    """Yield what Kafka Connect and MirrorMaker hold, as their topics on these disks have it, with a Note for what could
+    not be read and for what their workers skip. Secrets in configs are hidden.
+
+    `paths` and `as_of` as in `registry`. `show`: connectors (Connector), tasks (ConnectorTask), offsets
+    (ConnectorOffset), checkpoints (MirrorCheckpoint); `history`: a RecordedChange for each change in place of these;
+    `deleted`: only what was deleted. `connectors` restricts the answers. `connect_topics`: topics of Connect with other
+    names than usual. Raises ValueError for an unknown `show`, and for an offset if there are several logs, and
+    SourceError as `transactions` does."""
+    run = query.run
+    sources, notes = _find(tuple(query.paths), query)
     yield from notes
-    clusters = [each for each in sources.clusters if question.deleted or not each.is_deleted]
+    clusters = [each for each in sources.clusters if query.deleted or not each.is_deleted]
     logs = [each.log for cluster in clusters for each in cluster.logs] + [log for _, log in sources.checkpoints]
-    if question.moment.offset is not None and len(logs) > 1:
+    if query.moment.offset is not None and len(logs) > 1:
         raise OffsetOfSeveralLogs
     run.expect(size_of(logs))
-    groups = _groups(sources, question, run)
+    groups = _groups(sources, query)
     for state in groups.values():
         yield from (Note("", problem) for problem in state.problems)
     for each in clusters:
@@ -87,30 +113,34 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
         if not each.is_deleted:
             yield from (Note(each.name, missing) for missing in missing_partitions(each, metadata))
         ends = LogOffsetsByPartition(directories, metadata)
-        yield from _cluster(each, groups[each.cluster], ends, question, run)
-    if MirrorCheckpoint in question.rows and not question.deleted and not question.history:
+        yield from _cluster(each, groups[each.cluster], ends, query)
+    if MirrorCheckpoint in query.rows and not query.deleted and not query.history:
         for cluster, log in sources.checkpoints:
-            yield from _checkpoints(log, groups[cluster], question.moment, run)
+            yield from _checkpoints(log, groups[cluster], query.moment, run)
 
 
-def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[FoundConnect, list[Note]]:
+connect = offered("connect", ConnectQuery, answers)
+
+
+def _find(paths: tuple[str, ...], query: ConnectQuery) -> tuple[FoundConnect, list[Note]]:
     """Return what is under the paths, and notes on copies of logs that are not read."""
-    sources = find_connect(paths, run, question.topic)
+    topic = selects(query.connect_topics) if query.connect_topics else lambda name: False
+    sources = find_connect(paths, query.run, topic)
     if not sources.clusters and not sources.checkpoints and sources.topics.is_complete:
-        run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
+        query.run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
     return sources, [Note(log.path, OLDER) for log in sources.topics.older]
 
 
-def _groups(sources: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:
+def _groups(sources: FoundConnect, query: ConnectQuery) -> dict[str, GroupCoordinatorState]:
     """Return the committed offsets in each Kafka cluster, as far as they are on its disks."""
     clusters = {other.cluster for other in sources.clusters} | {cluster for cluster, _ in sources.checkpoints}
-    wanted = question.rows & {ConnectorOffset, MirrorCheckpoint} and not question.history
-    moment = question.moment if question.moment.offset is None else AsOf()
+    wanted = query.rows & {ConnectorOffset, MirrorCheckpoint} and not query.history
+    moment = query.moment if query.moment.offset is None else AsOf()
     states = {}
     for cluster in clusters:
         mine = sources.topics.disks.clusters.get(cluster, [])
         logs = newest([log for directory in mine for log in logs_in(directory, (OFFSETS_TOPIC,))])
-        states[cluster] = read_groups(logs if wanted else [], moment, room=ROOM_ALONE, run=run)
+        states[cluster] = read_groups(logs if wanted else [], moment, room=ROOM_ALONE, run=query.run)
     return states
 
 
@@ -118,18 +148,17 @@ def _cluster(
     cluster: ConnectCluster,
     groups: GroupCoordinatorState,
     ends: LogOffsetsByPartition,
-    question: ConnectQuery,
-    run: Run,
+    query: ConnectQuery,
 ) -> Iterator[ConnectAnswer]:
     state = ConnectState()
-    for log, change in connect_changes(cluster, state, question.moment, reports=question.history, run=run):
-        if question.connector(change.name) or any(map(question.connector, _connectors_in(change))):
+    for log, change in connect_changes(cluster, state, query.moment, reports=query.history, run=query.run):
+        if query.connector(change.name) or any(map(query.connector, _connectors_in(change))):
             yield change_answer(log.path, change)
-    if not question.history:
-        yield from (row for row in _rows(cluster, state, groups, ends) if _is_asked_for(row, question))
-    question.on_cluster(cluster, state)
+    if not query.history:
+        yield from (row for row in _rows(cluster, state, groups, ends) if _is_asked_for(row, query))
+    query.run.found((cluster, state))
     yield from (Note(cluster.name, problem) for problem in state.problems)
-    if question.moment.offset is not None and state.end_offsets[0] <= question.moment.offset:
+    if query.moment.offset is not None and state.end_offsets[0] <= query.moment.offset:
         note = f"ends at offset {state.end_offsets[0]}; this is the state at its end"
         yield Note(cluster.logs[0].log.path, note)
 
@@ -146,10 +175,10 @@ def _rows(
     yield from sink_offsets(cluster, state, groups)
 
 
-def _is_asked_for(row: Connector | ConnectorTask | ConnectorOffset, question: ConnectQuery) -> bool:
+def _is_asked_for(row: Connector | ConnectorTask | ConnectorOffset, query: ConnectQuery) -> bool:
     is_deleted = row.deleted if isinstance(row, Connector) else row.state in (DELETED, CONNECTOR_DELETED)
     name = row.name if isinstance(row, Connector) else row.connector
-    return type(row) in question.rows and question.connector(name) and (is_deleted or not question.deleted)
+    return type(row) in query.rows and query.connector(name) and (is_deleted or not query.deleted)
 
 
 def _checkpoints(

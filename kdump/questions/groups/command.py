@@ -23,8 +23,9 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import exact_name, topic_filter
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
+from kdump.command_line.params import parse_as_of
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.command_line.state_options import Notes, StateOptions, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError

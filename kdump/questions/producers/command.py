@@ -11,7 +11,7 @@ from kdump.answer import Note, answer_object, row_style
 from kdump.check.finding import INFO, Finding
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import has_unmatched_names
+from kdump.command_line.name_options import SelectedNames, has_unmatched
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -224,7 +224,7 @@ class ProducersCommand:
                     )
                     self.sink.add(answer)
         self.sink.end()
-        if self.seen and not self.rows and not self.notes.failed and not has_unmatched_names():
+        if self.seen and not self.rows and not self.notes.failed and not has_unmatched(SelectedNames):
             print_error(f"{self._nothing()} in {count_text(self.seen, 'partition')}")
 
     def _nothing(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -14,22 +14,23 @@ import click
 from kdump.cluster.schema_registries import RegistryLog
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import selected_names, topic_filter
-from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.command_line.name_options import has_unmatched
+from kdump.command_line.output_options import OutputOptions, output_options
+from kdump.command_line.params import LimitOptions
+from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
-from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.output_directory import OutputDirectory, OutputError
-from kdump.query import CommandOptions, argument, flag, group, many, option, topic_option
+from kdump.query import CommandOptions, added, flag, group, history_option, option
 from kdump.questions.registry.answer import RegisteredVersion, RegistrySetting, SchemaUsage
-from kdump.questions.registry.run import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, registry
+from kdump.questions.registry.run import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, answers
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.state_tables import HeadedTables, StateTables
 from kdump.render.stdout import Output
 from kdump.render.times import iso
-from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
+from kdump.state.as_of import OffsetOfSeveralLogs
 from kdump.state.recorded_change import RecordedChange
 from kdump.state.schema_registry import SchemaRegistry, SchemaVersion
 
@@ -154,30 +155,27 @@ does not reach the offset in --as-of.
 class RegistryOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    subjects: tuple[str, ...] = many(
-        "--subject", metavar="GLOB", help="Show only these subjects (a glob, a /regex/); repeatable."
-    )
-    ids: tuple[int, ...] = many("--id", type=int, help="Show schemas with this ID in full; repeatable.")
     deleted: bool = flag(
         "--deleted", help="Show what is deleted: softly, or for good but still in the log or a -delete directory."
     )
     usage: bool = flag("--usage", help="Show which schema IDs the records of each partition carry.")
-    topics: tuple[str, ...] = topic_option("Like --usage, only for these topics")
+    history: bool = history_option()
     out: str | None = option(
         "--export", metavar="DIR", help="Write a file for each version to this new directory, for import."
     )
-    carved: str | None = option(
-        "--carved", metavar="DIR", help="Also look for deleted schemas in what kdump carve --out has written to DIR."
-    )
-    schemas_topic: str = option(
-        "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
-    )
-    state: StateOptions = group(StateOptions)
+    query: RegistryQuery = group(RegistryQuery)
+    output: OutputOptions = added(output_options())
+    reading: LimitOptions = added(limit_options)
 
     @property
     def shows_usage(self) -> bool:
-        return self.usage or bool(self.topics)
+        return self.usage or bool(self.query.topics)
+
+    @property
+    def show(self) -> str:
+        if self.history:
+            return HISTORY
+        return USAGE if self.shows_usage else DELETED if self.deleted else VERSIONS
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES)
@@ -186,36 +184,32 @@ def command(options: RegistryOptions) -> None:
     """Show a schema registry as its topic _schemas has it: subjects, versions, IDs, schemas, and settings. A path is a
     log directory, a _schemas-0 directory, or a segment in it. The records are applied by the rules of Confluent's
     registry and of Karapace; no registry is contacted. Only --export writes anything."""
-    shown = [name for name, on in (("--history", options.state.history), ("--usage", options.shows_usage)) if on]
+    shown = [name for name, on in (("--history", options.history), ("--usage", options.shows_usage)) if on]
     shown += ["--export"] * (options.out is not None) + ["--deleted"] * options.deleted
     if shown == ["--export", "--deleted"]:
         shown = []
-    if options.carved is not None and not (options.deleted or options.shows_usage):
+    if options.query.carved is not None and not (options.deleted or options.shows_usage):
         raise click.UsageError("--carved needs --deleted or --usage")
     if len(shown) > 1:
         raise click.UsageError(f"{shown[0]} cannot be combined with {shown[1]}")
-    moment = parse_as_of(options.state.as_of, options.state.output.zone)
-    run_command(RegistryCommand(options, moment))
+    run_command(RegistryCommand(options))
 
 
 class RegistryCommand:
     """One run of the command."""
 
-    def __init__(self, options: RegistryOptions, moment: AsOf) -> None:
-        self.options, self.moment = options, moment
-        shown = options.state.output
+    def __init__(self, options: RegistryOptions) -> None:
+        self.options, self.query = options, replace(options.query, show=options.show)
+        shown = options.output
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
-        rows = RecordedChange if options.state.history else SchemaUsage if options.shows_usage else RegisteredVersion
+        rows = RecordedChange if options.history else SchemaUsage if options.shows_usage else RegisteredVersion
         self.sink = shown.sink(
             self.output,
-            lambda: RegistryReport(self.output, tables, details=bool(options.ids) and rows is RegisteredVersion),
+            lambda: RegistryReport(self.output, tables, details=bool(self.query.ids) and rows is RegisteredVersion),
             (rows,),
         )
         self.notes = Notes(self.sink)
-        self.subject = topic_filter(options.subjects, "--subject")
-        self.topic = topic_filter(options.topics)
-        self.ids = selected_names(options.ids, "--id")
         self.shown = 0
         """Number of answers about this registry; `parts`: of registries of which one is written to a directory each."""
         self.parts = 0
@@ -223,60 +217,40 @@ class RegistryCommand:
 
     def run(self) -> None:
         options = self.options
-        question = RegistryQuery(
-            shows=self._shows(),
-            schemas_topic=options.schemas_topic,
-            moment=self.moment,
-            subject=self.subject,
-            names_subjects=bool(options.subjects),
-            has_id=self._has_id,
-            names_ids=bool(options.ids),
-            topic=self.topic,
-            carved=options.carved,
-            on_registry=self._end,
-        )
         try:
-            self.out = None if options.out is None else OutputDirectory(options.out, options.paths)
+            self.out = None if options.out is None else OutputDirectory(options.out, options.query.paths)
             with Progress("registry") as progress:
-                run = options.state.reading.run(
-                    unreadable=self.notes.add_unreadable, begin=self._begin, **progress.listeners
+                run = options.reading.run(
+                    unreadable=self.notes.add_unreadable, begin=self._begin, found=self._end, **progress.listeners
                 )
-                self.notes.add_all(registry(options.paths, question, run), self._add)
+                self.notes.add_all(answers(replace(self.query, run=run)), self._add)
         except OutputError as error:
             raise click.UsageError(str(error)) from None
         except OffsetOfSeveralLogs as error:
             raise click.UsageError(f"--as-of: {error}") from None
         self.sink.end()
 
-    def _shows(self) -> str:
-        if self.options.state.history:
-            return HISTORY
-        return USAGE if self.options.shows_usage else DELETED if self.options.deleted else VERSIONS
-
     def _begin(self, registry: RegistryLog) -> None:
         """Begin one of several registries."""
         self.parts += 1
         self.sink.part(registry.log.path)
 
-    def _end(self, found: RegistryLog, schemas: KnownSchemas) -> None:
-        options, path, registry = self.options, path_text(found.log.path), schemas.registry
+    def _end(self, found: tuple[RegistryLog, KnownSchemas]) -> None:
+        log, schemas = found
+        options, path, registry = self.options, path_text(log.log.path), schemas.registry
         if self.out is not None:
             deleted = schemas.unresolved() if options.deleted else ()
             count = export(registry, self.out, str(self.parts) if self.parts else "", deleted)
             print_error(f"{count_text(count, 'version')} of {path} written to {path_text(str(options.out))}")
             self.shown += 1
-        is_unmatched = any((*self.subject.unmatched(), *self.ids.unmatched(), *self.topic.unmatched()))
-        if not self.shown and registry.end_offset and not is_unmatched:
+        if not self.shown and registry.end_offset and not has_unmatched():
             print_error(f"{path}: nothing to show below offset {registry.end_offset}")
-        self.notes.failed |= self.moment.offset is not None and registry.end_offset <= self.moment.offset
+        offset = self.query.moment.offset
+        self.notes.failed |= offset is not None and registry.end_offset <= offset
         self.shown = 0
 
-    def _has_id(self, schema_id: int | None) -> bool:
-        self.ids.add(schema_id)
-        return not self.options.ids or schema_id in self.options.ids
-
     def _add(self, answer: Any) -> None:
-        is_hidden = isinstance(answer, RegistrySetting) and self.options.state.output.names is not None
+        is_hidden = isinstance(answer, RegistrySetting) and self.options.output.names is not None
         if self.out is None and not is_hidden:
             self.shown += 1
             self.sink.add(answer)

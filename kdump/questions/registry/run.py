@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 from kdump.answer import Note
 from kdump.cluster.disks import Disks
@@ -22,8 +23,9 @@ from kdump.cluster.schema_registries import (
 from kdump.cluster.topic_coverage import holders
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.io.errors import SourceError
-from kdump.io.run import PLAIN_RUN, Run, ignore
+from kdump.io.run import Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
+from kdump.query import Query, as_of_option, many, offered, option, selects, topic_option
 from kdump.questions.registry.answer import (
     RegisteredVersion,
     RegistrySetting,
@@ -42,40 +44,66 @@ IN_IMAGE = "kdump carve --out DIR finds its records in an image of the device, a
 SHOWN = VERSIONS, DELETED, HISTORY, USAGE = "versions", "deleted", "history", "usage"
 
 
-class RegistryQuery(NamedTuple):
-    """What to select. `shows`: VERSIONS, DELETED, HISTORY or USAGE; `subject`, `topic` and `has_id` are predicates, the
-    last of which is called with every ID that there is; `names_ids`: it is one of certain IDs, so that deleted versions
-    with these are shown, too, and settings are not. `carved`: what `kdump carve --out` wrote, as further deleted logs.
-    `on_registry` is called after the answers of each registry, with its log and what was read of it."""
+@dataclass(frozen=True, kw_only=True)
+class RegistryQuery(Query):
+    """What to yield of a registry, and as of when. A program selects one of SHOWN by `show`."""
 
-    shows: str = VERSIONS
-    schemas_topic: str = SCHEMAS_TOPIC
-    moment: AsOf = AsOf()
-    subject: Callable[[str], bool] = lambda name: True
-    names_subjects: bool = False
-    has_id: Callable[[int | None], bool] = lambda number: True
-    names_ids: bool = False
-    topic: Callable[[str], bool] = lambda name: True
-    carved: str | None = None
-    on_registry: Callable[[RegistryLog, KnownSchemas], object] = ignore
+    show: str = VERSIONS
+    subjects: Iterable[str] = many(
+        "--subject", type="globs", help="Show only these subjects (a glob, a /regex/); repeatable."
+    )
+    ids: Iterable[int] = many("--id", type="numbers", help="Show schemas with this ID in full; repeatable.")
+    topics: Iterable[str] = topic_option("Like --usage, only for these topics")
+    carved: str | None = option(
+        "--carved", metavar="DIR", help="Also look for deleted schemas in what kdump carve --out has written to DIR."
+    )
+    schemas_topic: str = option(
+        "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
+    )
+    as_of: int | AsOf | None = as_of_option()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.show not in SHOWN:
+            raise ValueError(f"unknown show {self.show}; known are {', '.join(SHOWN)}")
+
+    @cached_property
+    def moment(self) -> AsOf:
+        return AsOf.of(self.as_of)
+
+    @cached_property
+    def subject(self) -> Callable[[str], bool]:
+        return selects(self.subjects)
+
+    @cached_property
+    def has_id(self) -> Callable[[int | None], bool]:
+        """The predicate for IDs, which is called with every one that there is."""
+        return selects(self.ids)
 
     @property
     def wants_gone(self) -> bool:
         """Whether what is deleted for good is asked for."""
-        return self.shows in (DELETED, USAGE) or self.names_ids
+        return self.show in (DELETED, USAGE) or bool(self.ids)
 
 
-def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN) -> Iterator[RegistryAnswer]:
-    """Yield the answers about each registry whose topic is under the paths, one after the other, with a Note for what
-    could not be read, and for what a registry skips. `run.begin` is called with the RegistryLog of each, if there are
-    several. What cannot be read is passed to `run.unreadable`. Raises OffsetOfSeveralLogs."""
-    found, notes = _find(tuple(paths), question, run)
+def answers(query: RegistryQuery) -> Iterator[RegistryAnswer]:
+    """Yield what a schema registry holds, as its topic `schemas_topic` on these disks has it, with a Note for what
+    could not be read and for what a registry skips.
+
+    `paths`: log directories, directories of that topic, or segments in it. `show`: versions (RegisteredVersion, and
+    RegistrySetting), deleted (versions only), history (a RecordedChange for each change), or usage (a SchemaUsage for
+    each schema ID in the records of each partition). `subjects`, `ids` and, for usage, `topics` restrict the answers;
+    an empty one restricts nothing. `as_of`: an offset or, from 13 digits on, epoch ms, inclusive. `carved`: a directory
+    that kdump.carve has written, with further deleted versions. Raises ValueError for an unknown `show`, and for an
+    offset if there are several registries, and SourceError as `transactions` does."""
+    run = query.run
+    found, notes = _find(tuple(query.paths), query)
     yield from notes
-    if question.moment.offset is not None and len(found.registries) > 1:
+    if query.moment.offset is not None and len(found.registries) > 1:
         raise OffsetOfSeveralLogs
-    carved = _carved(question.carved, run)
+    carved = _carved(query.carved, run)
     clusters = [each.cluster for each in found.registries]
-    used = _logs_with_records(found, question) if question.shows == USAGE else {}
+    used = _logs_with_records(found, query) if query.show == USAGE else {}
     run.expect(size_of([*(each.log for each in found.registries), *chain.from_iterable(used.values())]))
     for each in found.registries:
         if len(found.registries) > 1:
@@ -85,34 +113,37 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
         home = next((here.path for here in found.topics.disks.clusters.get(each.cluster, ())), "")
         deleted = (*each.deleted, *carved)
         gone = _deleted_offsets(each, found.topics.disks)
-        yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), question, run, gone)
+        yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), query, gone)
 
 
-def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[FoundRegistries, list[Note]]:
+registry = offered("registry", RegistryQuery, answers)
+
+
+def _find(paths: tuple[str, ...], query: RegistryQuery) -> tuple[FoundRegistries, list[Note]]:
     """Return the registries under the paths, and notes on copies of their logs that are not read."""
-    topic = question.schemas_topic
-    sources = find_registries(paths, topic, run)
+    topic = query.schemas_topic
+    sources = find_registries(paths, topic, query.run)
     notes = [Note(log.path, OLDER) for log in sources.topics.older]
     is_any = sources.topics.is_complete or sources.registries or sources.topics.disks.directories
-    if is_any and (question.shows == USAGE or question.carved is not None):
-        sources = _with_lost(sources, question, run)
+    if is_any and (query.show == USAGE or query.carved is not None):
+        sources = _with_lost(sources, query)
     elif not sources.registries and sources.topics.is_complete:
         where = holders(topic, sources.topics.disks.newest_metadata()[1])
-        run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {where or IN_IMAGE}"))
+        query.run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {where or IN_IMAGE}"))
     return sources, notes
 
 
-def _with_lost(found: FoundRegistries, question: RegistryQuery, run: Run) -> FoundRegistries:
+def _with_lost(found: FoundRegistries, query: RegistryQuery) -> FoundRegistries:
     """Return the registries with an empty one for each cluster that has none: its records still carry IDs."""
-    if found.registries and question.shows != USAGE:
+    if found.registries and query.show != USAGE:
         return found
     clusters = found.topics.disks.clusters
     if not clusters:
-        run.unreadable(SourceError(f"{'--usage' if question.carved is None else '--carved'} needs a log directory"))
+        query.run.unreadable(SourceError(f"{'--usage' if query.carved is None else '--carved'} needs a log directory"))
         return found._replace(registries=[])
     with_registry = {registry.cluster for registry in found.registries}
     empty = [
-        RegistryLog(cluster, CoordinatorLog(question.schemas_topic, 0, directories[0].path, ()), ())
+        RegistryLog(cluster, CoordinatorLog(query.schemas_topic, 0, directories[0].path, ()), ())
         for cluster, directories in clusters.items()
         if cluster not in with_registry
     ]
@@ -127,41 +158,41 @@ def _carved(path: str | None, run: Run) -> tuple[CoordinatorLog, ...]:
         return ()
 
 
-def _logs_with_records(sources: FoundRegistries, question: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
+def _logs_with_records(sources: FoundRegistries, query: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
     """Return the logs whose records may carry schema IDs, by cluster."""
     clusters = sources.topics.disks.clusters
-    return {cluster: list(logs_with_records(mine, question.topic)) for cluster, mine in clusters.items()}
+    return {cluster: list(logs_with_records(mine, selects(query.topics))) for cluster, mine in clusters.items()}
 
 
 def _answers(
-    registry_log: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run, deleted: str
+    registry_log: RegistryLog, home: str, logs: list[CoordinatorLog], query: RegistryQuery, deleted: str
 ) -> Iterator[RegistryAnswer]:
     """Yield the answers about one registry. `home`: a log directory of its cluster, empty if there is none; `logs`:
     those whose use of schema IDs is asked for; `deleted`: which offsets of its topic were deleted."""
-    path, shows = registry_log.log.path, question.shows
+    path, shows, run = registry_log.log.path, query.show, query.run
     state = SchemaRegistry()
     changes = registry_changes(
-        registry_log, state, question.moment, keep_gone=question.wants_gone, reports=shows == HISTORY, run=run
+        registry_log, state, query.moment, keep_gone=query.wants_gone, reports=shows == HISTORY, run=run
     )
     for change in changes:
-        if _is_about(change, question):
+        if _is_about(change, query):
             yield change_answer(path, change)
-    gone = versions_in_deleted_logs(registry_log.deleted, state, run) if question.wants_gone else []
+    gone = versions_in_deleted_logs(registry_log.deleted, state, run) if query.wants_gone else []
     schemas = KnownSchemas(state, home, [version for _, version in gone])
     notes: list[Note] = []
     for used in usage(logs, schemas, lambda source, message: notes.append(Note(source, message)), run):
-        if question.has_id(used.id) and (not question.names_subjects or any(map(question.subject, used.subjects))):
+        if query.has_id(used.id) and (not query.subjects or any(map(query.subject, used.subjects))):
             yield used
     if shows in (VERSIONS, DELETED):
-        yield from _versions(path, state, gone, question)
-    question.on_registry(registry_log, schemas)
+        yield from _versions(path, state, gone, query)
+    run.found((registry_log, schemas))
     yield from notes
-    lost = _why_lost(registry_log, state, question)
+    lost = _why_lost(registry_log, state, query)
     if not lost or logs or shows != USAGE:
         yield from (Note(path, problem) for problem in ([lost] if lost else (*state.problems, *state.remarks)))
     if deleted:
         yield Note(path, deleted)
-    if question.moment.offset is not None and state.end_offset <= question.moment.offset:
+    if query.moment.offset is not None and state.end_offset <= query.moment.offset:
         yield Note(path, f"ends at offset {state.end_offset}; this is the state at its end")
 
 
@@ -182,9 +213,9 @@ def _deleted_offsets(registry_log: RegistryLog, disks: Disks) -> str:
     return f"{text}; cleanup.policy={policy}: set compact" if "delete" in policy else text
 
 
-def _why_lost(registry_log: RegistryLog, state: SchemaRegistry, question: RegistryQuery) -> str:
+def _why_lost(registry_log: RegistryLog, state: SchemaRegistry, query: RegistryQuery) -> str:
     """Return why there is no registry any more, and where its records may be; empty if there is one."""
-    topic, is_shown = registry_log.log.topic, question.wants_gone
+    topic, is_shown = registry_log.log.topic, query.wants_gone
     if registry_log.log.segments and (state.end_offset or state.problems):
         return ""
     if registry_log.log.segments:
@@ -194,31 +225,31 @@ def _why_lost(registry_log: RegistryLog, state: SchemaRegistry, question: Regist
         reason, left = f"{topic} was deleted", "; what a broker was to remove is left"
     else:
         reason, left = f"no {topic} found, so no ID resolves", ""
-    if question.carved is not None:
+    if query.carved is not None:
         return reason
     return reason + (left + ("" if is_shown else ": --deleted shows it") if left else f"; {IN_IMAGE}")
 
 
 def _versions(
-    path: str, state: SchemaRegistry, elsewhere: list[tuple[CoordinatorLog, SchemaVersion]], question: RegistryQuery
+    path: str, state: SchemaRegistry, elsewhere: list[tuple[CoordinatorLog, SchemaVersion]], query: RegistryQuery
 ) -> Iterator[RegisteredVersion | RegistrySetting]:
-    is_deleted = question.shows == DELETED
+    is_deleted = query.show == DELETED
     for each in state.versions():
-        if question.has_id(each.id) and question.subject(each.subject) and (each.state != LIVE or not is_deleted):
+        if query.has_id(each.id) and query.subject(each.subject) and (each.state != LIVE or not is_deleted):
             yield version_answer(path, each)
-    if question.wants_gone:
+    if query.wants_gone:
         gone = [(path, each) for each in state.removed()] + [(log.path, each) for log, each in elsewhere]
         for source, each in gone:
-            if question.has_id(each.id) and question.subject(each.subject):
+            if query.has_id(each.id) and query.subject(each.subject):
                 yield version_answer(source, each)
         return
     for setting in state.settings.values():
-        if not question.names_subjects or (setting.name and question.subject(setting.name)):
+        if not query.subjects or (setting.name and query.subject(setting.name)):
             yield setting_answer(path, setting)
 
 
-def _is_about(change: Change, question: RegistryQuery) -> bool:
+def _is_about(change: Change, query: RegistryQuery) -> bool:
     """Return whether a change is one of the subjects and IDs that are asked for."""
     subject = change.name.rpartition(" version ")[0] if change.entity == "schema" else change.name
-    has_id = [question.has_id(schema_id) for schema_id in change.fields.get("id", (None, None))]
-    return any(has_id) and question.subject(subject)
+    has_id = [query.has_id(schema_id) for schema_id in change.fields.get("id", (None, None))]
+    return any(has_id) and query.subject(subject)

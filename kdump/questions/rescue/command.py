@@ -12,9 +12,8 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.params import Param
+from kdump.command_line.params import Param, parse_as_of
 from kdump.command_line.reading_options import ReadingOptions, reading_options
-from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.run import Run

@@ -19,9 +19,9 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
+from kdump.command_line.params import parse_as_of
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, size_text
 from kdump.kafka.server_properties import client_properties

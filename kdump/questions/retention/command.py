@@ -13,7 +13,7 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import OLD_TRANSACTION, parse_now, read_once
+from kdump.command_line.params import parse_now, read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -23,6 +23,7 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
 from kdump.query import (
+    OLD_TRANSACTION,
     CommandOptions,
     added,
     argument,

@@ -15,11 +15,11 @@ from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.paths import is_live, target
+from kdump.query import TRANSACTION_TIMEOUT
 from kdump.questions.find_partitions import find_partitions, is_away, release_doubts
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.configs import ConfigOverrides, check, known_names
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
-from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
 RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -14,27 +14,16 @@ from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import SelectedProducers, topic_filter
+from kdump.command_line.name_options import SelectedNames, explain_absent, has_unmatched
 from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
-from kdump.command_line.params import OLD_TRANSACTION, parse_now, read_once
+from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import Notes, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
-from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
-from kdump.query import (
-    CommandOptions,
-    added,
-    argument,
-    flag,
-    many,
-    now_option,
-    release_option,
-    timeout_option,
-    topic_option,
-)
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.questions.transactions.answer import (
@@ -45,7 +34,7 @@ from kdump.questions.transactions.answer import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.questions.transactions.run import STATES, TransactionsQuery, transactions
+from kdump.questions.transactions.run import STATES, TransactionsQuery, answers
 from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.progress import Progress
@@ -247,32 +236,27 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 
 @dataclass(frozen=True)
 class TransactionsOptions(CommandOptions):
-    """The options of the command. `transaction_timeout` is in milliseconds; `names`: transactional IDs."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
     listing: bool = flag("--list", help="Show one row per transaction.  [log directory: one row per partition]")
     only_open: bool = flag("--open", help="Show only transactions that have not ended: open and hanging.")
-    states: tuple[str, ...] = many(
-        "--state", type=click.Choice(STATES), help="Show only transactions in this state; repeatable."
-    )
-    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
-    producer_ids: tuple[int, ...] = many(
-        "--producer-id", type=int, help="Show only transactions of this producer; repeatable."
-    )
-    names: tuple[str, ...] = many(
-        "--transactional-id", metavar="ID", help="Show only transactions with this ID; repeatable."
-    )
     coordinator: bool = flag("--coordinator", help="Show the coordinator's last record for each transactional ID.")
-    now: str | None = now_option()
-    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
-    kafka_version: KafkaRelease | None = release_option("Show the command that aborts a transaction on brokers")
+    query: TransactionsQuery = group(TransactionsQuery)
     output: OutputOptions = added(output_options())
     reading: ReadingOptions = added(reading_options)
 
     @property
-    def asks_for_rows(self) -> bool:
-        """Whether an option asks for one row per transaction."""
-        return bool(self.listing or self.only_open or self.states or self.producer_ids or self.names)
+    def selects_states(self) -> bool:
+        return self.query.states != STATES
+
+    @property
+    def selects_producers(self) -> bool:
+        return bool(self.query.producer_ids or self.query.transactional_ids)
+
+    @property
+    def selects(self) -> bool:
+        """Whether only some transactions are to be shown."""
+        return self.only_open or self.selects_states or self.selects_producers
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES)
@@ -282,11 +266,11 @@ def command(options: TransactionsOptions) -> None:
     offset they block read_committed consumers; compared with the .txnindex, and with the transaction coordinators if
     __transaction_state is on the same disks. A path is a segment, a partition directory, a log directory, or a parent
     directory. Nothing is written."""
-    if options.only_open and options.states:
+    if options.only_open and options.selects_states:
         raise click.UsageError("choose one of --open and --state")
-    if options.coordinator and (options.listing or options.only_open or options.states):
+    if options.coordinator and (options.listing or options.only_open or options.selects_states):
         raise click.UsageError("--coordinator cannot be combined with --list, --open or --state")
-    read_once(options.paths)
+    read_once(options.query.paths)
     run_command(TransactionsCommand(options))
 
 
@@ -297,21 +281,11 @@ class TransactionsCommand:
         self.options = options
         self.output = options.output.output()
         # The logs of the coordinators contain only the state of transactions, and none of their own.
-        self.of_coordinator = options.coordinator or any(map(is_coordinator_log, options.paths))
+        self.of_coordinator = options.coordinator or any(map(is_coordinator_log, options.query.paths))
         row = CoordinatorTransaction if self.of_coordinator else Transaction
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
-        states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
-        self.selected_producers = SelectedProducers(options.producer_ids, options.names)
-        self.now = parse_now(options.now, options.output.zone)
-        self.question = TransactionsQuery(
-            topic=topic_filter(options.topics),
-            states=states,
-            producer_ids=frozenset(options.producer_ids),
-            transactional_ids=frozenset(options.names),
-            on_producer=self.selected_producers.add,
-            on_coordinator=self._begin_coordinator,
-        )
+        self.query = replace(options.query, states=(OPEN, HANGING)) if options.only_open else options.query
         self.coordinators: TopicCoverage | None = None
         """What was read of __transaction_state; None if nothing."""
         self.seen = 0
@@ -327,8 +301,8 @@ class TransactionsCommand:
             return TableRows(self.output, tables)
         if shown.names is not None:
             return OneTable(tables, Transaction, note_outside_columns)
-        selected = bool(options.producer_ids or options.names or options.only_open or options.states)
-        return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
+        asks_for_rows = options.listing or options.selects
+        return TransactionReport(self.output, tables, ledger=asks_for_rows, selected=options.selects)
 
     def run(self) -> None:
         with Progress("transactions") as progress:
@@ -337,18 +311,10 @@ class TransactionsCommand:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
-            for answer in transactions(
-                self.options.paths,
-                self.question,
-                run=self.options.reading.run(
-                    now=self.now,
-                    transaction_timeout=self.options.transaction_timeout,
-                    kafka_version=self.options.kafka_version,
-                    unreadable=self.notes.add_unreadable,
-                    begin=begin,
-                    **progress.listeners,
-                ),
-            ):
+            run = self.options.reading.run(
+                unreadable=self.notes.add_unreadable, begin=begin, found=self._begin_coordinator, **progress.listeners
+            )
+            for answer in answers(replace(self.query, run=run)):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
                 elif isinstance(answer, CoordinatorTransaction):
@@ -365,10 +331,10 @@ class TransactionsCommand:
 
     def _begin_coordinator(self, coordinator: TransactionCoordinatorState) -> None:
         self.coordinators = coverage = coordinator.coverage | self.coordinators
-        self.selected_producers.explain_absent(coverage.lacks)
+        explain_absent("--transactional-id", coverage.lacks)
 
     def _coordinator(self, answer: CoordinatorTransaction) -> None:
-        is_prepared = answer.state in PREPARED and bool(self.question.states & {OPEN, HANGING})
+        is_prepared = answer.state in PREPARED and bool({*self.query.states} & {OPEN, HANGING})
         if self.of_coordinator or self.sink.is_complete or (is_prepared and isinstance(self.sink, TransactionReport)):
             self.rows += self.of_coordinator
             self.sink.add(answer)
@@ -377,22 +343,22 @@ class TransactionsCommand:
         """Say why there is no row, or that there may be others."""
         if self.of_coordinator and self.coordinators is not None and self.coordinators.is_partial:
             print_error(self.coordinators.note("the transactional IDs"))
-        if self.selected_producers.is_unmatched or self.rows:
+        if has_unmatched(SelectedNames) or self.rows:
             return
         if self.of_coordinator:
             print_error("no __transaction_state on these disks, or nothing in it matches")
-        elif self.notes.failed or (not self.seen and self.options.topics):
+        elif self.notes.failed or (not self.seen and self.query.topics):
             pass  # reported already
         elif not self.seen:
             print_error("no partitions that may have transactions; --coordinator shows what the coordinators know")
         elif not self.busy:
             print_error(f"no transactions in {count_text(self.seen, 'partition')}")
-        elif self.options.producer_ids or self.options.names:
+        elif self.options.selects_producers:
             print_error(f"no transaction of this producer in {count_text(self.seen, 'partition')}")
-        elif self.options.only_open or self.options.states:
-            states = ("open", "hanging") if self.options.only_open else self.options.states
+        elif self.options.selects:
             unknown = f"; damage in {self.damaged} of them may hide some" if self.damaged else ""
-            print_error(f"no {' or '.join(states)} transactions in {count_text(self.seen, 'partition')}{unknown}")
+            states = " or ".join(self.query.states)
+            print_error(f"no {states} transactions in {count_text(self.seen, 'partition')}{unknown}")
 
 
 def has_any(partition: PartitionTransactions) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kdump.answer import Note, of_fact
 from kdump.check.engine.partition_scan import PartitionScan
@@ -15,9 +15,20 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
+from kdump.format.kafka_release import KafkaRelease
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.query import (
+    OLD_TRANSACTION,
+    Query,
+    many,
+    now_option,
+    offered,
+    release_option,
+    selects,
+    timeout_option,
+    topic_option,
+)
 from kdump.questions.certain_answers import REPORTED, certain_answers
 from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
 from kdump.questions.transactions.answer import (
@@ -34,8 +45,6 @@ from kdump.questions.transactions.answer import (
 from kdump.questions.transactions.ledger import with_transactions
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
-TRANSACTION_TIMEOUT = 900_000
-"""Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
 STATES = (COMMITTED, ABORTED, OPEN, HANGING, LOST)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that repeat what the transaction's row states."""
@@ -43,44 +52,56 @@ REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
 
-class TransactionsQuery(NamedTuple):
-    """What to select. `topic`: predicate for topic names. `on_producer` is called with the producer ID and the
-    transactional ID of each transaction that exists, whether it is selected or not; `on_coordinator` with what was read
-    of each node's __transaction_state, before its answers. `only_unended`: only those that have not ended are of
-    interest, so that reading can begin at the newest producer snapshot."""
+@dataclass(frozen=True, kw_only=True)
+class TransactionsQuery(Query):
+    """Which transactions to yield, and as of when."""
 
-    topic: Callable[[str], bool] = lambda name: True
-    states: frozenset[str] = frozenset(STATES)
-    producer_ids: frozenset[int] = frozenset()
-    transactional_ids: frozenset[str] = frozenset()
-    only_unended: bool = False
-    on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
-    on_coordinator: Callable[[TransactionCoordinatorState], object] = ignore
+    states: Iterable[str] = many(
+        "--state", choices=STATES, default=STATES, help="Show only transactions in this state; repeatable."
+    )
+    topics: Iterable[str] = topic_option("Read only partitions of these topics")
+    producer_ids: Iterable[int] = many(
+        "--producer-id", type="numbers", help="Show only transactions of this producer; repeatable."
+    )
+    transactional_ids: Iterable[str] = many(
+        "--transactional-id", type="names", metavar="ID", help="Show only transactions with this ID; repeatable."
+    )
+    now: int | None = now_option()
+    timeout: int = timeout_option(OLD_TRANSACTION)
+    kafka_version: KafkaRelease | str | None = release_option("Show the command that aborts a transaction on brokers")
+
+    @cached_property
+    def _selected(self) -> tuple[Callable[[int], bool], Callable[[str | None], bool]]:
+        return selects(self.producer_ids), selects(self.transactional_ids)
+
+    def wants_producer(self, producer_id: int, transactional_id: str | None) -> bool:
+        has_id, has_name = self._selected
+        return all((has_id(producer_id), has_name(transactional_id)))  # both are to see every producer
 
     def wants(self, row: Transaction) -> bool:
-        self.on_producer(row.producerId, row.transactionalId)
-        if row.state not in self.states or (self.producer_ids and row.producerId not in self.producer_ids):
-            return False
-        return not self.transactional_ids or row.transactionalId in self.transactional_ids
+        return self.wants_producer(row.producerId, row.transactionalId) and row.state in self.states
 
 
-def transactions(
-    paths: str | Iterable[str], question: TransactionsQuery | None = None, *, run: Run = PLAIN_RUN
-) -> Iterator[TransactionsAnswer]:
-    """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
-    directories, or directories above. Reads lazily, in bounded memory.
+def answers(query: TransactionsQuery) -> Iterator[TransactionsAnswer]:
+    """Yield the transactions of partitions, one partition after the other, as they are read: see
+    kdump.questions.transactions.run.
 
-    First the coordinator's last record for each transactional ID (CoordinatorTransaction), if __transaction_state is on
-    the same disks. Then, one partition after the other, each Transaction where it ended, those that have not ended, and
-    PartitionTransactions; between them a Difference where log and coordinator disagree, a Finding for what could not be
-    read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
-    account.
-
-    What cannot be read is passed to `run.unreadable`, which raises it by default. Options state from when ages are
-    computed, when a transaction is old, and the release."""
-    question = question or TransactionsQuery()
-    options = Options.as_of(run, only=frozenset({"transactions", "indexes"}), open_source=careful_source)
-    named = (paths,) if isinstance(paths, str) else tuple(paths)
+    `paths`: segments, partition directories, log directories, or directories above them. `now`: epoch ms as of which
+    ages are computed, by default the current time; `timeout`: ms without a new batch after which an open transaction is
+    old. `kafka_version`: the brokers' release ("3.6"), which decides how to abort; by default what the disk states.
+    `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
+    answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
+    unless you pass a `run` whose `unreadable` is then called with the error, and ValueError for an unknown state or
+    release."""
+    options = Options.as_of(
+        query.run,
+        query.now,
+        only=frozenset({"transactions", "indexes"}),
+        open_source=careful_source,
+        transaction_timeout=query.timeout,
+        kafka_version=query.kafka_version,
+    )
+    named = tuple(query.paths)
     contexts: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
 
     def units() -> Iterator[CheckUnit]:
@@ -89,13 +110,17 @@ def transactions(
             yield unit
 
     inputs = partitions_of(units(), named, options)
-    chosen = [place for place in inputs if place.known.topic is None or question.topic(place.known.topic)]
+    is_selected = selects(query.topics)
+    chosen = [place for place in inputs if place.known.topic is None or is_selected(place.known.topic)]
     if chosen or not inputs:
-        yield from _coordinators(contexts, question, options.now)
-    run.expect(sum(place.size for place in chosen))
+        yield from _coordinators(contexts, query, options.now)
+    query.run.expect(sum(place.size for place in chosen))
     for place in chosen:
-        run.begin(place)
-        yield from transactions_of(place, question)
+        query.run.begin(place)
+        yield from transactions_of(place, query.wants)
+
+
+transactions = offered("transactions", TransactionsQuery, answers)
 
 
 def _where_open(place: PartitionInput) -> PartitionDirectory:
@@ -133,23 +158,21 @@ def _since(place: PartitionDirectory, number: int) -> PartitionDirectory:
 
 
 def _coordinators(
-    contexts: Iterable[PartitionContext], question: TransactionsQuery, now: int
+    contexts: Iterable[PartitionContext], query: TransactionsQuery, now: int
 ) -> Iterator[TransactionsAnswer]:
+    """Yield the coordinator's last record for each transactional ID, if __transaction_state is on the same disks."""
     seen: list[TransactionCoordinatorState] = []
     for context in contexts:
         coordinator = context.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)
-        question.on_coordinator(coordinator)
+        query.run.found(coordinator)
         for problem in coordinator.problems:
             yield Note("", problem)
         for name, record in coordinator.by_id.items():
             last_record = coordinator.history.last_records.get(name)
-            question.on_producer(record.producerId, name)
-            if last_record is None or (question.producer_ids and record.producerId not in question.producer_ids):
-                continue
-            if question.transactional_ids and name not in question.transactional_ids:
+            if not query.wants_producer(record.producerId, name) or last_record is None:
                 continue
             start = record.transactionStartTimestampMs if record.transactionStartTimestampMs >= 0 else None
             is_open = record.state in UNENDED
@@ -170,15 +193,21 @@ def _coordinators(
             )
 
 
-def transactions_of(place: PartitionInput, question: TransactionsQuery) -> Iterator[TransactionsAnswer]:
-    """Yield the transactions of one partition."""
+def transactions_of(
+    place: PartitionInput, wants: Callable[[Transaction], bool], *, only_unended: bool = False
+) -> Iterator[TransactionsAnswer]:
+    """Yield of a partition each Transaction where it ended, those that have not ended, and PartitionTransactions;
+    between them a Difference where log and coordinator disagree, a Finding for what could not be read and for a
+    .txnindex that contradicts the log, and a Note for anything else that could not be taken into account.
+    `only_unended`: only those that have not ended are of interest, so that reading can begin at the newest producer
+    snapshot."""
     place, looking = place.now()
     if is_away(place):
         return
-    here = _where_open(place) if question.only_unended else place.partition
+    here = _where_open(place) if only_unended else place.partition
     scan = PartitionScan(here, place.known, place.options, CheckTotals(), with_transactions)
     for answer in certain_answers(scan, PartitionTransactions, looking, is_shown_with_transactions):
-        if not isinstance(answer, Transaction) or question.wants(answer):
+        if not isinstance(answer, Transaction) or wants(answer):
             yield answer
 
 

@@ -35,7 +35,6 @@ from kdump.questions.transactions.ledger import (
     NOT_IN_IT,
     ONLY_INDEX,
 )
-from kdump.questions.transactions.run import TransactionsQuery, transactions
 from tests import craft, naive
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
@@ -260,10 +259,8 @@ def test_a_transaction_after_the_coordinator_was_read_does_not_hang(older: int, 
     """Unless it is older than transactions may be."""
     known = ("tx", 1, 2, "CompleteAbort", {})
     root = disk_with(tmp_path, known)
-    question = TransactionsQuery(
-        on_coordinator=lambda _: coordinator(root, known, ("tx", 1, 3, "Ongoing", {"payments": [0]}))
-    )
-    answers = transactions(str(root), question, run=Options(now=NOW + older))
+    run = Options(found=lambda _: coordinator(root, known, ("tx", 1, 3, "Ongoing", {"payments": [0]})))
+    answers = kdump.transactions(str(root), now=NOW + older, run=run)
     assert rows(list(answers))[-1].state == state
 
 
