@@ -91,6 +91,12 @@ def test_exit_statuses(command: str, tmp_path: Path) -> None:
         assert run(command, PAYMENTS, *options).exit_code == 2
 
 
+def test_all_states_are_a_selection() -> None:
+    """Which shows one row per producer, as one of them does."""
+    states = [word for state in ("live", "expired", "unknown") for word in ("--state", state)]
+    assert run("producers", CLEAN, *states, *NOW).stdout == run("producers", CLEAN, "--list", *NOW).stdout
+
+
 def test_columns_are_one_table_of_all_partitions() -> None:
     result = run("transactions", CLEAN, "--columns", "topic,producerId,state", "--state", "aborted")
     lines = result.stdout.splitlines()

@@ -98,7 +98,7 @@ class SpaceExamination:
         chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
-        query = RetentionQuery(deep=False)
+        query = RetentionQuery((), deep=False)
         clusters = Clusters(None, self.disks, self.on.reporting(self.disks.options))
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:

@@ -232,13 +232,13 @@ class SearchedDirectory:
         """What retention does with the segments, by path."""
         from kdump.questions.retention.answer import SegmentRetention
         from kdump.questions.retention.partition import RetentionQuery
-        from kdump.questions.retention.run import run_query
+        from kdump.questions.retention.run import answers
 
         found: dict[str, tuple[str, int | None]] = {}
         if self.place is None:
             return found
         try:
-            for answer in run_query([self.place.path], RetentionQuery(deep=False), run=self.options):
+            for answer in answers(RetentionQuery([self.place.path], deep=False, run=self.options)):
                 if isinstance(answer, SegmentRetention):
                     found[os.path.abspath(answer.file)] = _end_of(answer)
         except SourceError:

@@ -58,7 +58,7 @@ class ProducersQuery(Query):
 
     @property
     def selects_states(self) -> bool:
-        return self.states != STATES
+        return self.states is not STATES
 
     def wants(self, row: Producer | ProducerEvent) -> bool:
         has_id, has_name = self._selected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -11,44 +11,28 @@ import click
 from kdump.answer import Note
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import parse_now, read_once
+from kdump.command_line.params import read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
-from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import (
-    OLD_TRANSACTION,
-    CommandOptions,
-    added,
-    argument,
-    flag,
-    group,
-    many,
-    now_option,
-    option,
-    release_option,
-    timeout_option,
-    topic_option,
-)
+from kdump.query import CommandOptions, added, flag, group, many
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.configs import ConfigOverrides, broker_names, check, known_names
 from kdump.questions.retention.partition import RetentionQuery
 from kdump.questions.retention.report import HoldTable, RetentionReport
-from kdump.questions.retention.run import run_query
+from kdump.questions.retention.run import answers
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
 
 CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
-METADATA_HELP = "Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]"
 EXAMPLES = """
 \b
 Examples:
@@ -65,20 +49,14 @@ something could not be read or determined.
 
 @dataclass(frozen=True)
 class RetentionOptions(CommandOptions):
-    """The options of the command. `transaction_timeout` is in milliseconds."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
     listing: bool = flag("--list", help="Show each partition in full.  [log directory: one row per partition]")
     holds: bool = flag("--holds", help="Show only what keeps data longer than the configs require, one row per cause.")
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
-    metadata: str | None = option("--metadata", metavar="DIR", help=METADATA_HELP)
     server: ServerProperties | None = properties_option(found=True)
-    now: str | None = now_option("Apply retention as of this time")
-    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
-    keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")
-    kafka_version: KafkaRelease | None = release_option("Apply the rules")
+    query: RetentionQuery = group(RetentionQuery)
     remote: RemoteOptions = group(RemoteOptions)
     output: OutputOptions = added(output_options())
     reading: ReadingOptions = added(reading_options)
@@ -92,11 +70,11 @@ def command(options: RetentionOptions) -> None:
     configs require, and by which record (a timestamp in the future), transaction or bytes. With tiered storage, also
     what local.retention.ms and local.retention.bytes keep on the disk. A path is a segment, a partition directory, a
     log directory, or a parent directory. Nothing is written."""
-    if options.keys and options.headers:
+    if options.query.keys and options.headers:
         raise click.UsageError("choose one of --keys and --headers")
     if options.holds and options.listing:
         raise click.UsageError("choose one of --list and --holds")
-    read_once(options.paths)
+    read_once(options.query.paths)
     run_command(RetentionCommand(options))
 
 
@@ -128,10 +106,9 @@ class RetentionCommand:
 
     def __init__(self, options: RetentionOptions) -> None:
         self.options = options
-        self.node = NodeProperties(options.server, options.paths)
+        self.node = NodeProperties(options.server, tuple(options.query.paths))
         self.output = options.output.output()
-        now = parse_now(options.now, options.output.zone)
-        self.now = round(time.time() * 1000) if now is None else now
+        self.now = round(time.time() * 1000) if options.query.now is None else options.query.now
         row = RetentionBlocker if options.holds else SegmentRetention if options.listing else PartitionRetention
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
@@ -152,14 +129,13 @@ class RetentionCommand:
     def run(self) -> int:
         options = self.options
         self.node.show(options.output, self.output, self.sink)
-        question = RetentionQuery(
-            given=given(options.config, self.node),
-            metadata=options.metadata,
+        configs = given(options.config, self.node)
+        query = replace(
+            options.query,
+            now=self.now,
+            config=configs.options,
+            properties=configs.properties,
             deep=not options.headers,
-            keys=options.keys,
-            topic=topic_filter(options.topics),
-            servers=self.node.disks.servers,
-            remote=options.remote.storage(),
         )
         with Progress("retention") as progress:
 
@@ -167,18 +143,9 @@ class RetentionCommand:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
-            for answer in run_query(
-                options.paths,
-                question,
-                run=options.reading.run(
-                    now=self.now,
-                    transaction_timeout=options.transaction_timeout,
-                    kafka_version=options.kafka_version,
-                    unreadable=self.notes.add_unreadable,
-                    begin=begin,
-                    **progress.listeners,
-                ),
-            ):
+            run = options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners)
+            servers = self.node.disks.servers
+            for answer in answers(replace(query, run=run), servers=servers, remote=options.remote.storage()):
                 self._status(answer)
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
@@ -186,7 +153,7 @@ class RetentionCommand:
                     self.holds += isinstance(answer, RetentionBlocker)
                     self.sink.add(answer)
         if not self.seen and not self.notes.failed:
-            if not options.topics:
+            if not options.query.topics:
                 print_error("no partition with a segment found")
             self.notes.failed = True
         if options.holds and not self.holds:

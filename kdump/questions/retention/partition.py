@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kdump.answer import Note
 from kdump.check.engine.partition_scan import PartitionScan
@@ -11,15 +12,15 @@ from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.remote_log import RemoteSegment
+from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
 from kdump.io.file_system import has_records
 from kdump.io.run import Run
-from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
-from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
+from kdump.query import OLD_TRANSACTION, Query, flag, now_option, option, release_option, timeout_option, topic_option
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
@@ -27,7 +28,7 @@ from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.compaction import Compaction, compaction, settle_tombstones, unreadable
-from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
+from kdump.questions.retention.configs import ConfigOverrides, Settings, check, known_names, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention, remote_retention
@@ -44,29 +45,46 @@ OLD_CONFIGS = "the metadata could not be read completely, so configs may be outd
 NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
 
 
-@dataclass
-class RetentionQuery:
-    """The query. `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the
-    records of compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would
-    remove. `topic`: returns True for the topics to include; `servers`: the server.properties of the nodes, if there are
-    several; `remote`: the bucket whose objects are compared."""
+@dataclass(frozen=True, kw_only=True)
+class RetentionQuery(Query):
+    """Which partitions to explain, by which configs, and as of when. Raises ValueError for a config that does not
+    exist, or a value that a broker would reject."""
 
-    given: ConfigOverrides = field(default_factory=ConfigOverrides)
-    metadata: str | None = None
+    topics: Iterable[str] = topic_option("Read only partitions of these topics")
+    config: Mapping[str, str] | None = None
+    properties: Mapping[str, str] | None = None
+    metadata: str | None = option(
+        "--metadata",
+        metavar="DIR",
+        help="Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]",
+    )
+    now: int | None = now_option("Apply retention as of this time")
+    timeout: int = timeout_option(OLD_TRANSACTION)
     deep: bool = True
-    keys: bool = False
-    topic: Callable[[str], bool] = lambda name: True
-    servers: Sequence[ServerProperties] = ()
-    remote: RemoteStorage | None = None
+    keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")
+    kafka_version: KafkaRelease | str | None = release_option("Apply the rules")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unknown = sorted(set(self.given.options) - known_names())
+        if unknown:
+            raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")
+        for name, text in self.given.options.items():
+            try:
+                check(name, text)
+            except ValueError:
+                raise ValueError(f"{name}={text!r}: not a valid value") from None
+
+    @cached_property
+    def given(self) -> ConfigOverrides:
+        return ConfigOverrides(self.config or {}, self.properties or {})
 
 
 class OnePartition:
     """Determines the answers for one partition."""
 
-    def __init__(
-        self, place: PartitionInput, question: RetentionQuery, clusters: Clusters, only: set[str] | None
-    ) -> None:
-        self.question = question
+    def __init__(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters, only: set[str] | None) -> None:
+        self.query = query
         self.now = place.options.now
         self.only = only
         self.aborted: dict[int, list[tuple[int, int]]] = {}
@@ -78,7 +96,7 @@ class OnePartition:
             place.known.topic,
             self.metadata,
             self.node_id,
-            question.given.of_node(clusters.disks.server_of(self.directory)),
+            query.given.of_node(clusters.disks.server_of(self.directory)),
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
         known = replace(place.known, tiered=bool(self.config["remote.storage.enable"]))
@@ -97,7 +115,7 @@ class OnePartition:
             return
         facts = RetentionObserver(
             self.now,
-            deep=self.question.deep and config.compacts and has_records(partition.path),
+            deep=self.query.deep and config.compacts and has_records(partition.path),
             largest_record=config["max.decompressed.message.bytes"]
             if DECOMPRESSED_LIMIT.applies(known.release.release)
             else INT_MAX,
@@ -120,7 +138,7 @@ class OnePartition:
         if place.known.topic is None and not any(segment.is_read for segment in segments):  # not a log
             return
         case = self._case(segments, config, summary, oldest)
-        if self.question.keys and case.compaction is not None:
+        if self.query.keys and case.compaction is not None:
             yield from self._drop(case)
         blockers = list(find_blockers(case))
         yield from segment_answers(case, self.only)
@@ -143,7 +161,7 @@ class OnePartition:
                 summary = answer
             elif isinstance(answer, Finding):
                 damages += is_damage(answer)
-            elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
+            elif isinstance(answer, Transaction) and answer.state == ABORTED and self.query.keys:
                 if answer.firstOffset is not None and self._counted < MAX_ABORTED_TRANSACTIONS:
                     self._counted += 1
                     ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)

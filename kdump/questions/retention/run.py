@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from kdump.answer import Note
 from kdump.check.options import Options
 from kdump.cluster.remote_mount import missing_segments
-from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
-from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.paths import is_live, target
-from kdump.query import TRANSACTION_TIMEOUT
+from kdump.log.remote_objects import RemoteStorage
+from kdump.query import offered, selects
 from kdump.questions.find_partitions import find_partitions, is_away, release_doubts
 from kdump.questions.retention.clusters import Clusters
-from kdump.questions.retention.configs import ConfigOverrides, check, known_names
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
@@ -26,20 +24,8 @@ RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
 """Where releases differ in what is deleted or cleaned."""
 
 
-@takes_paths
-def retention(
-    paths: str | Iterable[str],
-    *,
-    now: int | None = None,
-    topics: Iterable[str] = (),
-    config: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
-    metadata: str | None = None,
-    deep: bool = True,
-    keys: bool = False,
-    timeout: int = TRANSACTION_TIMEOUT,
-    kafka_version: KafkaRelease | str | None = None,
-    run: Run = PLAIN_RUN,
+def answers(
+    query: RetentionQuery, *, servers: Sequence[ServerProperties] = (), remote: RemoteStorage | None = None
 ) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
     directories, log directories, or directories above. For each partition every SegmentRetention, every
@@ -55,51 +41,40 @@ def retention(
 
     What cannot be read is passed to `run.unreadable`, which raises it by default. Raises ValueError for a config or a
     release that does not exist, or a value that a broker would reject."""
-    unknown = sorted(set(config or {}) - known_names())
-    if unknown:
-        raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")
-    for name, text in (config or {}).items():
-        try:
-            check(name, text)
-        except ValueError:
-            raise ValueError(f"{name}={text!r}: not a valid value") from None
-    selected = frozenset((topics,) if isinstance(topics, str) else topics)
-    question = RetentionQuery(
-        given=ConfigOverrides(config or {}, properties or {}),
-        metadata=metadata,
-        deep=deep,
-        keys=keys,
-        topic=lambda name: not selected or name in selected,
+    # `servers`: the server.properties of the nodes, if there are several; `remote`: the bucket to compare with.
+    options = Options.as_of(
+        query.run,
+        query.now,
+        only=frozenset({"transactions"}),
+        transaction_timeout=query.timeout,
+        kafka_version=query.kafka_version,
     )
-    release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
-    return run_query(paths, question, run=Options.as_of(run, now, transaction_timeout=timeout, kafka_version=release))
-
-
-def run_query(paths: Iterable[str], question: RetentionQuery, *, run: Run = PLAIN_RUN) -> Iterator[RetentionAnswer]:
-    """Like `retention`, with the selection as a RetentionQuery."""
-    options = Options.as_of(run, only=frozenset({"transactions"}))
-    named, only = _whole(list(paths))
+    named, only = _whole(list(query.paths))
     places, disks = find_partitions(named, options, everything=True)
-    chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
-    if question.servers:
-        disks.configure(question.servers)
-    clusters = Clusters(question.metadata, disks, options)
-    if question.remote is not None:
-        clusters.missing = missing_segments(disks, question.remote, options)
+    is_selected = selects(query.topics)
+    chosen = [place for place in places if place.known.topic is None or is_selected(place.known.topic)]
+    if servers:
+        disks.configure(servers)
+    clusters = Clusters(query.metadata, disks, options)
+    if remote is not None:
+        clusters.missing = missing_segments(disks, remote, options)
     yielded: set[Note] = set()
     yield from release_doubts(chosen, RULES)
-    run.expect(sum(place.size for place in chosen))
+    query.run.expect(sum(place.size for place in chosen))
     for place in chosen:
-        run.begin(place)
+        query.run.begin(place)
         place, _ = place.now()
         if is_away(place):
             continue
-        made = OnePartition(place, question, clusters, only.get(place.partition.path))
+        made = OnePartition(place, query, clusters, only.get(place.partition.path))
         for note in _around(made, clusters):
             if note not in yielded:
                 yielded.add(note)
                 yield note
         yield from made.answers()
+
+
+retention = offered("retention", RetentionQuery, answers)
 
 
 def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:

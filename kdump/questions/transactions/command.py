@@ -247,7 +247,7 @@ class TransactionsOptions(CommandOptions):
 
     @property
     def selects_states(self) -> bool:
-        return self.query.states != STATES
+        return self.query.states is not STATES
 
     @property
     def selects_producers(self) -> bool:
