@@ -105,6 +105,11 @@ def listing_error(error: OSError, path: str) -> str:
     return f"{path}: {reason(error, path)}"
 
 
+def reading_error(error: OSError, path: str, position: int) -> str:
+    """Return why an open file cannot be read: on NFS, one that another machine has deleted is gone (ESTALE)."""
+    return went_away(path) if is_missing(error) else f"{path}: cannot read at byte {position}: {error.strerror}"
+
+
 def reason(error: OSError, path: str) -> str:
     """Return why something cannot be read: what the system says and, if this user may not read it or look into a
     directory above it, whose that is, its mode, and who may."""

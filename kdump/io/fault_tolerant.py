@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reading_error
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.source import FileSource, Source, open_source
 
@@ -85,7 +85,7 @@ class FaultTolerantSource(PartlyReadable, FileSource):
             return self._pread(count, position)
         except OSError as error:
             if error.errno not in UNREADABLE:
-                raise SourceError(f"{self.name}: cannot read at byte {position}: {error.strerror}") from error
+                raise SourceError(reading_error(error, self.name, position)) from error
             self._failures += 1
             self.fault = error.strerror
             return None

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound, is_missing, reason
+from kdump.io.errors import SourceError, SourceNotFound, is_missing, reading_error, reason
 from kdump.io.file_system import tree_at
 from kdump.io.link_boundary import refuse
 from kdump.io.low_impact_reads import after_read, before_read, before_request
@@ -136,7 +136,7 @@ class FileSource:
                     break
                 data += more
         except OSError as error:
-            raise SourceError(f"{self.name}: cannot read at byte {position}: {error.strerror}") from error
+            raise SourceError(reading_error(error, self.name, position)) from error
         return data
 
     def _pread(self, count: int, position: int) -> bytes:

@@ -7,7 +7,7 @@ import errno
 import mmap
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from kdump.io import fault_tolerant as module
 from kdump.io import low_impact_reads
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, careful_source
-from kdump.io.source import FileSource, open_source
+from kdump.io.source import SMALL, FileSource, Source, open_source
 from kdump.io.token_bucket import TokenBucket
 from kdump.io.window import Window
 from kdump.log.region import Batch
@@ -173,11 +173,11 @@ def test_unreadable_in_gives_parts() -> None:
 
 
 def test_other_errors_are_raised() -> None:
-    source = Broken({1}, 10 * BLOCK, code=errno.ESTALE)
+    source = Broken({1}, 10 * BLOCK, code=errno.ETIMEDOUT)
     with pytest.raises(SourceError) as caught:
         source.read_at(BLOCK, 10)
     assert isinstance(caught.value.__cause__, OSError)
-    assert caught.value.__cause__.errno == errno.ESTALE
+    assert caught.value.__cause__.errno == errno.ETIMEDOUT
     assert BLOCK in numbers_in(str(caught.value))
     assert not source.unreadable
     source.close()
@@ -333,4 +333,20 @@ def test_the_beginning_of_a_small_file_whose_end_cannot_be_read(
     assert source.read_at(0, BLOCK) == b"x" * BLOCK
     with pytest.raises(SourceError, match="cannot read at byte 4000"):
         source.read_at(4000, 200)
+    source.close()
+
+
+@pytest.mark.parametrize("opener", [open_source, careful_source])
+def test_an_open_file_that_another_machine_has_deleted(
+    opener: Callable[[str], Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = opener(str(craft.write_file(tmp_path / "file", b"x" * (SMALL + 1))))
+
+    def stale(fd: int, count: int, position: int) -> bytes:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "pread", stale)
+    with pytest.raises(SourceError) as raised:
+        source.read_at(0, 10)
+    assert is_gone(raised.value)
     source.close()
