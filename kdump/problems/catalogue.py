@@ -169,6 +169,18 @@ def declaration(code: str) -> Declaration:
     return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 
+@cache
+def depends_on(code: str, fact: str) -> bool:
+    """Return True if an action for a problem has a fact in its condition."""
+    return any(fact == name for one in declaration(code).actions for name, _ in one.when)
+
+
+def covers_an_error(code: str) -> bool:
+    """Return True if a problem covers a finding that is an error."""
+    covered = (one for one in declaration(code).covers if _files().get(one, PLANS) not in (*OTHERS, PLANS))
+    return any(declaration(one).severity == "error" for one in covered)
+
+
 def lowered(text: str) -> str:
     """Return a sentence as it continues another one."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -47,13 +47,16 @@ from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.log.remote_files import REMOTE, tier
-from kdump.problems.catalogue import declaration
+from kdump.problems.catalogue import declaration, depends_on
 
 if TYPE_CHECKING:
     from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_refusal import Refusal
 
+HELD = 1000
+"""Findings of a unit that wait for its end."""
+LOG_DAMAGED = "logDamaged"
 FOLLOWED = 10
 """Findings of a unit, the first ones, for which the next valid batch is looked for."""
 
@@ -204,9 +207,17 @@ class CheckUnit:
             scan = self._scan(self.partition, totals, observers)
             if resume is not None:
                 scan.resume(*resume)
-            yield from scan.findings()
+            later: list[Finding] = []  # it depends on what is damaged, which is known at the end
+            for finding in scan.findings():
+                if depends_on(finding.code, LOG_DAMAGED) and LOG_DAMAGED not in finding.facts and len(later) < HELD:
+                    later.append(finding)
+                else:
+                    yield finding
+            known: dict[str, bool | None] = {LOG_DAMAGED: bool(scan.damaged) or (None if resume else False)}
+            yield from (finding.given(known) for finding in later)
             if not self.options.headers_only:
-                yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(scan)
+                check = PartitionDirectoryCheck(self.partition, self.known, self.options, totals)
+                yield from (finding.given(known) for finding in check.findings(scan))
         elif self.target is not None:
             yield from self._file(self.target, totals, observers)
 
@@ -227,7 +238,8 @@ class CheckUnit:
             if file.kind is file_kinds.KRAFT_SNAPSHOT:
                 yield from kraft_snapshot(file, self.known, options, totals)
             elif "checkpoints" in options.chosen:
-                yield from file_findings(file, options, totals, self.known.release)
+                found = file_findings(file, options, totals, self.known.release)
+                yield from (finding.given({"clean": directory.is_clean}) for finding in found)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
@@ -419,7 +431,7 @@ class PartitionDirectoryCheck:
         if target is None:
             is_live = not context.is_copy and not partition.state and partition.topic != METADATA_TOPIC
             if is_live and not partition.listing_errors:
-                missing = as_target(os.path.join(partition.path, name))
+                missing = as_target(os.path.join(partition.path, name), source=partition.source)
                 yield from missing_topic_id(missing, context.release.release, log.reached < 0)
         elif context.topic_id is not None:
             own = items(target, self.options, self.totals, count=False)

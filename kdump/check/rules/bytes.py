@@ -149,6 +149,7 @@ def problem_finding(code: Code, target: Target, batch: Batch, problem: Problem) 
         expected=problem.expected,
         actual=problem.actual,
         case="ours" if problem.is_ours else "",
+        facts={"tooLarge": problem.is_ours},
         next_offset=next_offset(batch),
     )
 

@@ -143,6 +143,8 @@ class ProducerSnapshotRule(Observer):
                         break
             if wrong:
                 name, expected, actual = wrong
+                is_older = target != self.newest
+                is_unused = is_older and self.producers.known.clean is True
                 yield SNAPSHOT_MISMATCH.finding(
                     target,
                     message=f"producer {entry['producerId']}: {name} is {actual}, but {expected} in the log",
@@ -150,7 +152,9 @@ class ProducerSnapshotRule(Observer):
                     offset=disk.last_offset,
                     expected=expected,
                     actual=actual,
-                    facts={"latestSnapshot": target == self.newest},
+                    severity=WARNING if is_unused else None,
+                    case="older" if is_unused else "",
+                    facts={"latestSnapshot": not is_older},
                 )
 
     def _may_be_cleaned(self, entry: dict[str, Any], disk: ProducerStateEntry) -> bool:

@@ -126,9 +126,11 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     fields = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
-            yield make(PRODUCER_FIELDS_INVALID, message=f"producerId of a transactional batch is missing: {fields}")
+            message = f"producerId of a transactional batch is missing: {fields}"
+            yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False})
     elif header.producerEpoch < 0:
-        yield make(PRODUCER_FIELDS_INVALID, message=f"producerEpoch of a batch with a producer ID is missing: {fields}")
+        message = f"producerEpoch of a batch with a producer ID is missing: {fields}"
+        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False})
     elif header.baseSequence < 0 and not header.isControlBatch:
         message = f"baseSequence of a data batch with a producer ID is missing: {fields}"
         yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": True})
@@ -181,7 +183,11 @@ def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Fin
     expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp is {batch.maxTimestamp}, but the largest timestamp of its records is {largest}"
-        yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
+        yield make(TIMESTAMP_MISMATCH, message=message, **_compared(expected, batch.maxTimestamp))
+
+
+def _compared(expected: int, stated: int | None) -> dict[str, Any]:
+    return {"expected": expected, "actual": stated, "facts": {"expiresEarly": stated is not None and stated < expected}}
 
 
 def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
@@ -273,7 +279,7 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
             message = f"the wrapper's timestamp is {batch.maxTimestamp}, but the largest of its messages is {largest}"
-            yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
+            yield make(TIMESTAMP_MISMATCH, message=message, **_compared(expected, batch.maxTimestamp))
 
 
 def _message_attributes(make: Make, batch: LegacyRecordBatch) -> Iterator[Finding]:

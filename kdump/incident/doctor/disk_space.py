@@ -79,7 +79,7 @@ class SpaceExamination:
                 key = (place.source, place.topic or place.name)
                 by_topic[key] = by_topic.get(key, Size()) + size
                 self.total += size
-                self.leftovers.add(place.source, length if place.state == "delete" else facts.deleted)
+                self.leftovers.add(place.source, 0 if place.state == "delete" else facts.deleted)
                 sizes.append((size.bytes, place))
                 self.on.question.partitions += 1
                 self.on.limit.raise_if_over()
@@ -143,8 +143,8 @@ NAMED = 3
 
 
 class Leftovers:
-    """Reports them. `deleted`: bytes of .deleted files and -delete directories, by log directory; `full`: the log
-    directories whose file system is full."""
+    """Reports them. `deleted`: bytes of .deleted files, by log directory (a -delete directory is an item of its own);
+    `full`: the log directories whose file system is full."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks, self.on = disks, on
@@ -174,7 +174,7 @@ class Leftovers:
         deleted = 0 if is_running(directory.path) else deleted  # a broker at work deletes it after a delay
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return
-        parts = [f"{size_text(deleted)} deleted (.deleted, -delete)"] if deleted else []
+        parts = [f"{size_text(deleted)} deleted (.deleted)"] if deleted else []
         if foreign:
             names = [f"{os.path.basename(other.path)} {size_text(other.files.size)}" for other in others]
             parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from kdump.check.finding import Finding
+from kdump.check.finding import ERROR, Finding
 from kdump.incident.doctor.answer import Item, Question
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
 from kdump.log.lock_holder import is_running
-from kdump.problems.catalogue import ORDER, USUAL, declaration
+from kdump.problems.catalogue import OLD, ORDER, USUAL, declaration
 from kdump.problems.problem import Problem
 
 AnyRun = TypeVar("AnyRun", bound=Run)
@@ -102,7 +102,8 @@ class Examination:
         problem = problem.given({"running": is_running(source)})
         declared = declaration(problem.code)
         severity = severity or declared.severity
-        urgency = urgency or declared.urgency or USUAL[severity]
+        nothing_to_do = severity != ERROR and problem.actions[:1] and problem.actions[0].startswith("Do nothing")
+        urgency = urgency or (OLD if nothing_to_do else declared.urgency or USUAL[severity])
         texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
         place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}
         texts["titleForAll"] = declared.meaning

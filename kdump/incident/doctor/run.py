@@ -239,7 +239,8 @@ class Doctor:
         if item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:]):
             return True
         if item.file is not None:
-            if item.question == DAMAGE and ("*", item.file) in self._covered:
+            of_file = (self._covered.get((code, item.file), DAMAGE) for code in ("*", item.code))
+            if item.question == DAMAGE and any(question != DAMAGE for question in of_file):
                 return True
             is_segment = os.path.basename(item.file).removesuffix(".log").isdigit()
             if not is_segment or item.position is None:  # it is about the whole file

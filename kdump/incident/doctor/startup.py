@@ -31,7 +31,7 @@ from kdump.log.log_directory import META, LogDirectory
 from kdump.log.paths import seen_file
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.problems.catalogue import STOPS
+from kdump.problems.catalogue import STOPS, covers_an_error
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
     EXIT,
@@ -439,7 +439,9 @@ class StartupExamination:
         self._change_of_release(plan, broker)
 
     def _of_directory(self, problem: Problem, path: str, broker: Broker) -> None:
-        self.on.report(problem, path, evidence=(path,), file=path, commands=(self._command(broker),))
+        file = str(problem.values.get("file") or problem.values.get("directory") or path)
+        severity = "error" if covers_an_error(problem.code) else ""
+        self.on.report(problem, path, severity, evidence=(file,), file=file, commands=(self._command(broker),))
 
     def _without_metadata(self, plan: RestartPlan, broker: Broker) -> None:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""

@@ -512,5 +512,5 @@ class LogManager:
             )
             directory.stops.append(stop)
         else:
-            values |= {"name": os.path.basename(path), "position": error.position}
+            values |= {"name": os.path.basename(path), "file": path, "position": error.position}
             directory.problems.append(Problem("startup-checkpoint-emptied", values))

@@ -267,6 +267,7 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage) -> Ite
         own = metadata.broker_directories.get(directory.nodeId)
         if owner is None and own:
             values = {"own": directory.directoryId, "node": directory.nodeId, "registered": ", ".join(own)}
+            values["file"] = os.path.join(directory.path, META)
             directory.problems.append(Problem("startup-directory-id-unregistered", values))
     level = metadata.features.get(LEVEL, 0)
     if 0 < level < JBOD_LEVEL and sum(directory.logDir for directory in directories) > 1:

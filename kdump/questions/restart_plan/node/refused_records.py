@@ -81,7 +81,8 @@ class RefusedMetadata:
             )
             return
         case = "" if any(refusal.loader for refusal in refused) else "applied"
-        problem = Problem("startup-record-left-out", {"record": what, "exception": first.exception}, case=case)
+        values = {"record": what, "exception": first.exception, "file": first.file or self.folder}
+        problem = Problem("startup-record-left-out", values, {"everyRelease": first.by_every_release}, case)
         if is_controller is None:
             self.doubts.append(f"{problem.title} (--properties FILE states the roles)")
         else:
