@@ -20,6 +20,7 @@ from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import COMPACTED_TOPICS
 from kdump.log.live_files import SeenDirectory
+from kdump.log.lock_holder import is_running
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.course import (
@@ -121,10 +122,12 @@ class FirstChecks:
         if not fates or end <= log.logStartOffset:
             return ()
         rule = fates[-1].deletionRule or ""
-        is_emptied = within == len(loaded)
+        deleted = loaded[within - len(fates) : within]
+        has_zeros = any(segment.timestamp == 0 for segment in deleted)
+        # A broker at work deletes at its next check what it has not loaded with other timestamps.
+        is_emptied = within == len(loaded) and (has_zeros or not is_running(log.source))
         case = "all" if is_emptied else "routine" if before >= within else ""
         is_certain = configs.is_certain("cleanup.policy", rule, are_defaults_known=self.server is not None)
-        deleted = loaded[within - len(fates) : within]
         gone = sum(segment.size for segment in deleted)
         newest = max(deleted, key=lambda segment: segment.timestamp)
         unit = other_unit(newest.timestamp, newest.modified)
@@ -141,7 +144,7 @@ class FirstChecks:
         known = {
             "ownConfig": rule in configs.own,
             "otherUnit": unit is not None,
-            "timeIndexZeros": any(segment.timestamp == 0 for segment in deleted),
+            "timeIndexZeros": has_zeros,
         }
         problem = Problem("startup-retention", values, known, case)
         replicas = self._replicas(log)
@@ -196,7 +199,9 @@ class FirstChecks:
 
     def _stopped_at(self, directory: str) -> int:
         """Return when the broker last wrote: the metadata log has a record every 500 ms, and the checkpoints of a
-        copy may have times of their own."""
+        copy may have times of their own; now, if it runs."""
+        if directory not in self._stopped and is_running(directory):
+            self._stopped[directory] = self.now
         if directory not in self._stopped:
             try:
                 modified = file_system.stat(os.path.join(directory, WRITTEN_LAST)).st_mtime_ns // 1_000_000

@@ -20,6 +20,7 @@ from kdump.kafka.file_versions import VersionEvidence
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
+from kdump.log.lock_holder import is_running
 from kdump.log.withheld import with_bytes
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
@@ -266,7 +267,8 @@ def _look_for_metadata(node: StartingNode, known: ClusterKnowledge, plan: Restar
 
 def _committed_offsets(node: StartingNode, checks: FirstChecks) -> Iterator[Part]:
     if checks.metadata is not None and checks.metadata.end_time is not None:
-        stopped = checks.metadata.end_time
+        is_at_work = any(is_running(place.path) for place in node.places)
+        stopped = checks.now if is_at_work else checks.metadata.end_time
         yield committed_offsets(node.places, node.server, checks.node, checks.now, stopped, node.options.limits)
 
 

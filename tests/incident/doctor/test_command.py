@@ -539,6 +539,18 @@ def test_a_broker_that_runs(disk: Path) -> None:
     assert not [each for each in items_in(found) if each["code"].startswith("startup-")]
 
 
+def test_what_retention_deletes_of_a_running_broker_is_no_loss_of_a_restart(disk: Path) -> None:
+    """It was told not to be restarted, because of records that it deletes at its next check in any case."""
+    later = ("--now", "2026-12-24T09:00Z")
+    assert answers(disk, *later)[-1]["verdict"] == "loses"
+    (disk / ".lock").touch()
+    with (disk / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        *found, page = answers(disk, *later)
+    assert page["verdict"] == "act"
+    assert "startup-retention" not in {each["code"] for each in items_in(found)}
+
+
 @pytest.mark.parametrize("what", ["missing", "stray", "loses"])
 def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
     what: str, disk: Path, monkeypatch: pytest.MonkeyPatch
