@@ -14,7 +14,7 @@ REQUIREMENTS = {
     "sign": ("cryptography",),
     "charts": ("vl-convert-python",),
     "arrow": ("pyarrow",),
-    "spark": ("pyspark", "pyarrow", "fsspec", "deltalake"),
+    "spark": ("pyspark", "pyarrow", "fsspec", "deltalake", "duckdb", "sqlglot"),
 }
 """Names in the package registry. Messages list these instead of the extra, because the extra works only if kdump itself
 can be installed by name."""

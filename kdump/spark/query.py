@@ -15,8 +15,8 @@ from kdump.render.escape import printable
 from kdump.render.sink import CsvWriter
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
-from kdump.spark.result_views import EARLIER, named_in, open_result, scan_at
-from kdump.spark.session import reason, running
+from kdump.spark.result_views import EARLIER, named_in, open_result, scan_at, table_files
+from kdump.spark.session import is_embedded, reason, running
 from kdump.spark.store import Store
 
 
@@ -43,17 +43,20 @@ def query(
     as_of: int | None = None,
     since: int | None = None,
 ) -> None:
-    """Run `sql` and `write` its rows. `as_of`: which scan to query, by its number or the time (epoch ms), if not the
-    last one; `since`: another one, whose tables are there, too, with names that begin with EARLIER. Raises NoSpark,
-    StoreError and QueryError."""
+    """Run `sql` and `write` its rows, in Spark unless the embedded engine answers the same. `as_of`: which scan to
+    query, by its number or the time (epoch ms), if not the last one; `since`: another one, whose tables are there, too,
+    with names that begin with EARLIER. Raises NoSpark, StoreError and QueryError."""
     store = Store(directory)
-    for scan in (as_of, since):
-        scan_at(store, scan)  # before Spark starts, which takes seconds
+    scans = [("", as_of), *([(EARLIER, since)] if since is not None else [])]
+    versions = {prefix: scan_at(store, scan).versions for prefix, scan in scans}  # before Spark starts
+    result = _embedded(store, sql, versions, limit) if is_embedded(master, conf) and not store.is_remote else None
+    if result is not None:
+        write(result)
+        return
     try:
         with running(master, conf, [directory]) as spark:
-            open_result(spark, store, named_in(sql), as_of)
-            if since is not None:
-                open_result(spark, store, named_in(sql), since, EARLIER)
+            for prefix, scan in scans:
+                open_result(spark, store, named_in(sql), scan, prefix)
             frame = spark.sql(sql)
             numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
             write(QueryResult(frame.columns, numbers, map(tuple, islice(frame.toLocalIterator(), limit))))
@@ -64,6 +67,27 @@ def query(
         if message is None:
             raise
         raise QueryError(message) from None
+
+
+def _embedded(store: Store, sql: str, versions: dict[str, dict[str, Any]], limit: int | None) -> QueryResult | None:
+    """Return what the embedded engine answers; None if Spark has to. `versions`: of the tables, by the prefix of their
+    names. Raises StoreError."""
+    try:
+        from kdump.spark.embedded_engine import TableFiles, Unlike, answer
+    except ImportError:
+        return None
+    tables = {
+        prefix + table.name: TableFiles(
+            [column[:2] for column in table.columns], [store.path(f"{table.name}/{name}") for name in files]
+        )
+        for prefix, own in versions.items()
+        for table, files in table_files(store, own, named_in(sql))
+    }
+    try:
+        columns, rows = answer(sql, tables, limit)
+    except Unlike:
+        return None
+    return QueryResult([name for name, _ in columns], {name for name, kind in columns if kind in NUMBERS}, iter(rows))
 
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")

@@ -66,17 +66,24 @@ def view_tables(
 ) -> None:
     """Create a view of each of the tables `names`, in these versions, with `one_task` for reading in one task. Raises
     StoreError."""
+    for table, files in table_files(store, versions, names):
+        _view(spark, store, table, files, prefix, one_task=one_task)
+
+
+def table_files(
+    store: Store, versions: Mapping[str, Any], names: Container[str]
+) -> Iterator[tuple[SparkTable, list[str]]]:
+    """Yield each of the tables `names`, with the names of its files in these versions. Raises StoreError."""
     for table in (*RESULTS.values(), UNITS):
         if table.name in names:
             version = latest(store, table.name) if table is SCANS else versions.get(table.name)
-            files = [file.name for file in files_of(store, table.name, version)]
-            _view(spark, store, table, files, prefix, one_task=one_task)
+            yield table, [file.name for file in files_of(store, table.name, version)]
 
 
-def named_in(sql: str) -> Container[str]:
+def named_in(sql: str) -> set[str]:
     """Return the tables that a query may read: those that it names, or all if it names none, as `show tables`."""
     words = {word.removeprefix(EARLIER) for word in re.findall(r"\w+", sql.lower())}
-    return words & RESULTS.keys() or RESULTS
+    return words & RESULTS.keys() or {*RESULTS}
 
 
 def view_clusters(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:

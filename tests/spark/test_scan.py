@@ -593,7 +593,7 @@ for arguments in {commands!r}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "2\n2\n")
     assert len(done.stderr.splitlines()) == 2
-    assert done.stderr.count("pip install pyspark pyarrow fsspec deltalake\n") == 2
+    assert done.stderr.count("pip install pyspark pyarrow fsspec deltalake duckdb sqlglot\n") == 2
 
 
 def test_without_java_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
