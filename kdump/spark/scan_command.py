@@ -397,13 +397,13 @@ class ScanCommand:
         from kdump.spark.result_views import require_readable
         from kdump.spark.scan import finish_scan, scan
         from kdump.spark.scan_plan import has_chunks
-        from kdump.spark.session import are_small, is_embedded, require_java, running
+        from kdump.spark.session import SMALL_DISKS, are_small, is_embedded, require_java, running
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
         from kdump.spark.task_runner import LateTasks, LocalTasks, SparkTasks, TaskRunner
 
         @cache
         def start() -> SparkSession:
-            spark = stack.enter_context(running(self.options.master, self.conf, self.options.paths))
+            spark = stack.enter_context(running(self.options.master, self.conf, self.options.paths, SMALL_DISKS))
             require_readable(spark, store)
             return spark
 

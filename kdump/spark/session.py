@@ -41,8 +41,11 @@ MEMORY = "1g"
 
 QUICK = "-XX:TieredStopAtLevel=1"
 """Option of a JVM that reads little: it ends before its second compiler would save the time that compiling takes."""
-SMALL_BYTES, SMALL_FILES = 64 * 1024 * 1024, 1000
+SMALL_BYTES = 64 * 1024 * 1024
+SMALL = (SMALL_BYTES, 1000)
 """Bytes and files that are little."""
+SMALL_DISKS = (4 * SMALL_BYTES, 10_000)
+"""The same of disks that a scan reads: the JVM gets only the rows of their tables."""
 
 
 ENDED = (
@@ -86,10 +89,15 @@ def require_java() -> None:
         raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
 
 
-def session(master: str | None = None, conf: dict[str, str] | None = None, reads: Iterable[str] = ()) -> SparkSession:
+def session(
+    master: str | None = None,
+    conf: dict[str, str] | None = None,
+    reads: Iterable[str] = (),
+    little: tuple[int, int] = SMALL,
+) -> SparkSession:
     """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered. A
-    master that begins with sc:// is a Spark Connect server. `reads`: what it will read, if that is known. Raises
-    NoSpark."""
+    master that begins with sc:// is a Spark Connect server. `reads`: what it will read, if that is known, and how
+    many bytes and files of it are `little`. Raises NoSpark."""
     require()
     from pyspark.sql import SparkSession
 
@@ -102,7 +110,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None, reads
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kdump")
-    for name, value in (_settings(master, reads) | (conf or {})).items():
+    for name, value in (_settings(master, reads, little) | (conf or {})).items():
         builder = builder.config(name, value)
     with _quiet() as log:
         try:
@@ -142,7 +150,10 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def running(
-    master: str | None = None, conf: dict[str, str] | None = None, reads: Iterable[str] = ()
+    master: str | None = None,
+    conf: dict[str, str] | None = None,
+    reads: Iterable[str] = (),
+    little: tuple[int, int] = SMALL,
 ) -> Iterator[SparkSession]:
     """Provide a session for the duration of a command that reads these paths; a session that already exists stays open.
     Raises NoSpark.
@@ -151,7 +162,7 @@ def running(
     before = _active()
     handler = signal.getsignal(signal.SIGINT)
     try:
-        spark = session(master, conf, reads)
+        spark = session(master, conf, reads, little)
         try:
             yield spark
         finally:
@@ -236,7 +247,7 @@ def _reason(error: Exception, log: BinaryIO) -> str:
     return causes[-1] if causes else (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
+def _settings(master: str | None, reads: Iterable[str] = (), little: tuple[int, int] = SMALL) -> dict[str, str]:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # configured by spark-submit
     settings = {**SQL_SETTINGS, "spark.ui.showConsoleProgress": "false"}
     if master is not None or not submitted:
@@ -247,7 +258,7 @@ def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
             settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
             if os.environ.get("PYSPARK_PYTHON") == sys.executable:
                 settings["spark.python.daemon.module"] = "kdump.spark.worker_daemon"
-            if are_small([*reads]):
+            if are_small([*reads], little):
                 settings["spark.driver.extraJavaOptions"] = QUICK
     return settings
 
@@ -257,9 +268,9 @@ def is_embedded(master: str | None, conf: dict[str, str]) -> bool:
     return master is None and not conf and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
-def are_small(paths: list[str]) -> bool:
-    """Return True if there are at most SMALL_BYTES and SMALL_FILES at and below the paths; False if that takes longer
-    to find out, as at URLs."""
+def are_small(paths: list[str], little: tuple[int, int] = SMALL) -> bool:
+    """Return True if there are at most this many bytes and files at and below the paths; False if that takes longer to
+    find out, as at URLs."""
     if not paths or any(map(is_url, paths)):
         return False
     files = size = 0
@@ -268,6 +279,6 @@ def are_small(paths: list[str]) -> bool:
             with suppress(OSError):
                 size += os.lstat(place).st_size
             files += 1
-            if files > SMALL_FILES or size > SMALL_BYTES:
+            if size > little[0] or files > little[1]:
                 return False
     return True

@@ -146,6 +146,7 @@ def test_a_session_that_reads_little_compiles_little(tmp_path: Path) -> None:
     ):
         settings = session._settings("local[2]", map(str, paths))
         assert ("spark.driver.extraJavaOptions" in settings) == quick, paths
+    assert "spark.driver.extraJavaOptions" in session._settings(None, [str(tmp_path)], session.SMALL_DISKS)
     assert "spark.driver.extraJavaOptions" not in session._settings("spark://head:7077", [str(tmp_path / "disk")])
 
 
