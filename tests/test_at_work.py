@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -244,6 +245,27 @@ def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: P
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     result = run(command, *options, *paths)
     assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize(("later", "status"), [("gone", 0), ("filled", 0), ("empty", 2)])
+def test_a_partition_without_a_segment_is_compared_again(
+    later: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker may just be creating or deleting it."""
+    root = disk(tmp_path)
+    place, kept = root / "orders-none-0", tmp_path / "kept"
+    place.rename(kept)
+    place.mkdir()
+
+    def sleep(seconds: float) -> None:
+        if later != "empty" and kept.exists():
+            place.rmdir()
+            kept.rename(place if later == "filled" else tmp_path / "away")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    result = run("diff", root, root)
+    assert result.exit_code == status, result.output
+    assert ("deleted during this run" in result.output) == (later == "gone")
 
 
 def take_away(path: Path) -> None:

@@ -14,7 +14,7 @@ from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.command_line_paths import no_kafka_files
 from kdump.io.directory_listing import parent
-from kdump.io.errors import SourceError, is_gone
+from kdump.io.errors import SourceError, is_gone, went_away
 from kdump.io.hash_key import HashKey
 from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
@@ -187,11 +187,26 @@ def diff(
             continue
         if len(group.copies) < 2:
             on_unpaired(group, one_disk)
-        elif not any(copy.segments for copy in group.copies):
-            for copy in group.copies:
-                options.unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+        elif copies := _with_segments(group.copies):
+            yield _compared(copies, options, hash_key)
         else:
-            yield _compared(group.copies, options, hash_key)
+            for copy in group.copies:
+                is_there = file_system.lexists(copy.path)
+                lack = no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}")
+                options.unreadable(lack if is_there else SourceError(went_away(copy.path)))
+
+
+def _with_segments(copies: list[Copy]) -> list[Copy]:
+    """Return the copies, listed again a few times if none has a segment: a broker may just be creating or deleting the
+    partition. Empty if none has one then."""
+    for pause in PAUSES:
+        if any(copy.segments for copy in copies):
+            return copies
+        if not any(file_system.isdir(copy.path) for copy in copies):
+            break
+        time.sleep(pause)
+        copies = [relisted(copy) for copy in copies]
+    return copies if any(copy.segments for copy in copies) else []
 
 
 def _compared(copies: list[Copy], options: Options, hash_key: HashKey | None) -> Diff:
