@@ -23,7 +23,8 @@ SEGMENT_OVERLAP = Code("segment-overlap")
 MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
 TWICE, ONLY_GAP = 1, 2
-"""How one flipped bit in the base offset of the last batch shows: other batches have its offsets; or it makes a gap."""
+"""How one flipped bit in the base offset of the last batch shows: other batches have its offsets, or they are below the
+segment's name; or it makes a gap."""
 
 
 def missing_text(last: int, base: int) -> str:
@@ -38,7 +39,8 @@ class OffsetRule(Observer):
 
     No checksum covers a base offset. A batch that is out of place is held until the next one decides: if that continues
     where the held one would end in its place, nothing is missing, and the base offset is damaged. Of the last batch of
-    the log, one flipped bit has to explain offsets that other batches have, or the only gap, as in salvage."""
+    the log, one flipped bit has to explain offsets that other batches have or that are below the segment's name, or the
+    only gap, as in salvage."""
 
     saved_fields = {
         "last": NUMBER,
@@ -144,7 +146,8 @@ class OffsetRule(Observer):
         self.damaged = [_damaged_offset(seen, base, expected)]
         is_bit = last is not None and seen.part.last and (base ^ expected).bit_count() == 1
         self.held_base, self.held_expected = base, expected
-        is_doubled = is_bit and self.lowest is not None and self.lowest < base + span and base < expected
+        lowest = 0 if self.lowest is None else self.lowest
+        is_doubled = is_bit and base < expected and (lowest < base + span or base + span <= (name or 0))
         is_doubled = is_doubled and not any(gap.expected < base + span and base < gap.actual for gap in self.gaps)
         is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
         self.if_last = TWICE if is_doubled else ONLY_GAP if is_alone else None

@@ -113,7 +113,8 @@ class StrayBatchPlacement:
         if is_adjacent and not in_place and not is_flip:
             return False
         touches = self._touches(number, after)
-        fits = touches and (gap == span or (gap is None and is_flip and in_place))
+        is_below = entry.last < (index.name or 0) and not self._has_offsets(number, 0, entry.last)
+        fits = touches and (gap == span or (gap is None and is_flip and (in_place or is_below)))
         fits = fits and self._is_free(number, expected, span)
         is_far = abs(entry.base - expected) >= REACH
         if not (fits or (not in_place and (is_flip or is_far))) or self._is_double(number, entry):
