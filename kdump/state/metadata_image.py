@@ -292,6 +292,11 @@ class MetadataImage:
     has_format: bool = False
     """Whether that snapshot has any record but those of the quorum."""
 
+    @property
+    def replayed_offset(self) -> int:
+        """End offset of what a node replays."""
+        return self.end_offset if self.gap is None else self.gap
+
     def partition_count(self, topic: str) -> int | None:
         """Return how many partitions a topic has; None if that is unknown."""
         return len(self.topics[topic].partitions) if topic in self.topics else None

@@ -210,7 +210,7 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             snapshot=metadata.snapshot,
             endOffset=metadata.end_offset,
             endTimestamp=metadata.end_time,
-            replayedOffset=metadata.end_offset if metadata.gap is None else metadata.gap,
+            replayedOffset=metadata.replayed_offset,
             committedOffset=committed,
             brokers=len(metadata.brokers),
             fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),

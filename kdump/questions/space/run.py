@@ -139,7 +139,7 @@ def space(
         unknownTopics=sum(topic.is_unknown for topic in retained),
         metadataProblem=problem,
         now=now,
-        metadataOffset=metadata.end_offset if metadata is not None else None,
+        metadataOffset=metadata.replayed_offset if metadata is not None else None,
         unread=len(unread),
     )
 

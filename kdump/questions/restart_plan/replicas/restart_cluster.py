@@ -213,7 +213,7 @@ def _join(
     made.summary = ClusterSummary(
         nodes=list(made.plans),
         metadata=source,
-        metadataOffset=None if metadata is None else metadata.end_offset,
+        metadataOffset=None if metadata is None else metadata.replayed_offset,
         partitions=several,
         hasQuorum=None if quorum is None else not all(outcome.halts for outcome in quorum.outcomes),
         halting=[] if quorum is None else [outcome.leader for outcome in quorum.outcomes if outcome.halts],
