@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from kdump.idle import is_idle
+from kdump.io.errors import Gone, SourceError
 from kdump.signals import ENDING
 
 if TYPE_CHECKING:  # slow to import
@@ -44,6 +45,11 @@ def begin_worker() -> None:
     for signal_number in ENDING:
         if callable(signal.getsignal(signal_number)):
             signal.signal(signal_number, signal.SIG_DFL)
+
+
+def worker_ended(path: str) -> SourceError:
+    """Return the note for what a worker was reading when it ended, as one that the kernel killed."""
+    return SourceError(Gone(f"{path}: the worker process that read it ended; this process reads the rest"))
 
 
 def stop_workers(pool: ProcessPoolExecutor) -> None:

@@ -21,7 +21,7 @@ from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.mounted_paths import mount_paths, unmount_paths
 from kdump.io.shared_counter import SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
-from kdump.parallel_jobs import begin_worker, stop_workers, usual_jobs, worker_context
+from kdump.parallel_jobs import begin_worker, stop_workers, usual_jobs, worker_context, worker_ended
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def worker_pool(
 
 
 def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
-    """Check the units, in parallel if possible, and yield each with its findings, in order.
+    """Check the units, in parallel if possible, and yield each with its findings, in order. If a worker has ended (out
+    of memory, perhaps), this process checks the rest.
 
     `totals` includes a unit once its findings have been consumed. If shared files cannot be created, one process is
     used, whatever `jobs` is. A log directory's own files are checked in this process: to send the list of its
@@ -167,6 +168,8 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
             for unit in units:
                 yield unit, _run(unit, totals)
             return
+        from concurrent.futures import BrokenExecutor
+
         pool, counter = made
         futures: dict[int, Future[UnitResult]] = {}
         try:
@@ -175,12 +178,15 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
                     if units[number].directory is None:
                         futures[number] = pool.submit(in_worker, _check, units[number])
             for number, unit in enumerate(units):
-                if unit.directory is not None:
-                    yield unit, _run(unit, totals)
-                    continue
-                held, path, counted = result_of(futures.pop(number), counter, unit.options)
+                held, path, counted = None, "", CheckTotals()
+                if number in futures:
+                    try:
+                        held, path, counted = result_of(futures.pop(number), counter, unit.options)
+                    except BrokenExecutor:
+                        futures.clear()
+                        unit.options.unreadable(worker_ended(unit.name))
                 totals.add(counted)
-                yield unit, _findings(held, path)
+                yield unit, _run(unit, totals) if held is None else _findings(held, path)
         except BaseException:
             stop_workers(pool)
             raise

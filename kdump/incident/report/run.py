@@ -32,7 +32,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.parallel_jobs import stop_workers
+from kdump.parallel_jobs import stop_workers, worker_ended
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.run import StatsReader
@@ -172,6 +172,10 @@ def read_unit(unit: CheckUnit) -> PartitionResult:
     return facts, totals
 
 
+def _read_here(unit: CheckUnit) -> PartitionResult:
+    return read_unit(replace(unit, options=replace(unit.options, open_source=careful_source)))
+
+
 def _run_all(
     work: list[CheckUnit], jobs: int, named: list[str], run: Run
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
@@ -181,19 +185,28 @@ def _run_all(
         made = worker_pool(stack, processes, named) if processes > 1 else None
         if made is None:
             for unit in work:
-                options = replace(unit.options, open_source=careful_source)
-                yield unit, read_unit(replace(unit, options=options))
+                yield unit, _read_here(unit)
             return
+        from concurrent.futures import BrokenExecutor
+
         pool, counter = made
+        is_broken = False
         futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
         try:
             for unit in work:
-                # Only a few are read before their turn: each result may contain thousands of keys.
-                with uninterrupted():  # stop_workers has to find every worker that was started
-                    for following in islice(rest, AHEAD * jobs - len(futures)):
-                        futures.append(pool.submit(in_worker, read_unit, following))
-                yield unit, result_of(futures.popleft(), counter, run)
+                result = None
+                try:
+                    # Only a few are read before their turn: each result may contain thousands of keys.
+                    with uninterrupted():  # stop_workers has to find every worker that was started
+                        for following in islice(rest, 0 if is_broken else AHEAD * jobs - len(futures)):
+                            futures.append(pool.submit(in_worker, read_unit, following))
+                    if not is_broken:
+                        result = result_of(futures.popleft(), counter, run)
+                except BrokenExecutor:
+                    is_broken = True
+                    run.unreadable(worker_ended(unit.name))
+                yield unit, _read_here(unit) if result is None else result
         except BaseException:
             stop_workers(pool)
             raise

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from kdump.check.engine import workers
 from kdump.check.engine.workers import counted, worker_pool
 from kdump.io import unreadable_paths
-from kdump.io.errors import Gone, SourceError
+from kdump.io.errors import SourceError
 from kdump.io.shared_counter import PAUSE, SharedCounter
 from kdump.log.paths import Target
-from kdump.parallel_jobs import stop_workers
+from kdump.parallel_jobs import stop_workers, worker_ended
 from kdump.questions.find.answer import Found
 from kdump.questions.find.coverage import Coverage
 from kdump.questions.find.remote_offsets import RemoteOffsets
@@ -126,8 +126,7 @@ class SearchWorkers:
                         search.options.unreadable(message)
         except BrokenExecutor:
             self._is_broken = True
-            note = f"{files[0][0].path}: the worker process that searched it ended; this process searches the rest"
-            search.options.unreadable(SourceError(Gone(note)))
+            search.options.unreadable(worker_ended(files[0][0].path))
         yield from islice(search.matches(files), count, limit)
 
     def _received(self, number: int, question: Question) -> list[Message]:

@@ -248,7 +248,7 @@ def test_the_rest_of_a_worker_that_ends_is_searched_and_it_is_named(tmp_path: Pa
     assert offsets == [*range(100)] * 6
     assert isinstance(coverage, SearchCoverage) and coverage.isComplete  # noqa: PT018
     (error,) = errors
-    assert is_gone(error) and "the worker process that searched it ended" in str(error)  # noqa: PT018
+    assert is_gone(error) and "the worker process that read it ended" in str(error)  # noqa: PT018
 
 
 @pytest.mark.parametrize("most", [300_000, 10, 1])

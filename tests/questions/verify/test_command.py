@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import re
 import shlex
 import shutil
@@ -35,7 +36,7 @@ from kdump.render.findings_report import next_command
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, few, numbers_in, read_regions, sample
-from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, Expected, copy_disk
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, Expected, copy_disk, copy_some
 from tests.lookalikes import LOOKALIKES, Lookalike
 from tests.restored_disk import RARE, RestoredDisks
 
@@ -306,6 +307,25 @@ def test_jobs_say_the_same() -> None:
     assert side_by_side.stdout.splitlines()[:-1] == out.splitlines()[:-1]
     ours, theirs = (json.loads(text.splitlines()[-1]) for text in (out, side_by_side.stdout))
     assert ours | {"seconds": 0} == theirs | {"seconds": 0}
+
+
+@pytest.mark.parametrize("command", ["verify", "report"])
+def test_what_a_worker_that_ends_was_to_read_is_read_by_this_process(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel kills what needs too much memory."""
+    disk = copy_some(FIXTURES / "disk-1", tmp_path / "disk", "payments-0", "users-0", "ledger-0")
+
+    def made(name: str, jobs: str) -> Any:
+        return run(command, disk, *(("--json",) if command == "verify" else ("--out", tmp_path / name)), "--jobs", jobs)
+
+    expected = made("one.html", "1")
+    monkeypatch.setattr(workers, "_begin", lambda *given: os._exit(9))
+    found = made("two.html", "2")
+    assert found.output.count("the worker process that read it ended") == 1
+    assert found.exit_code == expected.exit_code
+    if command == "verify":
+        assert found.stdout.splitlines()[:-1] == expected.stdout.splitlines()[:-1]
 
 
 def test_jobs_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
