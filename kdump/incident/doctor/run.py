@@ -101,7 +101,7 @@ class Doctor:
         self._unread: list[str] = []
         self._covered: dict[tuple[Any, ...], str] = {}
         """Codes and places that items are about, each with its question: what another question finds there has the same
-        cause."""
+        cause. "" for what an item covers, whatever finds it."""
         self._log = LogMessages(query.logs, query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
@@ -234,24 +234,23 @@ class Doctor:
             places.append((item.file, item.position))
             if item.offset is not None:  # one names the batch, another a field of it
                 places.append((item.file, "offset", item.offset))
-        if any(self._covered.get((item.code, *place), item.question) != item.question for place in places):
-            return True
-        if item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:]):
-            return True
+        has_cause = any(self._covered.get((item.code, *place), item.question) != item.question for place in places)
+        has_cause |= item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:])
         if item.file is not None:
             of_file = (self._covered.get((code, item.file), DAMAGE) for code in ("*", item.code))
-            if item.question == DAMAGE and any(question != DAMAGE for question in of_file):
-                return True
+            has_cause |= item.question == DAMAGE and any(question != DAMAGE for question in of_file)
             is_segment = os.path.basename(item.file).removesuffix(".log").isdigit()
             if not is_segment or item.position is None:  # it is about the whole file
                 places.append((item.file,))
         covers = () if item.question == LOG else declaration(item.code).covers
         if TWICE in covers:
             self._covered[(TWICE, topic, partition)] = item.question
-        for code in (item.code, *covers):
-            for place in places:
-                self._covered.setdefault((code, *place), item.question)
-        return False
+        for place in places:
+            for code in covers:  # also if it has a cause itself
+                self._covered.setdefault((code, *place), "")
+            if not has_cause:
+                self._covered.setdefault((item.code, *place), item.question)
+        return has_cause
 
     def _examine_startup(self, disks: Disks, on: Examination) -> None:
         self._startup = StartupExamination(disks, on, self.query.release)

@@ -373,10 +373,10 @@ class StartupExamination:
         except BaseException:  # a signal: what is known so far is the answer
             self._directories(plan, broker)
             raise
+        self._later(plan, broker)
         self._directories(plan, broker)
         for unread in plan.unread:
             on.unread(unread)
-        self._later(plan, broker)
         self._finish(broker, plan)
         return True
 
