@@ -24,7 +24,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from kdump.text import path_text, plain_text
+from kdump.text import path_text
 
 OFFSET, EPOCH_MS, MS, BYTES, FILE_BYTE = "offset", "epoch ms", "ms", "bytes", "byte of the file"
 """Units. FILE_BYTE: a position in the file that the answer names."""
@@ -73,12 +73,16 @@ sentence: it continues below, in lines of the same row."""
 
 
 class Cell(NamedTuple):
-    """How tables write a field, whether or not it is shown by default. `text`: of a list or an object; `before`: what
-    precedes the cell of a row's JSON object; `none`: what stands for an empty value."""
+    """How tables write a field, whether or not it is shown by default. `text`: of a value that is not null; `before`:
+    what precedes the cell of a row's JSON object; `none`: what stands for an empty value."""
 
-    text: Callable[[Any], str] = plain_text
+    text: Callable[[Any], str] | None = None
     before: Callable[[Object], str] | None = None
     none: str = ""
+
+
+NUMBER = Cell("{:,}".format)
+"""A number with separators."""
 
 
 class Shown(NamedTuple):
@@ -89,7 +93,11 @@ class Shown(NamedTuple):
     out first (rank 9 never). With `least`, the column shares the remaining room, is at least that wide, and is
     shortened to fit, as `cuts` (VALUE, NAME, PATH or TEXT) states. `blank`: a usual value that is not shown, such as 0,
     or Kafka's -1 for none. `after`: the column that it follows, if that is not the one of the key before; empty if it
-    is the first. `only`: the type of objects that it is shown for, or the key by which their table is sorted."""
+    is the first. `only`: the type of objects that it is shown for, or the key by which their table is sorted. `right`:
+    whether it is aligned to the right, if not only numbers are.
+
+    A field that has no Doc next to it is a column, but not a key. `cell`: returns the text for an answer, in a column
+    that is no field: see `columns`."""
 
     label: str = ""
     rank: int = 9
@@ -98,6 +106,8 @@ class Shown(NamedTuple):
     after: str | None = None
     only: str = ""
     cuts: str = VALUE
+    right: bool | None = None
+    cell: Callable[[Any], str] | None = None
 
 
 INLINE = Doc(inline=True)
@@ -153,6 +163,7 @@ ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
 _STYLES: dict[str, Callable[[Object], str]] = {}
+_MADE: dict[type, dict[str, Shown]] = {}
 _PROBLEMS: dict[str, Callable[[Object], bool]] = {}
 
 
@@ -171,6 +182,18 @@ def answer(
         if problem is not None:
             _PROBLEMS[type_name] = problem
         _TYPE_NAMES[cls] = type_name
+        return cls
+
+    return declare
+
+
+def columns(**made: Shown) -> Callable[[type[T]], type[T]]:
+    """Declare columns of the class's table that are made of several fields, by name:
+
+    @columns(offsets=Shown(cell=lambda run: range_text(run.firstOffset, run.lastOffset), after="records"))"""
+
+    def declare(cls: type[T]) -> type[T]:
+        _MADE[cls] = made
         return cls
 
     return declare
@@ -239,16 +262,29 @@ def answer_object(item: Any) -> Object:
 @cache
 def answer_keys(cls: type) -> tuple[Key, ...]:
     """Return the keys of an answer's JSON object, in order, without `type`."""
-    return tuple(field.key for field in _fields(cls))
+    return tuple(field.key for field in _fields(cls) if field.is_key)
 
 
 @cache
+def shown_fields(cls: type, sorted_by: str = "") -> tuple[tuple[Key, Callable[[Any], Any]], ...]:
+    """Return the columns of an answer's table, in their order there, each with what returns its value of an answer."""
+    shown = ((field.key.shown, field) for field in _fields(cls) if field.key.shown is not None)
+    fields = [(how.after, field) for how, field in shown if how.only in ("", _TYPE_NAMES.get(cls), sorted_by)]
+    in_order = [field for after, field in fields if after is None]
+    moved = [(after, field) for after, field in fields if after is not None]
+    return tuple((field.key, _getter(field)) for field in _placed(in_order, moved, lambda field: field.key.name))
+
+
 def shown_keys(cls: type, sorted_by: str = "") -> tuple[Key, ...]:
     """Return the keys of an answer that are the columns of its table, in their order there."""
-    shown = ((key.shown, key) for key in answer_keys(cls) if key.shown is not None)
-    keys = [(how.after, key) for how, key in shown if how.only in ("", _TYPE_NAMES[cls], sorted_by)]
-    in_order = [key for after, key in keys if after is None]
-    return _placed(in_order, [(after, key) for after, key in keys if after is not None], lambda key: key.name)
+    return tuple(key for key, _ in shown_fields(cls, sorted_by))
+
+
+def _getter(field: _Field) -> Callable[[Any], Any]:
+    get, convert = attrgetter(field.attribute or "__class__"), field.convert
+    if convert is None:
+        return get
+    return lambda item: None if (value := get(item)) is None else convert(value)
 
 
 def keys_by_type(*classes: type) -> dict[str, tuple[Key, ...]]:
@@ -260,18 +296,20 @@ Convert = Callable[[Any], Any]
 
 
 class _Field(NamedTuple):
-    """A field of an answer and its key. `convert` turns a value other than None into JSON; None: it is JSON already."""
+    """A field of an answer and its key. `convert` turns a value other than None into JSON; None: it is JSON already.
+    `is_key`: false if it is a column of tables only."""
 
     attribute: str
     key: Key
     convert: Convert | None
+    is_key: bool = True
 
 
 @cache
 def _fields(cls: type) -> tuple[_Field, ...]:
     hints = get_type_hints(cls, include_extras=True)
     docs = {name: _doc(hint) for name, hint in hints.items()}
-    if not any(docs.values()) and cls not in _TYPE_NAMES:
+    if not any(docs.values()) and not any(map(_shown, hints.values())) and cls not in _TYPE_NAMES:
         docs = dict.fromkeys(docs, Doc())  # a nested answer whose names say enough
     for name, member in vars(cls).items():
         if isinstance(member, property):
@@ -283,12 +321,14 @@ def _fields(cls: type) -> tuple[_Field, ...]:
         if doc is not None and doc.inline:
             inner = _fields(get_args(hints[name])[0])
             fields += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
-        elif doc is not None:
-            field = _field(name, hints[name], doc)
-            if doc.after:
+        elif doc is not None or _shown(hints[name]) is not None:
+            field = _field(name, hints[name], doc or Doc())._replace(is_key=doc is not None)
+            if doc is not None and doc.after:
                 moved.append((doc.after, field))
             else:
                 fields.append(field)
+    made = _MADE.get(cls, {}).items()
+    fields += [_Field("", Key(name, "any", "", "", shown=shown), None, is_key=False) for name, shown in made]
     return _placed(fields, moved, lambda field: field.key.name)
 
 
@@ -311,6 +351,10 @@ def _doc(hint: Any) -> Doc | None:
     return docs[-1] if docs else None
 
 
+def _shown(hint: Any) -> Shown | None:
+    return next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Shown)), None)
+
+
 def _as_doc(extra: Any) -> Doc | None:
     """Return an annotation as a Doc: one, or the field of a layout, which has a `wire` type; None for any other."""
     if isinstance(extra, Doc):
@@ -320,9 +364,8 @@ def _as_doc(extra: Any) -> Doc | None:
 
 def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
     path = attribute
-    extras = getattr(hint, "__metadata__", ())
-    shown = next((extra for extra in extras if isinstance(extra, Shown)), None)
-    cell = next((extra for extra in extras if isinstance(extra, Cell)), Cell())
+    shown = _shown(hint)
+    cell = next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Cell)), Cell())
     if doc.of:
         path, hint = f"{attribute}.{doc.of}", get_type_hints(get_args(hint)[0])[doc.of]
     shape = _shape(hint)
@@ -407,7 +450,7 @@ def _nested(hint: Any) -> type:
 @cache
 def _writer(cls: type) -> Callable[[Any], Object]:
     """Return what makes the object of an answer, without its `type`."""
-    fields = _fields(cls)
+    fields = [field for field in _fields(cls) if field.is_key]
     names = [field.key.name for field in fields]
     converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
     optional = [(field.key.name, ABSENT if field.key.type == "any" else None) for field in fields if field.key.optional]

@@ -4,21 +4,24 @@ than what is in it."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from datetime import timezone
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.answer import ANSWERS, NAME, PATH, TEXT, VALUE, shown_keys
+from kdump.answer import ANSWERS, NAME, NUMBER, PATH, TEXT, VALUE, Doc, Shown, answer_keys, shown_keys
+from kdump.answer import columns as declare
+from kdump.render.state_tables import answer_columns
 from kdump.render.state_tables import columns as columns_of
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width
 from kdump.render.table import CUTS, GAP, SAMPLE, Column, Table, TableRow
 from tests.command import run
-from tests.conftest import FIXTURES, few, sample
+from tests.conftest import FIXTURES, ROOT, few, sample
 
 DISK, CLEAN, STATE, CRASH = (FIXTURES / name for name in ("disk-1", "clean-1", "state-1", "crash-1"))
 A, B = FIXTURES / "diverged-1", FIXTURES / "diverged-2"
@@ -234,4 +237,44 @@ def test_a_wrapped_remark(monkeypatch: pytest.MonkeyPatch) -> None:
         "     1  hanging  no coordinator will end",
         "                 it: abort it with",
         "                 kafka-transactions.sh",
+    ]
+
+
+BY_HAND = {
+    "browse/list_screens.py": "rows are tuples of the screen",
+    "browse/places.py": "rows are places of the screen",
+    "questions/diff/report.py": "a copy is a number within its comparison, and a label names an offset",
+    "questions/find/report.py": "the columns of records, of matches",
+    "questions/ls/report.py": "the first column has the width of all names",
+    "questions/schema/report.py": "a row is a field, bits of it, or the continuation of a meaning",
+    "questions/stats/report.py": "the columns depend on what is counted",
+    "render/inspect_columns.py": "rows are batches and records as they are read",
+    "render/state_tables.py": "the column of a declaration",
+    "spark/query.py": "the columns are the query's",
+    "spark/scan_command.py": "rows are Spark's",
+}
+"""Modules with columns that no answer declares, and why."""
+
+
+def test_tables_are_declared() -> None:
+    made = {str(path.relative_to(ROOT / "kdump")) for path in (ROOT / "kdump").rglob("*.py") if _makes(path)}
+    assert made == set(BY_HAND)
+
+
+def _makes(path: Path) -> bool:
+    text = path.read_text()
+    return "from kdump.render.table import" in text and bool(re.search(r"\bColumn\(", text))
+
+
+@declare(both=Shown(cell=lambda row: f"{row.first}/{row.second}", after="first", right=True))
+class Row(NamedTuple):
+    first: Annotated[int, Shown(" "), NUMBER]
+    second: Annotated[int, Doc("a key that is no column")]
+
+
+def test_a_column_that_is_no_key() -> None:
+    assert [key.name for key in answer_keys(Row)] == ["second"]
+    assert [(column.label, column.right, column.cell(Row(1000, 2))) for column in answer_columns(Row)] == [
+        ("", True, "1,000"),
+        ("both", True, "1000/2"),
     ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import Doc, answer
+from kdump.answer import TEXT, Doc, Shown, answer, columns
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "bytes": (),
@@ -75,6 +75,7 @@ class Action(NamedTuple):
         return self.after([fact_clauses(fact)[wanted] for fact, wanted in self.when])
 
 
+@columns(usual=Shown("SEVERITY", cell=lambda code: code.severity + " *" * bool(code.unless), after="family"))
 @answer("code")
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
@@ -82,11 +83,11 @@ class Declaration:
     `consequence` is a sentence in which {offset} stands for the first offset affected; `source` names the Kafka classes
     that contain the rule."""
 
-    code: Annotated[str, Doc("code of the problem")]
-    family: Annotated[str, Doc("its family, as selected with --only")]
+    code: Annotated[str, Doc("code of the problem"), Shown("CODE")]
+    family: Annotated[str, Doc("its family, as selected with --only"), Shown("FAMILY")]
     severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
     unless: Annotated[str, Doc("when another severity applies; empty if never")] = ""
-    meaning: Annotated[str, Doc("condition under which it is reported")] = ""
+    meaning: Annotated[str, Doc("condition under which it is reported"), Shown("MEANING", least=20, cuts=TEXT)] = ""
     consequence: Annotated[str, Doc("impact on brokers and consumers")] = ""
     fix: Annotated[str, Doc("action to take")] = ""
     source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")] = ""

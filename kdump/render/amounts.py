@@ -4,30 +4,12 @@ time."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
+from kdump.format.count_text import duration_text as duration_text
 from kdump.format.count_text import size_text as size_text
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HEIGHTS = "▁▂▃▄▅▆▇█"
-
-
-UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-
-
-def duration_text(milliseconds: int | None) -> str:
-    """Format a duration in its two largest units: 37 d 4 h, 1 min 36 s, 12.5 s, 250 ms. Returns "" for None. Negative
-    durations (caused by clock skew) start with a minus sign."""
-    if milliseconds is None:
-        return ""
-    sign, left = ("-" if milliseconds < 0 else ""), abs(milliseconds)
-    if left < 1_000:
-        return f"{sign}{left} ms"
-    if left < 60_000:
-        return f"{sign}{left // 100 / 10:g} s"
-    (size, unit), (smaller, name) = next(pair for pair in pairwise(UNITS) if left >= pair[0][0])
-    rest = left % size // smaller
-    return f"{sign}{left // size:,} {unit}" + (f" {rest} {name}" if rest else "")
 
 
 def per(count: int, seconds: float, show: Callable[[float], str], unit: str = " records") -> str:

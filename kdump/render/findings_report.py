@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple
 
-from kdump.answer import TEXT, Object, answer_object
+from kdump.answer import Object, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
@@ -24,8 +24,9 @@ from kdump.problems.catalogue import Declaration, declaration
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import answer_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
@@ -373,13 +374,7 @@ class CodeTable(Sink[Declaration]):
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        columns = [
-            Column("code", "CODE", lambda code: code.code),
-            Column("family", "FAMILY", lambda code: code.family),
-            Column("severity", "SEVERITY", lambda code: code.severity + (" *" if code.unless else "")),
-            Column("meaning", "MEANING", lambda code: code.meaning, least=20, cuts=TEXT),
-        ]
-        self.table = Table(columns, output)
+        self.table = Table(answer_columns(Declaration), output)
 
     def add(self, answer: Declaration) -> None:
         self.table.add(answer)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import tzinfo
+from datetime import timezone, tzinfo
+from operator import itemgetter, methodcaller
 from typing import Any
 
 from kdump.answer import (
@@ -16,6 +17,7 @@ from kdump.answer import (
     answer_type,
     is_problem,
     row_style,
+    shown_fields,
     shown_keys,
 )
 from kdump.render.escape import path_text, printable
@@ -24,6 +26,7 @@ from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, check_names
 from kdump.render.times import iso
 from kdump.state.value_texts import or_plain
+from kdump.text import plain_text
 
 
 def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
@@ -31,7 +34,9 @@ def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
     terminal shows the rest."""
     if key.unit == "epoch ms":
         return lambda value: "" if value is None else iso(value, zone)
-    show = or_plain(key.cell.text)
+    if key.cell.text is not None:
+        write = or_plain(key.cell.text)
+        return lambda value: "" if value is None else printable(write(value))
 
     def text(value: Any) -> str:
         if isinstance(value, str):
@@ -40,7 +45,7 @@ def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
             return "yes" if value else "no"
         if isinstance(value, int):
             return str(value)
-        return "" if value is None else printable(show(value))
+        return printable(plain_text(value))
 
     return text
 
@@ -54,26 +59,51 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
     return [_column(keys[name], zone) for name in names]
 
 
-def _column(key: Key, zone: tzinfo) -> Column:
-    right = key.type.startswith("number") and key.unit != "epoch ms"
+def answer_columns(
+    cls: type, zone: tzinfo = timezone.utc, without: tuple[str, ...] = (), sorted_by: str = ""
+) -> list[Column]:
+    """Return the columns of the table that answers of this class, or what has its fields, declare."""
+    return [_column(key, zone, get) for key, get in shown_fields(cls, sorted_by) if key.name not in without]
+
+
+def write_answers(
+    output: Output,
+    answers: Sequence[Any],
+    *,
+    full: bool = False,
+    style: Callable[[Any], str] = lambda answer: "",
+    without: tuple[str, ...] = (),
+) -> None:
+    """Write answers of one class as the table that it declares, or nothing if there are none."""
+    if answers:
+        table = Table(answer_columns(type(answers[0]), without=without), output, full=full)
+        for answer in answers:
+            table.add(answer, style(answer))
+        table.flush()
+
+
+def _column(key: Key, zone: tzinfo, get: Callable[[Any], Any] | None = None) -> Column:
+    """Return the column of a key. `get` returns its value of an answer; without it, rows are JSON objects."""
     shown = key.shown or Shown()
-    return Column(key.name, shown.label or key.name, _text(key, zone), right, shown.rank, shown.least, shown.cuts)
+    right = key.type.startswith("number") and key.unit != "epoch ms" if shown.right is None else shown.right
+    get = get or (methodcaller("get", key.name) if key.optional else itemgetter(key.name))
+    label = key.name if shown.label == "" else shown.label.rstrip()
+    return Column(key.name, label, _text(key, zone, get), right, shown.rank, shown.least, shown.cuts)
 
 
-def _text(key: Key, zone: tzinfo) -> Callable[[Object], str]:
+def _text(key: Key, zone: tzinfo, get: Callable[[Any], Any]) -> Callable[[Any], str]:
     """Return what formats the cells of a key: of hundreds of thousands of rows."""
-    name, show, cell = key.name, cell_text(key, zone), key.cell
-    if cell.before is not None:
-        before = cell.before
-        return lambda value: before(value) + show(value[name])
-    if cell.none:
-        return lambda value: show(value[name]) if value[name] else cell.none
-    if key.optional:
-        return lambda value: show(value[name]) if name in value else ""
-    if key.shown is None or key.shown.blank is None:
-        return lambda value: show(value[name])
-    blank = key.shown.blank
-    return lambda value: "" if value[name] == blank else show(value[name])
+    show, (_, before, none) = cell_text(key, zone), key.cell
+    blank, cell = (None, None) if key.shown is None else (key.shown.blank, key.shown.cell)
+    if cell is not None:
+        return lambda item: printable(path_text(cell(item)))
+    if before is not None:
+        return lambda item: before(item) + show(get(item))
+    if none:
+        return lambda item: show(get(item)) or none
+    if blank is not None:
+        return lambda item: "" if (value := get(item)) == blank else show(value)
+    return lambda item: show(get(item))
 
 
 class StateTables:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
-from kdump.answer import Doc, answer
+from kdump.answer import TEXT, Doc, Shown, answer
 from kdump.format.kafka_release import NEWEST
 from kdump.problems.catalogue import Action
 
@@ -76,14 +76,16 @@ class Message:
     """A message. Texts about it are sentences without a final period, except for `commands`, which are command lines,
     in which parts of the message stand in braces."""
 
-    name: Annotated[str, Doc("name by which kdump explain finds it")]
+    name: Annotated[str, Doc("name by which kdump explain finds it"), Shown("NAME")]
     texts: Annotated[tuple[str, ...], Doc("Kafka's text in all its wordings, with named parts in braces")] = ()
     exceptions: Annotated[
         tuple[str, ...], Doc("exception classes and error codes that mean the same without a text")
     ] = ()
     source: Annotated[str, Doc("classes of Kafka that log or throw it")]
-    releases: Annotated[str, Doc("releases of Kafka or of the client with this text")] = SUPPORTED
-    meaning: Annotated[str, Doc("what it means")]
+    releases: Annotated[
+        str, Doc("releases of Kafka or of the client with this text"), Shown("RELEASES", least=10, cuts=TEXT)
+    ] = SUPPORTED
+    meaning: Annotated[str, Doc("what it means"), Shown("MEANING", least=20, cuts=TEXT)]
     cause: Annotated[str, Doc("why Kafka logs it")]
     impact: Annotated[str, Doc("what it costs brokers and clients")]
     commands: Annotated[tuple[str, ...], Doc("commands to run; parts of the message stand in braces")] = ()

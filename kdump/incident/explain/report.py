@@ -6,14 +6,14 @@ from datetime import tzinfo
 from textwrap import wrap
 from typing import Any
 
-from kdump.answer import TEXT
 from kdump.format.count_text import count_text
 from kdump.incident.explain.answer import Evidence, Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.message import Message
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import answer_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 from kdump.render.times import iso
 
 LABEL = 9
@@ -183,12 +183,7 @@ class MessageTable(Sink[Message]):
     """The messages that kdump knows, as a table."""
 
     def __init__(self, output: Output) -> None:
-        columns = [
-            Column("name", "NAME", lambda message: message.name),
-            Column("releases", "RELEASES", lambda message: message.releases, least=10, cuts=TEXT),
-            Column("meaning", "MEANING", lambda message: message.meaning, least=20, cuts=TEXT),
-        ]
-        self.table = Table(columns, output)
+        self.table = Table(answer_columns(Message), output)
 
     def add(self, answer: Message) -> None:
         self.table.add(answer)

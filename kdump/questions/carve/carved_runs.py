@@ -6,10 +6,11 @@ where the last one ends, and nothing indicates that it belongs to another log.""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, Shown, answer, columns
 from kdump.format.codec_table import NAMES
+from kdump.format.count_text import range_text
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
@@ -23,18 +24,32 @@ MAX_LISTED = 10
 """Maximum number of producers, and of runs that it may follow, that are listed for a run."""
 
 
+def _words(values: list[Any]) -> str:
+    return " ".join(map(str, values))
+
+
+@columns(
+    bytes=Shown(right=True, cell=lambda run: str(run.size), after="position"),
+    recordCount=Shown("records", 5, right=True, cell=lambda run: str(run.records), after="batches"),
+    offsets=Shown(cell=lambda run: range_text(run.firstOffset, run.lastOffset), after="recordCount"),
+    magic=Shown(rank=3, cell=lambda run: _words(run.magics), after="offsets"),
+    codec=Shown(rank=4, cell=lambda run: _words(run.codecs), after="magic"),
+    epoch=Shown(rank=2, right=True, cell=lambda run: range_text(run.firstEpoch, run.lastEpoch), after="codec"),
+    producers=Shown(rank=1, cell=lambda run: _words(run.producerIds), after="epoch"),
+    follows=Shown("may follow", 7, right=True, cell=lambda run: _words(run.mayFollow)),
+)
 @answer("run")
 @dataclass
 class CarvedRun:
     """Adjacent batches of `file`, bytes position..end-1. Epochs and producer IDs are those of v2 batches."""
 
-    number: Annotated[int, Doc("number of the run, from 1 in the order found", name="run")]
+    number: Annotated[int, Doc("number of the run, from 1 in the order found", name="run"), Shown()]
     file: Annotated[PathText, Doc("path of the searched file")]
-    position: Annotated[int, Doc("start of its first batch", FILE_BYTE)]
+    position: Annotated[int, Doc("start of its first batch", FILE_BYTE), Shown()]
     end: int
     firstOffset: Annotated[int, Doc("first offset of its first batch", OFFSET, after="records")]
     lastOffset: Annotated[int, Doc("last offset of its last batch", OFFSET, after="firstOffset")]
-    batches: Annotated[int, Doc("number of batches, which directly follow each other")] = 0
+    batches: Annotated[int, Doc("number of batches, which directly follow each other"), Shown()] = 0
     records: Annotated[int, Doc("number of records, from headers; for compressed messages of v0 and v1 if known")] = 0
     magics: Annotated[list[int], Doc("formats (magic) of its batches")] = field(default_factory=list)
     codecs: Annotated[list[str], Doc(f"compression of its batches: {NAMES}")] = field(default_factory=list)
@@ -44,7 +59,9 @@ class CarvedRun:
         default_factory=list
     )
     firstTimestamp: Annotated[int | None, Doc("smallest maxTimestamp of its batches", EPOCH_MS)] = None
-    lastTimestamp: Annotated[int | None, Doc("largest maxTimestamp of its batches", EPOCH_MS)] = None
+    lastTimestamp: Annotated[int | None, Doc("largest maxTimestamp of its batches", EPOCH_MS), Shown("newest", 6)] = (
+        None
+    )
     mayFollow: Annotated[
         list[int], Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MAX_LISTED}")
     ] = field(default_factory=list)

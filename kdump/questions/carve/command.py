@@ -37,9 +37,9 @@ from kdump.render.inspect_columns import columns_of
 from kdump.render.inspect_json import batch_object
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
+from kdump.render.state_tables import answer_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, problem_line
-from kdump.render.times import iso
+from kdump.render.table import Table, problem_line
 
 Found = CarvedBatch | Finding | CarvedRun | CarveSummary
 
@@ -66,7 +66,12 @@ class CarveReport(Sink[Found]):
         self, output: Output, zone: tzinfo, *, full: bool, only_runs: bool, named: tuple[str, ...], out: str | None
     ) -> None:
         self.output, self.only_runs, self.named, self.out = output, only_runs, named, out
-        self.table = (run_table if only_runs else batch_table)(output, zone, full=full)
+        columns = (
+            answer_columns(CarvedRun, zone)
+            if only_runs
+            else columns_of("batch", zone, None, full or output.width is None, None)
+        )
+        self.table = Table(columns, output, full=full)
         self._shown = ""
         """The file that the table is about; empty before the first."""
 
@@ -115,30 +120,6 @@ class CarveReport(Sink[Found]):
         self.output.line(printable(path_text(line)))
 
 
-def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
-    """Return the table of runs."""
-    columns = [
-        Column("run", "run", lambda run: str(run.number), True),
-        Column("position", "position", lambda run: str(run.position), True),
-        Column("size", "bytes", lambda run: str(run.size), True),
-        Column("batches", "batches", lambda run: str(run.batches), True),
-        Column("records", "records", lambda run: str(run.records), True, 5),
-        Column("offsets", "offsets", lambda run: _range(run.firstOffset, run.lastOffset)),
-        Column("magic", "magic", lambda run: " ".join(map(str, run.magics)), False, 3),
-        Column("codecs", "codec", lambda run: " ".join(run.codecs), False, 4),
-        Column("epochs", "epoch", lambda run: _range(run.firstEpoch, run.lastEpoch), True, 2),
-        Column("producers", "producers", lambda run: " ".join(map(str, run.producerIds)), False, 1),
-        Column("newest", "newest", lambda run: _time(run.lastTimestamp, zone), False, 6),
-        Column("follows", "may follow", lambda run: " ".join(map(str, run.mayFollow)), True, 7),
-    ]
-    return Table(columns, output, full=full)
-
-
-def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
-    """Return the table of batches that `kdump inspect` shows."""
-    return Table(columns_of("batch", zone, None, full or output.width is None, None), output, full=full)
-
-
 def run_line(carved: CarvedRun) -> str:
     """Return the line after the batches of a run."""
     count = f"{carved.batches:,} batch{'es' * (carved.batches != 1)}"
@@ -157,16 +138,6 @@ def torn_line(batch: Batch, records: int) -> str:
 
 def nested_line(carved: CarvedBatch) -> str:
     return f"nested: the batch at byte {carved.batch.position} is in a value of the batch at byte {carved.within}"
-
-
-def _time(timestamp: int | None, zone: tzinfo) -> str:
-    return "" if timestamp is None else iso(timestamp, zone)
-
-
-def _range(first: int | None, last: int | None) -> str:
-    if first is None:
-        return ""
-    return str(first) if first == last else f"{first}..{last}"
 
 
 EXAMPLES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
-from kdump.answer import NAME, OFFSET, Doc, answer
+from kdump.answer import NAME, OFFSET, Doc, Shown, answer, columns
 from kdump.check.finding import Finding
 from kdump.format.count_text import count_text
 from kdump.io.window import Window
@@ -16,10 +16,18 @@ from kdump.log.region import Batch, DefaultRecordBatch, Region
 from kdump.log.selection import Selection
 from kdump.questions.inspect.views import View
 from kdump.render.sink import Sink
+from kdump.render.state_tables import answer_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 
 
+@columns(
+    name=Shown("partition", least=20, cell=lambda row: _or_dash(row.topic, f"{row.topic}-{row.partition}"), cuts=NAME),
+    selected=Shown("records", right=True, cell=lambda row: f"{row.records:,}"),
+    contain=Shown("batches", 7, right=True, cell=lambda row: f"{row.batches:,}"),
+    first=Shown(rank=6, right=True, cell=lambda row: _or_dash(row.firstOffset)),
+    last=Shown(rank=6, right=True, cell=lambda row: _or_dash(row.lastOffset)),
+)
 @answer("recordCount")
 class RecordCount(NamedTuple):
     """How many records of a partition are selected (`kdump inspect --count`); `scope` total: of all of them."""
@@ -108,17 +116,7 @@ class CountTable(Sink[RecordCount]):
 
     def __init__(self, output: Output, *, full: bool = False) -> None:
         self.output = output
-        self.table = Table(
-            [
-                Column("name", "partition", _name, least=20, cuts=NAME),
-                Column("records", "records", lambda count: f"{count.records:,}", True),
-                Column("batches", "batches", lambda count: f"{count.batches:,}", True, 7),
-                Column("firstOffset", "first", lambda count: _text(count.firstOffset), True, 6),
-                Column("lastOffset", "last", lambda count: _text(count.lastOffset), True, 6),
-            ],
-            output,
-            full=full,
-        )
+        self.table = Table(answer_columns(RecordCount), output, full=full)
         self._last = NOTHING
 
     def add(self, answer: RecordCount) -> None:
@@ -139,9 +137,5 @@ class CountTable(Sink[RecordCount]):
         )
 
 
-def _name(count: RecordCount) -> str:
-    return "-" if count.topic is None else f"{count.topic}-{count.partition}"
-
-
-def _text(offset: int | None) -> str:
-    return "-" if offset is None else str(offset)
+def _or_dash(known: object, text: str = "") -> str:
+    return "-" if known is None else text or str(known)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from kdump.answer import PATH
 from kdump.format.count_text import count_text, plain_count
-from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_kinds import TXN_INDEX
 from kdump.problems.problem import title_of
-from kdump.questions.reindex.run import Reindexed, ReindexSummary
+from kdump.questions.reindex.run import ENDINGS, Reindexed, ReindexSummary
 from kdump.questions.reindex.segment import EMPTIES, SPLITS, TRUNCATES, RecoveryEnd
 from kdump.questions.reindex.verdict import (
     IDENTICAL,
     LEGAL,
     MISSING,
-    NOT_NEEDED,
     REASONS,
-    UNREAD,
     WRONG,
     Verdict,
     WrongEntry,
 )
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import answer_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 
 MAX_SHOWN = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
-NAMES: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
 
 class ReindexReport(Sink[Reindexed | ReindexSummary]):
@@ -51,13 +48,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.named = named
         self.out = out
         self.hidden = 0
-        columns = [
-            Column("file", "segment", lambda made: printable(path_text(made.file)), least=24, cuts=PATH),
-            Column("size", "bytes", lambda made: str(made.rebuilt.size), True, 5),
-            Column("batches", "batches", lambda made: str(made.rebuilt.batches), True, 4),
-            *(Column(kind.name, name, _cell(kind)) for kind, name in NAMES.items()),
-        ]
-        self.table = Table(columns, output, full=full)
+        self.table = Table(answer_columns(Reindexed), output, full=full)
         self.written = False
 
     def add(self, answer: Reindexed | ReindexSummary) -> None:
@@ -115,7 +106,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.table.line(printable(path_text(text)), style)
 
     def _verdict(self, verdict: Verdict) -> Iterator[str]:
-        name = NAMES[verdict.kind]
+        name = ENDINGS[verdict.kind]
         if verdict.status == MISSING and verdict.kind is TXN_INDEX:
             aborted = (
                 f"{verdict.rebuiltEntries:,} transaction{'s were' if verdict.rebuiltEntries > 1 else ' was'} aborted"
@@ -131,17 +122,6 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         more = verdict.wrongCount - len(wrong_entries)
         if more:
             yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
-
-
-def _cell(kind: FileKind) -> Callable[[Reindexed], str]:
-    def cell(made: Reindexed) -> str:
-        for verdict in made.verdicts:
-            if verdict.kind is kind and verdict.status != NOT_NEEDED:
-                exists = verdict.status not in (MISSING, UNREAD)
-                return f"{verdict.status} {verdict.entries}" if exists else verdict.status
-        return ""
-
-    return cell
 
 
 def _wrong(wrong: WrongEntry) -> str:

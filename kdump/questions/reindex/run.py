@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, NESTED, OFFSET, PATH, Doc, PathText, Shown, answer, columns
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -36,13 +37,25 @@ from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, is_live, target
 from kdump.questions.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
-from kdump.questions.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
+from kdump.questions.reindex.verdict import IDENTICAL, MISSING, NOT_NEEDED, UNREAD, Verdict
 
 ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 
 
+def _verdict(made: Reindexed, kind: FileKind) -> str:
+    for verdict in made.verdicts:
+        if verdict.kind is kind and verdict.status != NOT_NEEDED:
+            return verdict.status + f" {verdict.entries}" * (verdict.status not in (MISSING, UNREAD))
+    return ""
+
+
+@columns(
+    bytes=Shown(rank=5, right=True, cell=lambda made: str(made.size)),
+    indexed=Shown("batches", 4, right=True, cell=lambda made: str(made.batches)),
+    **{kind.name: Shown(name, cell=partial(_verdict, kind=kind)) for kind, name in ENDINGS.items()},
+)
 @answer("reindex")
 @dataclass
 class Reindexed:
@@ -50,7 +63,7 @@ class Reindexed:
 
     topic: Annotated[str | None, Doc("topic, from the directory's name")]
     partition: Annotated[int | None, Doc("partition, from the directory's name")]
-    file: Annotated[PathText, Doc("path of the segment")]
+    file: Annotated[PathText, Doc("path of the segment"), Shown("segment", least=24, cuts=PATH)]
     baseOffset: Annotated[int, Doc("base offset, from the segment's name", OFFSET)]
     interval: Annotated[
         int, Doc("index.interval.bytes used to rebuild", BYTES, name="indexInterval", after="lastOffset")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.answer import EPOCH_MS, OFFSET, PATH, Doc, PathText, Shown, answer
 
 if TYPE_CHECKING:
     from kdump.questions.rescue.first_start import FirstStart
@@ -30,8 +30,8 @@ class RescueError(Exception):
 class RescueCopy:
     """A copy of the metadata log on the disks."""
 
-    path: Annotated[PathText, Doc("log directory")]
-    nodeId: Annotated[int | None, Doc("node.id of its meta.properties")]
+    path: Annotated[PathText, Doc("log directory"), Shown("log directory", least=20, after="ownOffsets", cuts=PATH)]
+    nodeId: Annotated[int | None, Doc("node.id of its meta.properties"), Shown("node")]
     state: Annotated[
         str,
         Doc(
@@ -39,15 +39,20 @@ class RescueCopy:
             "sameUntil), ahead (it has more records, and is not used), damaged (what it has from endOffset on is not "
             "known), empty (neither a segment nor a snapshot)"
         ),
+        Shown(),
     ]
     snapshot: Annotated[int | None, Doc("end offset of its newest valid metadata snapshot", OFFSET)] = None
-    endOffset: Annotated[int | None, Doc("offset after its last record", OFFSET)] = None
-    leaderEpoch: Annotated[int | None, Doc("last leader epoch in it")] = None
+    endOffset: Annotated[int | None, Doc("offset after its last record", OFFSET), Shown("end offset")] = None
+    leaderEpoch: Annotated[int | None, Doc("last leader epoch in it"), Shown("epoch")] = None
     endTimestamp: Annotated[int | None, Doc("timestamp of its last record", EPOCH_MS)] = None
     sameUntil: Annotated[
-        int | None, Doc("offset up to which (exclusive) its leader epochs are those of the copy that is used", OFFSET)
+        int | None,
+        Doc("offset up to which (exclusive) its leader epochs are those of the copy that is used", OFFSET),
+        Shown("same until"),
     ] = None
-    ownOffsets: Annotated[int, Doc("number of offsets that it has after that", "offsets")] = 0
+    ownOffsets: Annotated[
+        int, Doc("number of offsets that it has after that", "offsets"), Shown("only here", blank=0)
+    ] = 0
     ownEpochs: Annotated[tuple[int, ...], Doc("leader epochs of these")] = ()
     problems: Annotated[list[PathText], Doc("what in it cannot be read or applied")] = field(default_factory=list)
 

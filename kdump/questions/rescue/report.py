@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
-from kdump.answer import PATH
 from kdump.format.count_text import count_text
 from kdump.questions.rescue.answer import (
     DAMAGED,
@@ -27,8 +26,8 @@ from kdump.questions.rescue.answer import (
 from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, KAFKAS_OWN, MIN_ISR
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 MAX_SHOWN = 20
@@ -150,22 +149,12 @@ class RescueReport(Sink[Any]):
 
     def _copies(self, copies: list[RescueCopy]) -> None:
         self._title("copies of the metadata log")
-        table = Table(
-            [
-                Column("nodeId", "node", lambda copy: _number(copy.nodeId), True),
-                Column("state", "state", lambda copy: copy.state),
-                Column("endOffset", "end offset", lambda copy: _number(copy.endOffset), True),
-                Column("leaderEpoch", "epoch", lambda copy: _number(copy.leaderEpoch), True),
-                Column("sameUntil", "same until", lambda copy: _number(copy.sameUntil), True),
-                Column("ownOffsets", "only here", lambda copy: _number(copy.ownOffsets or None), True),
-                Column("path", "log directory", lambda copy: printable(path_text(copy.path)), least=20, cuts=PATH),
-            ],
+        write_answers(
             self.output,
+            copies,
             full=self.full,
+            style=lambda copy: "bad" if copy.state in (DIVERGES, DAMAGED) else "",
         )
-        for copy in copies:
-            table.add(copy, "bad" if copy.state in (DIVERGES, DAMAGED) else "")
-        table.flush()
         for copy in copies:
             for problem in copy.problems if self.full else copy.problems[:3]:
                 self.output.text(f"  {path_text(copy.path)}: {problem}")
@@ -249,10 +238,6 @@ def record_text(record: RescueRecord) -> str:
 
 def _directories(summary: RescueSummary) -> str:
     return count_text(summary.notUsed, "partition directory", "partition directories")
-
-
-def _number(number: int | None) -> str:
-    return "" if number is None else str(number)
 
 
 def _value(value: Any) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, INLINE, NESTED, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, INLINE, NAME, NESTED, OFFSET, TEXT, Doc, PathText, Shown, answer, columns
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
+from kdump.format.count_text import size_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import CorruptRecord, FullIndex, InvalidOffset, KafkaError, RejectedBatch, UnreadableMessage
@@ -230,6 +231,52 @@ UNREAD = "what could not be read, and why; the plan may be wrong there"
 UnreadTexts = Annotated[list[PathText], Doc(UNREAD)]
 
 
+def created_segments(log: PartitionPlan) -> list[str]:
+    """Return the segments that startup creates."""
+    return [step.file for step in log.steps if step.kind == "create" and step.file.endswith(".log")]
+
+
+def _remarks(log: PartitionPlan) -> str:
+    """Return what is unusual, in few words."""
+    remarks = []
+    if log.stops:
+        remarks.append("startup fails")
+    if log.stray:
+        remarks.append("deleted as stray" if log.strayDeleted else "becomes stray")
+    if log.missing:
+        remarks.append("missing")
+    if log.otherTopic:
+        remarks.append("not served")
+    if any(event.code == "startup-retention" for event in log.later):
+        remarks.append("retention deletes")
+    if log.state == "delete":
+        remarks.append("deleted")
+    words = {"truncated": f"truncated to offset {log.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at offset {log.logEndOffset}"
+    for kind in dict.fromkeys(cut.kind for cut in log.cuts):
+        remarks.append(words.get(kind, kind))
+    kinds = [step.kind for step in log.steps]
+    if created_segments(log) and not log.missing:
+        remarks.append("segment created")
+    if "rebuild" in kinds or (kinds.count("create") > len(created_segments(log)) and not log.missing):
+        remarks.append("index or snapshot rebuilt")
+    if "split" in kinds:
+        remarks.append("segment split")
+    if "rename" in kinds and not log.stray:
+        remarks.append("renames files")
+    if log.unread:
+        remarks.append("not all was read")
+    return ", ".join(remarks)
+
+
+@columns(
+    log=Shown(
+        "partition", least=16, cell=lambda log: log.name + (f" ({log.state})" if log.state else ""), after="", cuts=NAME
+    ),
+    reads=Shown(rank=7, right=True, cell=lambda log: size_text(log.bytesRead) if log.bytesRead else ""),
+    removed=Shown(rank=8, right=True, cell=lambda log: size_text(log.bytesCut) if log.bytesCut else ""),
+    does=Shown(" ", 8, 20, cell=_remarks, cuts=TEXT),
+)
 @answer("restartPartition")
 @dataclass
 class PartitionPlan:
@@ -246,17 +293,25 @@ class PartitionPlan:
         bool, Doc("whether the last shutdown was clean, so that nothing is recovered (except the metadata log)")
     ]
     recoveryPoint: Annotated[
-        int | None, Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET)
+        int | None,
+        Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET),
+        Shown(rank=4),
     ] = None
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)] = None
-    logStartOffset: Annotated[int | None, Doc("log start offset after startup; null if it fails before", OFFSET)] = None
-    logEndOffset: Annotated[int | None, Doc("log end offset after startup; null if it fails before", OFFSET)] = None
+    logStartOffset: Annotated[
+        int | None, Doc("log start offset after startup; null if it fails before", OFFSET), Shown("logStart", 5)
+    ] = None
+    logEndOffset: Annotated[
+        int | None, Doc("log end offset after startup; null if it fails before", OFFSET), Shown("logEnd")
+    ] = None
     logEndIfRecovered: Annotated[
         int | None,
         Doc("if bytes stay after the log end: the log end offset if .kafka_cleanshutdown were missing", OFFSET),
     ] = None
-    segments: Annotated[int, Doc("number of segments after startup")] = 0
-    recovered: Annotated[int, Doc("number of segments that recovery re-reads and checks")] = 0
+    segments: Annotated[int, Doc("number of segments after startup"), Shown(rank=3)] = 0
+    recovered: Annotated[
+        int, Doc("number of segments that recovery re-reads and checks"), Shown("re-read", 8, blank=0)
+    ] = 0
     bytesRead: Annotated[int, Doc("bytes of segments that startup reads, for recovery and producer state", BYTES)] = 0
     steps: Steps = field(default_factory=list)
     cuts: Annotated[

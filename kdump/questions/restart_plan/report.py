@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from kdump.answer import NAME, TEXT
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import (
@@ -27,6 +26,7 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
     Step,
+    created_segments,
     totals,
 )
 from kdump.questions.restart_plan.course import FIRST_CHECKS, FIRST_MINUTES, StartupEvent
@@ -55,8 +55,8 @@ from kdump.questions.restart_plan.replicas.replicas_report import (
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 from kdump.state.other_replicas import who_has_it
 
 NAMED = 20
@@ -225,10 +225,8 @@ class RestartReport(Sink[PlanAnswer]):
             shown = [log for log in shown if not log.is_plain or id(log) in longest]
         if shown:
             self.output.line("")
-            table = Table(columns(), self.output, full=self.full)
-            for log in shown:
-                table.add(log, "bad" if log.loses or log.stops else "")
-            table.flush()
+            style = lambda log: "bad" if log.loses or log.stops else ""  # noqa: E731
+            write_answers(self.output, shown, full=self.full, style=style)
         listed = {id(log) for log in shown}
         left = [log for log in plan.partitions if id(log) not in listed]
         others = [log for log in left if log.topic != METADATA_TOPIC]
@@ -314,32 +312,9 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
 def unchecked(plan: RestartPlan) -> str:
     """Return what a startup that loses nothing does not read: a broker reads no records and, after a clean shutdown, no
     batches either, so the prediction does not cover damage there."""
-    left = sum(each.segments - each.recovered - len(_created(each)) for each in plan.partitions)
+    left = sum(each.segments - each.recovered - len(created_segments(each)) for each in plan.partitions)
     subject = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
     return f"{subject}, so damage there stays; run kdump verify"
-
-
-def _created(log: PartitionPlan) -> list[str]:
-    """Return the segments that startup creates."""
-    return [step.file for step in log.steps if step.kind == "create" and step.file.endswith(".log")]
-
-
-def columns() -> list[Column]:
-    return [
-        Column("partition", "partition", _name, least=16, cuts=NAME),
-        Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
-        Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
-        Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
-        Column("segments", "segments", lambda each: str(each.segments), True, 3),
-        Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
-        Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
-        Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
-        Column("does", "", startup_remarks, False, 8, 20, TEXT),
-    ]
-
-
-def _name(log: PartitionPlan) -> str:
-    return printable(log.name + (f" ({log.state})" if log.state else ""))
 
 
 def is_notable(step: Step, log: PartitionPlan) -> bool:
@@ -453,44 +428,7 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
-def startup_remarks(log: PartitionPlan) -> str:
-    """Return what is unusual, in few words."""
-    remarks = []
-    if log.stops:
-        remarks.append("startup fails")
-    if log.stray:
-        remarks.append("deleted as stray" if log.strayDeleted else "becomes stray")
-    if log.missing:
-        remarks.append("missing")
-    if log.otherTopic:
-        remarks.append("not served")
-    if any(event.code == "startup-retention" for event in log.later):
-        remarks.append("retention deletes")
-    if log.state == "delete":
-        remarks.append("deleted")
-    words = {"truncated": f"truncated to offset {log.logEndOffset}", "deleted": "segments deleted"}
-    words["hidden"] = f"ends early at offset {log.logEndOffset}"
-    for kind in dict.fromkeys(cut.kind for cut in log.cuts):
-        remarks.append(words.get(kind, kind))
-    kinds = [step.kind for step in log.steps]
-    if _created(log) and not log.missing:
-        remarks.append("segment created")
-    if "rebuild" in kinds or (kinds.count("create") > len(_created(log)) and not log.missing):
-        remarks.append("index or snapshot rebuilt")
-    if "split" in kinds:
-        remarks.append("segment split")
-    if "rename" in kinds and not log.stray:
-        remarks.append("renames files")
-    if log.unread:
-        remarks.append("not all was read")
-    return printable(", ".join(remarks))
-
-
 def step_text(step: Step) -> str:
     where = "/".join(step.file.rstrip("/").split("/")[-2:])
     position = f" at byte {step.position}" if step.position is not None else ""
     return f"{step.kind} {where}{position}" + (f": {step.reason}" if step.reason else "")
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)

@@ -5,13 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, columns
+from kdump.format.count_text import size_text
 
 
 class RestoreError(Exception):
     """The request cannot be carried out, or the cluster does not allow it; the message is one line with what to do."""
 
 
+def _or(number: int | None, unknown: str) -> str:
+    return unknown if number is None else str(number)
+
+
+@columns(
+    source=Shown("partition", 6, 12, cell=lambda plan: plan.name),
+    target=Shown("to", 5, 10, cell=lambda plan: f"{plan.targetTopic}-{_or(plan.targetPartition, 'any')}"),
+    selected=Shown("records", right=True, cell=lambda plan: f"{plan.records:,}"),
+    there=Shown("in target", right=True, cell=lambda plan: f"{plan.restored:,}"),
+    size=Shown(right=True, cell=lambda plan: size_text(plan.bytes)),
+    offsets=Shown(cell=lambda plan: "" if plan.firstOffset is None else f"{plan.firstOffset}..{plan.lastOffset}"),
+    left=Shown("left out", 4, 8, cell=lambda plan: plan.left_out or "-"),
+    sum=Shown("hash", 2, 8, cell=lambda plan: plan.hash or "-"),
+)
 @answer("restorePartition")
 @dataclass
 class RestorePartition:
@@ -53,6 +68,14 @@ class RestorePartition:
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def left_out(self) -> str:
+        """How many records are left out, and why."""
+        parts = [f"{count:,} {cause}" for cause, count in self.excluded.items() if count]
+        parts += [f"{self.hidden:,} not committed"] if self.hidden else []
+        parts += [f"{self.skipped:,} too large"] if self.skipped else []
+        return ", ".join(parts)
+
 
 @answer("restoreRefusal")
 class RestoreRefusal(NamedTuple):
@@ -75,17 +98,22 @@ class RestoreDifference(NamedTuple):
     reason: Annotated[str, Doc("what differs")] = ""
 
 
+@columns(
+    name=Shown("partition", 3, 8, cell=lambda row: f"{row.topic}-{row.partition}", after="group"),
+    was=Shown("before", right=True, cell=lambda row: _or(row.before, "-"), after="committed"),
+    then=Shown("after", right=True, cell=lambda row: _or(row.after, "-"), after="was"),
+)
 @answer("restoreGroup")
 class RestoreGroup(NamedTuple):
     """A committed offset of a group, translated to the target."""
 
-    group: Annotated[str, Doc("group")]
+    group: Annotated[str, Doc("group"), Shown(rank=3, least=8)]
     topic: Annotated[str, Doc("topic of the target")]
     partition: Annotated[int, Doc("partition")]
-    committed: Annotated[int, Doc("committed offset on the disk", OFFSET)]
+    committed: Annotated[int, Doc("committed offset on the disk", OFFSET), Shown("on the disk")]
     before: Annotated[int | None, Doc("committed offset in the target before; null if there is none", OFFSET)]
     after: Annotated[int | None, Doc("committed offset in the target after; null if it was not set", OFFSET)]
-    note: Annotated[str, Doc("why it was not set; empty if it was")] = ""
+    note: Annotated[str, Doc("why it was not set; empty if it was"), Shown(rank=4, least=10)] = ""
 
 
 @answer("restoreSummary")

@@ -42,8 +42,8 @@ from kdump.questions.restore.source import LEDGER, RestoreQuery, RestoreSource, 
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 
 USUAL_RATE = 20 << 20
 """Bytes per second for which the plan states a time."""
@@ -79,20 +79,7 @@ class RestoreReport(Sink[Any]):
 
     def _summary(self, summary: RestoreSummary) -> None:
         self._head(summary)
-        columns: list[Column] = [
-            Column("partition", "partition", lambda plan: printable(plan.name), False, 6, 12),
-            Column("to", "to", _target, False, 5, 10),
-            Column("records", "records", lambda plan: f"{plan.records:,}", True),
-            Column("in target", "in target", lambda plan: f"{plan.restored:,}", True),
-            Column("size", "size", lambda plan: size_text(plan.bytes), True),
-            Column("offsets", "offsets", _offsets),
-            Column("left out", "left out", _left_out, False, 4, 8),
-            Column("hash", "hash", lambda plan: plan.hash or "-", False, 2, 8),
-        ]
-        table = Table(columns, self.output, full=self.full)
-        for plan in self._plans:
-            table.add(plan)
-        table.flush()
+        write_answers(self.output, self._plans, full=self.full)
         untimed = sum(plan.untimed for plan in self._plans)
         if untimed:
             count = count_text(untimed, "record has", "records have")
@@ -112,8 +99,7 @@ class RestoreReport(Sink[Any]):
         for refusal in self._refusals:
             self.output.text(f"refused: {printable(refusal.topic)}: {path_text(refusal.reason)}", style="bad")
             self.output.line(printable(f"  {refusal.action}"))
-        if self._groups:
-            self._group_table()
+        write_answers(self.output, self._groups, full=self.full, style=lambda row: "bad" if row.note else "")
         if not self.writes and not self.checks and not self._refusals and not summary.done:
             self.output.text("nothing was written; to produce this, add --yes")
 
@@ -135,36 +121,6 @@ class RestoreReport(Sink[Any]):
             left = sum(plan.bytes for plan in self._plans if plan.restored < plan.records)
             seconds = max(1, round(left / USUAL_RATE))
             self.output.text(f"plan: {what}; about {seconds} s at {size_text(USUAL_RATE)} per second")
-
-    def _group_table(self) -> None:
-        columns: list[Column] = [
-            Column("group", "group", lambda row: printable(row.group), False, 3, 8),
-            Column("partition", "partition", lambda row: printable(f"{row.topic}-{row.partition}"), False, 3, 8),
-            Column("on the disk", "on the disk", lambda row: str(row.committed), True),
-            Column("before", "before", lambda row: "-" if row.before is None else str(row.before), True),
-            Column("after", "after", lambda row: "-" if row.after is None else str(row.after), True),
-            Column("note", "note", lambda row: printable(row.note), False, 4, 10),
-        ]
-        table = Table(columns, self.output, full=self.full)
-        for row in self._groups:
-            table.add(row, "bad" if row.note else "")
-        table.flush()
-
-
-def _target(plan: RestorePartition) -> str:
-    number = "any" if plan.targetPartition is None else str(plan.targetPartition)
-    return printable(f"{plan.targetTopic}-{number}")
-
-
-def _offsets(plan: RestorePartition) -> str:
-    return "" if plan.firstOffset is None else f"{plan.firstOffset}..{plan.lastOffset}"
-
-
-def _left_out(plan: RestorePartition) -> str:
-    parts = [f"{count:,} {cause}" for cause, count in plan.excluded.items() if count]
-    parts += [f"{plan.hidden:,} not committed"] if plan.hidden else []
-    parts += [f"{plan.skipped:,} too large"] if plan.skipped else []
-    return ", ".join(parts) or "-"
 
 
 EXAMPLES = """

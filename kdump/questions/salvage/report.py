@@ -4,8 +4,9 @@ next."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
-from kdump.answer import TEXT
+from kdump.answer import NUMBER, TEXT, Shown
 from kdump.decode.record_cut import UNTIL
 from kdump.format.count_text import count_text
 from kdump.problems.problem import title_of
@@ -23,13 +24,23 @@ from kdump.questions.salvage.byte_outcomes import (
 )
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 
 MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
 FEW = 3
 """Maximum transactions per partition that are listed individually unless --full is given."""
+
+
+class FateRow(NamedTuple):
+    """What becomes of bytes, and of how many."""
+
+    fate: Annotated[str, Shown(" ")]
+    bytes: Annotated[int, Shown(), NUMBER]
+    batches: Annotated[int, Shown(rank=5, blank=0), NUMBER]
+    records: Annotated[int, Shown(rank=6, blank=0), NUMBER]
+    meaning: Annotated[str, Shown(" ", 1, 20, cuts=TEXT)]
 
 
 class SalvageReport(Sink[Salvaged | SalvageSummary]):
@@ -102,18 +113,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self.output.text(f"{name}: {whole}: {counts}")
 
     def _table(self, made: Salvaged) -> None:
-        fates = [fate for fate in FATES if fate in made.bytes]
-        columns = [
-            Column("fate", "", lambda fate: fate),
-            Column("bytes", "bytes", lambda fate: f"{made.bytes[fate]:,}", True),
-            Column("batches", "batches", lambda fate: _count(made.batches.get(fate, 0)), True, 5),
-            Column("records", "records", lambda fate: _count(made.records.get(fate, 0)), True, 6),
-            Column("meaning", "", lambda fate: FATES[fate], False, 1, 20, TEXT),
+        rows = [
+            FateRow(fate, made.bytes[fate], made.batches.get(fate, 0), made.records.get(fate, 0), meaning)
+            for fate, meaning in FATES.items()
+            if fate in made.bytes
         ]
-        table = Table(columns, self.output, full=self.full)
-        for fate in fates:
-            table.add(fate, "bad" if fate in LOST else "torn" if fate == RECOVERED else "")
-        table.flush()
+        style = {RECOVERED: "torn", **dict.fromkeys(LOST, "bad")}
+        write_answers(self.output, rows, full=self.full, style=lambda row: style.get(row.fate, ""))
 
     def _lost(self, made: Salvaged) -> Iterator[str]:
         limit = len(made.losses) if self.full else MAX_SHOWN
@@ -247,7 +253,3 @@ def _lost_text(made: Salvaged) -> str:
     size = sum(made.bytes.get(fate, 0) for fate in LOST)
     offsets = f"{count_text(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
     return f"{offsets}{count_text(size, 'byte')} in {count_text(made.lostPlaces, 'byte range')}"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}" if number else ""

@@ -5,7 +5,23 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, INLINE, MS, NESTED, OFFSET, Doc, PathText, answer
+from kdump.answer import (
+    BYTES,
+    EPOCH_MS,
+    INLINE,
+    MS,
+    NESTED,
+    NUMBER,
+    OFFSET,
+    TEXT,
+    Cell,
+    Doc,
+    PathText,
+    Shown,
+    answer,
+    columns,
+)
+from kdump.format.count_text import duration_text, size_text
 from kdump.questions.retention.remote_deletion import RemoteRetention
 
 RUNNING, STOPPED, UNKNOWN = "running", "stopped", "unknown"
@@ -19,6 +35,23 @@ NOTHING, DUE, RECORDS, REPLICA, JUDGE = "nothing", "due", "records", "replica", 
 """What a step costs. nothing: no record that a consumer can read. due: records that retention deletes anyway. records:
 records that retention would have kept. replica: a replica that is complete elsewhere. judge: the files are not Kafka's
 or no longer the cluster's, and only you can say whether they are needed."""
+
+COSTS = {
+    NOTHING: "nothing",
+    DUE: "what is due anyway",
+    RECORDS: "records",
+    REPLICA: "a replica",
+    JUDGE: "you decide",
+}
+TITLES = {
+    "reservedBlocks": "blocks reserved for root",
+    "postponeCleaning": "postpone the log cleaner's work",
+    "retentionDue": "segments that are due",
+    "replicas": "replicas that are complete elsewhere",
+    "otherFiles": "files that are not Kafka's",
+    "deleted": "deleted files",
+    "stray": "stray directory",
+}
 
 
 class KeptFrom(NamedTuple):
@@ -80,16 +113,43 @@ class SpaceDirectory(NamedTuple):
     ]
 
 
+def _some(size: int | None) -> str:
+    return size_text(size) if size else ""
+
+
+def _ms(topic: SpaceTopic) -> str:
+    if "delete" not in topic.cleanupPolicy:
+        return ""
+    text = "none" if topic.retentionMs < 0 else duration_text(topic.retentionMs)
+    text += "" if topic.isConfigKnown else "?"
+    return text + _local(topic.retentionMsConfig)
+
+
+def _bytes(topic: SpaceTopic) -> str:
+    return "" if topic.retentionBytes < 0 else size_text(topic.retentionBytes) + _local(topic.retentionBytesConfig)
+
+
+def _local(config: str) -> str:
+    return " (local)" if config.startswith("local.") else ""
+
+
+@columns(
+    ms=Shown("retention.ms", 8, right=True, cell=_ms),
+    bytes=Shown("retention.bytes", 7, right=True, cell=_bytes),
+    due=Shown("due now", 8, right=True, cell=lambda topic: _some(topic.dueNow)),
+    tier=Shown("remote", 6, right=True, cell=lambda topic: _some(topic.remote.remoteBytes)),
+    later=Shown("within 24 h", 4, right=True, cell=lambda topic: _some(topic.dueIn24h)),
+)
 @answer("spaceTopic")
 class SpaceTopic(NamedTuple):
     """A topic, with all its live partitions in the log directories. Only the largest are reported."""
 
-    topic: Annotated[str, Doc("topic")]
-    partitions: Annotated[int, Doc("number of partitions here")]
+    topic: Annotated[str, Doc("topic"), Shown("  topic", least=14), Cell("  {}".format)]
+    partitions: Annotated[int, Doc("number of partitions here"), Shown(rank=5), NUMBER]
     segments: Annotated[int, Doc("number of segments")]
     size: Annotated[int, Doc("size of all files", BYTES)]
-    allocated: Annotated[int, Doc("allocated by them", BYTES)]
-    cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
+    allocated: Annotated[int, Doc("allocated by them", BYTES), Shown("on disk"), Cell(size_text)]
+    cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty"), Shown("policy", 6)]
     retentionMs: Annotated[int, Doc("retention by time in force on this disk; -1: none", MS)]
     retentionMsConfig: Annotated[str, Doc("config of retentionMs: retention.ms, or local.retention.ms if tiered")]
     retentionBytes: Annotated[int, Doc("retention by size in force on this disk, for each partition; -1: none", BYTES)]
@@ -104,6 +164,27 @@ class SpaceTopic(NamedTuple):
     remote: Annotated[RemoteRetention, INLINE]
 
 
+def _title(step: SpaceStep) -> str:
+    about = f" of {step.topic}" if step.topic else ""
+    if step.step != "retention":
+        return TITLES[step.step] + about
+    now, then = ("none" if value is None or value < 0 else _amount(step, value) for value in (step.current, step.value))
+    return f"{step.config}{about}: {now} -> {then}"
+
+
+def _amount(step: SpaceStep, value: int) -> str:
+    return duration_text(value) if (step.config or "").endswith(".ms") else size_text(value)
+
+
+@columns(
+    title=Shown("step", least=20, cell=_title, cuts=TEXT),
+    gain=Shown(
+        "frees", right=True, cell=lambda step: "about " * (step.isEstimate and step.frees > 0) + _some(step.frees)
+    ),
+    then=Shown("free then", 7, right=True, cell=lambda step: "" if step.freeThen is None else size_text(step.freeThen)),
+    costs=Shown(rank=8, cell=lambda step: COSTS[step.cost]),
+    needed=Shown(" ", 8, cell=lambda step: "not needed" if step.isNeeded is False else ""),
+)
 @answer("spaceStep")
 class SpaceStep(NamedTuple):
     """A row of the table of what may be done, in the order in which to do it: the cheapest first, on each file system.
@@ -121,7 +202,7 @@ class SpaceStep(NamedTuple):
     ]
     source: Annotated[PathText, Doc("log directory; empty if it concerns several", after="how")]
     text: Annotated[PathText, Doc("what it does, and what it costs", after="isNeeded")]
-    number: Annotated[int, Doc("position in the order in which to do it")] = 0
+    number: Annotated[int, Doc("position in the order in which to do it"), Shown("  #"), Cell("{:>3}".format)] = 0
     mount: Annotated[PathText | None, Doc("mount point of the file system; null if it is unknown")] = None
     topic: Annotated[str | None, Doc("topic; null if it concerns several, or none")] = None
     config: Annotated[

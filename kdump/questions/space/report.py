@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kdump.answer import TEXT
 from kdump.format.count_text import count_text, first_of
 from kdump.kafka.startup_space import SMALLEST_FILE
 from kdump.problems.problem import title_of
@@ -16,28 +15,12 @@ from kdump.questions.space.disks import needed_inodes
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 
 VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
 MAX_LINES = 8
 """Maximum number of lines of a command that are shown without --full."""
-COSTS = {
-    answers.NOTHING: "nothing",
-    answers.DUE: "what is due anyway",
-    answers.RECORDS: "records",
-    answers.REPLICA: "a replica",
-    answers.JUDGE: "you decide",
-}
-TITLES = {
-    "reservedBlocks": "blocks reserved for root",
-    "postponeCleaning": "postpone the log cleaner's work",
-    "retentionDue": "segments that are due",
-    "replicas": "replicas that are complete elsewhere",
-    "otherFiles": "files that are not Kafka's",
-    "deleted": "deleted files",
-    "stray": "stray directory",
-}
 NEEDS = {"stopped": "broker stopped", "running": "broker running", "any": "broker stopped or running"}
 FOREIGN = "not Kafka's"
 NAMED = 3
@@ -149,27 +132,7 @@ class SpaceReport(Sink[Any]):
             if size
         ]
         self.output.text("  " + ", ".join(texts), indent=2)
-        topics: list[SpaceTopic] = self.found.get(SpaceTopic, [])
-        if not topics:
-            return
-        table = Table(
-            [
-                Column("topic", "  topic", lambda each: "  " + printable(path_text(each.topic)), least=14),
-                Column("partitions", "partitions", lambda each: f"{each.partitions:,}", True, 5),
-                Column("allocated", "on disk", lambda each: size_text(each.allocated), True),
-                Column("policy", "policy", lambda each: each.cleanupPolicy, False, 6),
-                Column("ms", "retention.ms", lambda each: _ms(each), True, 8),
-                Column("bytes", "retention.bytes", lambda each: _bytes(each), True, 7),
-                Column("due", "due now", lambda each: _some(each.dueNow), True, 8),
-                Column("remote", "remote", lambda each: _some(each.remote.remoteBytes or 0), True, 6),
-                Column("later", "within 24 h", lambda each: _some(each.dueIn24h), True, 4),
-            ],
-            self.output,
-            full=self.full,
-        )
-        for topic in topics:
-            table.add(topic)
-        table.flush()
+        write_answers(self.output, self.found.get(SpaceTopic, []), full=self.full)
 
     def _named(self) -> str:
         """Return the names of files that are not Kafka's, which a step moves away."""
@@ -185,21 +148,7 @@ class SpaceReport(Sink[Any]):
         for mount in dict.fromkeys(step.mount for step in steps):
             rows = [step for step in steps if step.mount == mount]
             self.output.title("what may be done, in this order" + (f", at {mount}" if mount else ""))
-            table = Table(
-                [
-                    Column("number", "  #", lambda step: f"{step.number:>3}", True),
-                    Column("step", "step", _title, least=20, cuts=TEXT),
-                    Column("frees", "frees", _frees, True),
-                    Column("then", "free then", lambda step: _size(step.freeThen), True, 7),
-                    Column("costs", "costs", lambda step: COSTS[step.cost], False, 8),
-                    Column("needed", "", lambda step: "not needed" if step.isNeeded is False else "", False, 8),
-                ],
-                self.output,
-                full=self.full,
-            )
-            for step in rows:
-                table.add(step, "dim" if step.isNeeded is False else "")
-            table.flush()
+            write_answers(self.output, rows, full=self.full, style=lambda step: "dim" if step.isNeeded is False else "")
 
     def _how(self, summary: SpaceSummary) -> None:
         """Write how to do what is needed, or with --full everything."""
@@ -254,43 +203,3 @@ def _is_without_space(directory: SpaceDirectory) -> bool:
 
 def _lacks_inodes(directory: SpaceDirectory) -> bool:
     return directory.inodesFree is not None and directory.inodesFree < needed_inodes(directory.partitions)
-
-
-def _some(size: int) -> str:
-    return size_text(size) if size else ""
-
-
-def _ms(topic: SpaceTopic) -> str:
-    if "delete" not in topic.cleanupPolicy:
-        return ""
-    text = "none" if topic.retentionMs < 0 else duration_text(topic.retentionMs)
-    text += "" if topic.isConfigKnown else "?"
-    return text + _local(topic.retentionMsConfig)
-
-
-def _bytes(topic: SpaceTopic) -> str:
-    return "" if topic.retentionBytes < 0 else size_text(topic.retentionBytes) + _local(topic.retentionBytesConfig)
-
-
-def _local(config: str) -> str:
-    return " (local)" if config.startswith("local.") else ""
-
-
-def _title(step: SpaceStep) -> str:
-    about = f" of {step.topic}" if step.topic else ""
-    if step.step != "retention":
-        return printable(path_text(TITLES[step.step] + about))
-    now, then = ("none" if value is None or value < 0 else _amount(step, value) for value in (step.current, step.value))
-    return printable(path_text(f"{step.config}{about}: {now} -> {then}"))
-
-
-def _amount(step: SpaceStep, value: int) -> str:
-    return duration_text(value) if (step.config or "").endswith(".ms") else size_text(value)
-
-
-def _frees(step: SpaceStep) -> str:
-    return ("about " if step.isEstimate else "") + size_text(step.frees) if step.frees else ""
-
-
-def _size(size: int | None) -> str:
-    return "" if size is None else size_text(size)

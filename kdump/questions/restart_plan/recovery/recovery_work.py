@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.answer import BYTES, Doc, PathText, Shown, answer, columns
 from kdump.cluster.disks import Disks
+from kdump.format.count_text import duration_text, size_text
 from kdump.format.numbers import LONG_MAX
 from kdump.io import file_system
 from kdump.io.errors import SourceError, reason
@@ -38,6 +39,18 @@ MAX_DIGITS = 19
 """Digits of the largest offset; a file name with more is not a segment's."""
 
 
+def _seconds(seconds: float | None) -> str:
+    return "?" if seconds is None else duration_text(int(seconds * 1000))
+
+
+@columns(
+    log=Shown("partition", least=16, cell=lambda log: log.path.rpartition("/")[2]),
+    place=Shown("number", 6, right=True, cell=lambda log: "?" if log.number is None else f"{log.number:,}"),
+    read=Shown("re-read", 7, right=True, cell=lambda log: f"{log.recovered:,}"),
+    reads=Shown(rank=8, right=True, cell=lambda log: size_text(log.bytes)),
+    starts=Shown("starts after", 8, right=True, cell=lambda log: _seconds(log.startsAfter)),
+    done=Shown("done after", 8, right=True, cell=lambda log: _seconds(log.endsAfter)),
+)
 @answer("recoveryLog")
 @dataclass
 class LogWork:

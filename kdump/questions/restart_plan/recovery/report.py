@@ -24,8 +24,8 @@ from kdump.questions.restart_plan.recovery.recovery_work import LogWork
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
 
 SHORT = 10
 """Seconds below which an estimate is not worth a number."""
@@ -153,33 +153,14 @@ class RecoveryTimeReport(Sink[RecoveryTime | LogWork]):
         self.output.line("")
         if not self.full:
             self.output.text("logs that take longest")
-        table = Table(columns(), self.output, full=self.full)
-        for log in shown:
-            table.add(log)
-        table.flush()
+        write_answers(self.output, shown, full=self.full)
         if len(shown) < len(self.logs):
             self.output.text(f"{count_text(len(self.logs) - len(shown), 'more log')} (--full)")
-
-
-def columns() -> list[Column]:
-    """Return the columns of the table of logs."""
-    return [
-        Column("path", "partition", lambda log: printable(path_text(log.path.rpartition("/")[2])), least=16),
-        Column("number", "number", lambda log: "?" if log.number is None else f"{log.number:,}", True, 6),
-        Column("recovered", "re-read", lambda log: f"{log.recovered:,}", True, 7),
-        Column("bytes", "reads", lambda log: size_text(log.bytes), True, 8),
-        Column("startsAfter", "starts after", lambda log: _seconds(log.startsAfter), True, 8),
-        Column("endsAfter", "done after", lambda log: _seconds(log.endsAfter), True, 8),
-    ]
 
 
 def _place(log: LogWork) -> str:
     """Return a log with its place in the order of loading."""
     return f"{log.path.rpartition('/')[2]} (number {log.number:,}, {size_text(log.bytes)})"
-
-
-def _seconds(seconds: float | None) -> str:
-    return "?" if seconds is None else duration_text(int(seconds * 1000))
 
 
 # --- --follow ---
