@@ -74,10 +74,10 @@ sentence: it continues below, in lines of the same row."""
 
 class Cell(NamedTuple):
     """How tables write a field, whether or not it is shown by default. `text`: of a value that is not null; `before`:
-    what precedes the cell of a row's JSON object; `none`: what stands for an empty value."""
+    what precedes the cell of a row's answer; `none`: what stands for an empty value."""
 
     text: Callable[[Any], str] | None = None
-    before: Callable[[Object], str] | None = None
+    before: Callable[[Any], str] | None = None
     none: str = ""
 
 
@@ -162,14 +162,14 @@ def unknown_keys(*unknown: Unknown | None) -> list[Unknown]:
 ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
-_STYLES: dict[str, Callable[[Object], str]] = {}
+_STYLES: dict[type, Callable[[Any], str]] = {}
 _MADE: dict[type, dict[str, Shown]] = {}
 _PROBLEMS: dict[str, Callable[[Object], bool]] = {}
 
 
 def answer(
     type_name: str,
-    style: Callable[[Object], str] | None = None,
+    style: Callable[[Any], str] | None = None,
     problem: Callable[[Object], bool] | None = None,
 ) -> Callable[[type[T]], type[T]]:
     """Declare the class an answer whose JSON object has this `type`. `style`: returns that of its row in a table;
@@ -178,7 +178,7 @@ def answer(
     def declare(cls: type[T]) -> type[T]:
         ANSWERS[type_name] = cls
         if style is not None:
-            _STYLES[type_name] = style
+            _STYLES[cls] = style
         if problem is not None:
             _PROBLEMS[type_name] = problem
         _TYPE_NAMES[cls] = type_name
@@ -236,10 +236,10 @@ def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(cls.__dataclass_fields__ if is_dataclass(cls) else cls._fields)  # type: ignore[attr-defined]
 
 
-def row_style(value: Object) -> str:
-    """Return the style of the row of a JSON object in a table; empty for none."""
-    style = _STYLES.get(value["type"])
-    return "" if style is None else style(value)
+def row_style(answer: Any) -> str:
+    """Return the style of the row of an answer in a table; empty for none."""
+    style = _STYLES.get(type(answer))
+    return "" if style is None else style(answer)
 
 
 def is_problem(value: Object) -> bool:
@@ -273,6 +273,12 @@ def shown_fields(cls: type, sorted_by: str = "") -> tuple[tuple[Key, Callable[[A
     in_order = [field for after, field in fields if after is None]
     moved = [(after, field) for after, field in fields if after is not None]
     return tuple((field.key, _getter(field)) for field in _placed(in_order, moved, lambda field: field.key.name))
+
+
+@cache
+def values_of(cls: type) -> dict[str, Callable[[Any], Any]]:
+    """Return what returns the JSON value of an answer, by key."""
+    return {field.key.name: _getter(field) for field in _fields(cls) if field.is_key}
 
 
 def shown_keys(cls: type, sorted_by: str = "") -> tuple[Key, ...]:

@@ -15,8 +15,7 @@ import pytest
 from kdump.all_answers import TYPES
 from kdump.answer import ANSWERS, NAME, NUMBER, PATH, TEXT, VALUE, Doc, Shown, answer_keys, shown_keys
 from kdump.answer import columns as declare
-from kdump.render.state_tables import answer_columns
-from kdump.render.state_tables import columns as columns_of
+from kdump.render.state_tables import table_columns as columns_of
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width
 from kdump.render.table import CUTS, GAP, SAMPLE, Column, Table, TableRow
@@ -207,7 +206,7 @@ def test_what_identifies_is_never_left_out() -> None:
         ("producerEvent", "transactionalId"),
     }
     optional |= {("transactionCoordinator", "path"), ("schemaUsage", "subjects")}
-    tables = {kind: columns_of(kind, timezone.utc) for kind in TYPES if shown_keys(ANSWERS[kind])}
+    tables = {kind: columns_of(ANSWERS[kind], timezone.utc) for kind in TYPES if shown_keys(ANSWERS[kind])}
     assert len(tables) > 30
     for kind, columns in tables.items():
         for column in columns:
@@ -274,7 +273,7 @@ class Row(NamedTuple):
 
 def test_a_column_that_is_no_key() -> None:
     assert [key.name for key in answer_keys(Row)] == ["second"]
-    assert [(column.label, column.right, column.cell(Row(1000, 2))) for column in answer_columns(Row)] == [
+    assert [(column.label, column.right, column.cell(Row(1000, 2))) for column in columns_of(Row)] == [
         ("", True, "1,000"),
         ("both", True, "1000/2"),
     ]

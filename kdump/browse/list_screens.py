@@ -8,7 +8,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
-from kdump.answer import NAME, answer_object, row_style
+from kdump.answer import NAME, row_style
 from kdump.browse.background import BackgroundVerify, Job, Jobs
 from kdump.browse.browser import Mark
 from kdump.browse.key_search import KeySearch
@@ -21,7 +21,7 @@ from kdump.io.run import Limits
 from kdump.questions.transactions.answer import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import transactions
 from kdump.render.escape import path_text, printable
-from kdump.render.state_tables import columns
+from kdump.render.state_tables import table_columns
 from kdump.render.table import Column
 from kdump.render.times import iso
 
@@ -161,8 +161,8 @@ def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> Vi
     """The transactions below a path, listed as they are found. Enter returns the selected transaction."""
     state, view = TransactionList(), ""
     shown = [
-        Column("partition", "partition", lambda v: printable(f"{v['topic']}-{v['partition']}"), rank=8),
-        *columns("transaction", zone),
+        Column("partition", "partition", lambda v: printable(f"{v.topic}-{v.partition}"), rank=8),
+        *table_columns(Transaction, zone),
     ]
 
     def fill(screen: Overlay) -> None:
@@ -170,9 +170,8 @@ def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> Vi
         read = list(state.listed)
         rows = [txn for txn in read if txn.state in states]
         several = state.partitions > 1 or len({(txn.topic, txn.partition) for txn in read[:1000]}) > 1
-        values = [answer_object(txn) for txn in rows]
         screen.show_items(
-            shown if several else shown[1:], values, lambda v: "" if v["state"] == ABORTED else row_style(v), rows
+            shown if several else shown[1:], rows, lambda txn: "" if txn.state == ABORTED else row_style(txn), rows
         )
         screen.show_title(f"transactions, {name}: {len(rows)} of {len(read)}")
         screen.show_note(state.note(), has_gaps=bool(state.troubles))

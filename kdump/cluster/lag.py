@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Shown, answer, of_fact
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.format.count_text import count_text
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
@@ -51,8 +51,8 @@ class PendingCommit(NamedTuple):
     recordOffset: int
 
 
-def _style(value: Object) -> str:
-    return "bad" if value["remark"] and value.get("startOffset") != -1 else ""
+def _style(value: CommittedPosition | SharePosition) -> str:
+    return "bad" if value.remark and getattr(value, "startOffset", None) != -1 else ""
 
 
 @answer("groupOffset", _style)

@@ -24,7 +24,7 @@ from kdump.problems.catalogue import Declaration, declaration
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
-from kdump.render.state_tables import answer_columns
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 
@@ -374,7 +374,7 @@ class CodeTable(Sink[Declaration]):
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self.table = Table(answer_columns(Declaration), output)
+        self.table = Table(table_columns(Declaration), output)
 
     def add(self, answer: Declaration) -> None:
         self.table.add(answer)

@@ -1,27 +1,14 @@
-"""Tables of JSON objects, as their answers declare columns, cells and the styles of rows."""
+"""Tables of answers, as these declare columns, cells and the styles of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timezone, tzinfo
-from operator import itemgetter, methodcaller
 from typing import Any
 
-from kdump.answer import (
-    ANSWERS,
-    Key,
-    Object,
-    Shown,
-    answer_keys,
-    answer_object,
-    answer_type,
-    is_problem,
-    row_style,
-    shown_fields,
-    shown_keys,
-)
+from kdump.answer import Key, Shown, answer_keys, answer_object, is_problem, row_style, shown_fields, values_of
 from kdump.render.escape import path_text, printable
-from kdump.render.sink import Sink, objects_of
+from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, check_names
 from kdump.render.times import iso
@@ -50,20 +37,20 @@ def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
     return text
 
 
-def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
-    """Return the columns of a table of such objects: the default ones, or those in `names`. Raises UnknownColumn."""
-    keys = {key.name: key for key in answer_keys(ANSWERS[kind])}
-    if names is None:
-        return [_column(key, zone) for key in shown_keys(ANSWERS[kind]) if key.name not in without]
-    check_names(names, keys)
-    return [_column(keys[name], zone) for name in names]
-
-
-def answer_columns(
-    cls: type, zone: tzinfo = timezone.utc, without: tuple[str, ...] = (), sorted_by: str = ""
+def table_columns(
+    cls: type,
+    zone: tzinfo = timezone.utc,
+    names: list[str] | None = None,
+    without: tuple[str, ...] = (),
+    sorted_by: str = "",
 ) -> list[Column]:
-    """Return the columns of the table that answers of this class, or what has its fields, declare."""
-    return [_column(key, zone, get) for key, get in shown_fields(cls, sorted_by) if key.name not in without]
+    """Return the columns of the table of answers of this class: those that it declares, or the keys in `names`. Raises
+    UnknownColumn."""
+    if names is None:
+        return [_column(key, zone, get) for key, get in shown_fields(cls, sorted_by) if key.name not in without]
+    keys, values = {key.name: key for key in answer_keys(cls)}, values_of(cls)
+    check_names(names, keys)
+    return [_column(keys[name], zone, values[name]) for name in names]
 
 
 def write_answers(
@@ -71,22 +58,21 @@ def write_answers(
     answers: Sequence[Any],
     *,
     full: bool = False,
-    style: Callable[[Any], str] = lambda answer: "",
+    style: Callable[[Any], str] = row_style,
     without: tuple[str, ...] = (),
 ) -> None:
     """Write answers of one class as the table that it declares, or nothing if there are none."""
     if answers:
-        table = Table(answer_columns(type(answers[0]), without=without), output, full=full)
+        table = Table(table_columns(type(answers[0]), without=without), output, full=full)
         for answer in answers:
             table.add(answer, style(answer))
         table.flush()
 
 
-def _column(key: Key, zone: tzinfo, get: Callable[[Any], Any] | None = None) -> Column:
-    """Return the column of a key. `get` returns its value of an answer; without it, rows are JSON objects."""
+def _column(key: Key, zone: tzinfo, get: Callable[[Any], Any]) -> Column:
+    """Return the column of a key; `get` returns its value of an answer."""
     shown = key.shown or Shown()
     right = key.type.startswith("number") and key.unit != "epoch ms" if shown.right is None else shown.right
-    get = get or (methodcaller("get", key.name) if key.optional else itemgetter(key.name))
     label = key.name if shown.label == "" else shown.label.rstrip()
     return Column(key.name, label, _text(key, zone, get), right, shown.rank, shown.least, shown.cuts)
 
@@ -107,51 +93,48 @@ def _text(key: Key, zone: tzinfo, get: Callable[[Any], Any]) -> Callable[[Any], 
 
 
 class StateTables:
-    """Writes tables of objects to an output, one after the other. Raises UnknownColumn."""
+    """Writes tables of answers to an output, one after the other. Raises UnknownColumn."""
 
     def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, full: bool) -> None:
         self.output, self.zone, self.names, self.full = output, zone, names, full
 
-    def open(self, kind: str, without: tuple[str, ...] = ()) -> Table:
-        """Return a table for such objects, without the default columns in `without`."""
-        shown = columns(kind, self.zone, self.names, without)
+    def open(self, cls: type, without: tuple[str, ...] = ()) -> Table:
+        """Return a table for such answers, without the default columns in `without`."""
+        shown = table_columns(cls, self.zone, self.names, without)
         return Table(shown, self.output, full=self.full, chosen=self.names is not None)
 
-    def write_summary(self, kind: str, values: Sequence[Object]) -> None:
+    def write_summary(self, answers: Sequence[Any]) -> None:
         """Write a whole table of partitions; their source is a column only if there are several."""
-        several = len({value["source"] for value in values}) > 1
-        self.write(kind, values, () if several else ("source",))
+        several = len({answer.source for answer in answers}) > 1
+        self.write(answers, () if several else ("source",))
 
-    def write(self, kind: str, values: Iterable[Object], without: tuple[str, ...] = ()) -> int:
-        """Write a whole table, or nothing if there are no rows. Return the number of rows."""
-        table = self.open(kind, without)
-        rows = 0
-        for value in values:
-            table.add(value, row_style(value))
-            rows += 1
-        if rows:
+    def write(self, answers: Sequence[Any], without: tuple[str, ...] = ()) -> None:
+        """Write a whole table, or nothing if there are no rows."""
+        if answers:
+            table = self.open(type(answers[0]), without)
+            for answer in answers:
+                table.add(answer, row_style(answer))
             table.flush()
-        return rows
 
 
 class TableRows(Sink[Any]):
-    """Writes tables, each for adjacent answers of one type."""
+    """Writes tables, each for adjacent answers of one class."""
 
     def __init__(self, output: Output, tables: StateTables) -> None:
         self.output, self.tables = output, tables
         self.written = False
         """Whether something has been written that a blank line separates from the next table."""
         self._table: Table | None = None
-        self._type = ""
+        self._class: type = object
 
     def add(self, answer: Any) -> None:
-        for value in objects_of(answer):
-            if self._table is None or value["type"] != self._type:
-                self.end()
-                if self.written:
-                    self.output.line("")
-                self._table, self._type, self.written = self.tables.open(value["type"]), value["type"], True
-            self._table.add(value, row_style(value))
+        if self._table is None or type(answer) is not self._class:
+            self.end()
+            if self.written:
+                self.output.line("")
+            self._class, self.written = type(answer), True
+            self._table = self.tables.open(self._class)
+        self._table.add(answer, row_style(answer))
 
     def tick(self) -> None:
         if self._table is not None:
@@ -183,15 +166,14 @@ class OneTable(Sink[Any]):
 
     def __init__(self, tables: StateTables, row: type, on_left_out: Callable[[int], None]) -> None:
         self.row, self.on_left_out = row, on_left_out
-        self._table = tables.open(answer_type(row))
+        self._table = tables.open(row)
         self._problems = 0
 
     def add(self, answer: Any) -> None:
-        value = answer_object(answer)
         if isinstance(answer, self.row):
-            self._table.add(value, row_style(value))
+            self._table.add(answer, row_style(answer))
         else:
-            self._problems += is_problem(value)
+            self._problems += is_problem(answer_object(answer))
 
     def end(self) -> None:
         self._table.flush()

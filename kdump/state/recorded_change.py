@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, NAME, OFFSET, Cell, Doc, Object, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, Cell, Doc, PathText, Shown, answer, of_fact
 from kdump.state.as_of import Change
 from kdump.state.groups import Assigned
 from kdump.state.secrets import HIDDEN, is_secret
@@ -20,8 +20,8 @@ class ChangedField(NamedTuple):
     new: Any
 
 
-def _style(value: Object) -> str:
-    return "torn" if moved_back(value) else "dim" if value["action"] == "aborted" else ""
+def _style(value: RecordedChange) -> str:
+    return "torn" if moved_back(value) else "dim" if value.action == "aborted" else ""
 
 
 @answer("change", _style)

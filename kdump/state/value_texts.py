@@ -86,10 +86,10 @@ def or_plain(show: Text) -> Text:
     return text
 
 
-def moved_back(change: Object) -> str:
+def moved_back(change: Any) -> str:
     """Return a remark on a committed offset that went back, which is what one looks for in a history."""
-    if change["entity"] != "offset" or change["action"] != "changed":
+    if change.entity != "offset" or change.action != "changed":
         return ""
-    offsets = ((each["old"], each["new"]) for each in change["fields"] if each["name"] == "offset")
+    offsets = ((each.old, each.new) for each in change.fields if each.name == "offset")
     old, new = next(offsets, (None, None))
     return f"BACK by {old - new}: " if isinstance(old, int) and isinstance(new, int) and new < old else ""

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kdump.answer import answer_object
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.lag import LagContext
 from kdump.cluster.log_offsets import LogOffsetsByPartition
@@ -119,11 +120,11 @@ def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change]
     every = [disk for disks in owners for disk in disks]
     summary, rows = of_scan(spark, every, tmp_path / "out")
     groups = [group for each in owners for group in at_once(each)]
-    expected = [{name: each[name] for name in COLUMNS} for group in groups for each in group.offsets]
+    expected = [{name: answer_object(each)[name] for name in COLUMNS} for group in groups for each in group.offsets]
     assert _sorted({name: row[name] for name in COLUMNS} for row in rows) == _sorted(expected)
     assert rows
     names = [name for name in summary["groups"][0] if name != "cluster"]
-    totals = [{name: group.group[name] for name in names} for group in groups]
+    totals = [{name: answer_object(group.group)[name] for name in names} for group in groups]
     assert len(totals) <= MAX_ROWS
     assert _sorted({name: row[name] for name in names} for row in summary["groups"]) == _sorted(totals)
     if len(changes) > 1:
@@ -149,10 +150,10 @@ def test_the_lag_of_groups_at_urls(spark: Any, tmp_path: Path) -> None:
             store.pipe(f"/lag/{path.relative_to(disk)}", path.read_bytes())
     summary, rows = of_scan(spark, ["memory://lag"], tmp_path / "out", Here())
     local = at_once([disk])
-    lags = {group.group["groupId"]: group.group["lag"] for group in local}
+    lags = {group.group.groupId: group.group.lag for group in local}
     assert {name for name, lag in lags.items() if lag} == {"group-classic", "group-consumer", "tx-group"}
     assert {group["groupId"]: group["lag"] for group in summary["groups"]} == lags
-    expected = [{name: each[name] for name in COLUMNS} for group in local for each in group.offsets]
+    expected = [{name: answer_object(each)[name] for name in COLUMNS} for group in local for each in group.offsets]
     assert _sorted({name: row[name] for name in COLUMNS} for row in rows) == _sorted(expected)
 
 

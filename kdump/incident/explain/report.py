@@ -11,7 +11,7 @@ from kdump.incident.explain.answer import Evidence, Explanation, ExplanationSumm
 from kdump.incident.explain.message import Message
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
-from kdump.render.state_tables import answer_columns
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -183,7 +183,7 @@ class MessageTable(Sink[Message]):
     """The messages that kdump knows, as a table."""
 
     def __init__(self, output: Output) -> None:
-        self.table = Table(answer_columns(Message), output)
+        self.table = Table(table_columns(Message), output)
 
     def add(self, answer: Message) -> None:
         self.table.add(answer)

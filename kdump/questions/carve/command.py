@@ -37,7 +37,7 @@ from kdump.render.inspect_columns import columns_of
 from kdump.render.inspect_json import batch_object
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
-from kdump.render.state_tables import answer_columns
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table, problem_line
 
@@ -67,7 +67,7 @@ class CarveReport(Sink[Found]):
     ) -> None:
         self.output, self.only_runs, self.named, self.out = output, only_runs, named, out
         columns = (
-            answer_columns(CarvedRun, zone)
+            table_columns(CarvedRun, zone)
             if only_runs
             else columns_of("batch", zone, None, full or output.width is None, None)
         )

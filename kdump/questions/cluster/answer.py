@@ -6,12 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, INLINE, NAME, OFFSET, Cell, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.answer import EPOCH_MS, INLINE, NAME, OFFSET, Cell, Doc, PathText, Shown, answer
 from kdump.cluster.release_evidence import newer_in
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
 from kdump.format.numbers import parse_int
-from kdump.state.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage, Voter
+from kdump.state.metadata_image import (
+    BrokerRegistration,
+    ControllerRegistration,
+    DelegationToken,
+    MetadataImage,
+    PartitionRegistration,
+    ScramCredential,
+    StandardAcl,
+    TopicImage,
+    Voter,
+)
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.secrets import HIDDEN, is_secret
 from kdump.state.value_texts import entity_text
@@ -69,7 +79,7 @@ class ClusterVoter(NamedTuple):
     isLeader: Annotated[bool, Doc("whether it became leader last", after="voterId"), Shown("leader")]
 
 
-@answer("clusterBroker", lambda value: "" if value["state"] == "active" else "torn")
+@answer("clusterBroker", lambda value: "" if value.state == "active" else "torn")
 class ClusterBroker(NamedTuple):
     """A registered broker."""
 
@@ -91,8 +101,8 @@ class ClusterFeature(NamedTuple):
     release: Annotated[str | None, Doc("release that the level of metadata.version stands for"), Shown(rank=5)]
 
 
-def _topic_style(value: Object) -> str:
-    return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
+def _topic_style(value: ClusterTopic) -> str:
+    return "bad" if value.offline else "torn" if value.underReplicated or value.underMinIsr else ""
 
 
 @answer("clusterTopic", _topic_style)
@@ -122,10 +132,10 @@ class ClusterTopic(NamedTuple):
     configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name"), Shown(rank=4, least=24)]
 
 
-def _partition_style(value: Object) -> str:
-    if not value["state"]:
+def _partition_style(value: ClusterPartition) -> str:
+    if not value.state:
         return ""
-    return "bad" if any(word in value["state"] for word in ("offline", "under-min-isr")) else "torn"
+    return "bad" if any(word in value.state for word in ("offline", "under-min-isr")) else "torn"
 
 
 @answer("clusterPartition", _partition_style)
@@ -188,60 +198,58 @@ def count_troubles(troubles: Counter[str], partitions: Iterable[PartitionRegistr
             troubles[name] += 1
 
 
-def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str], committed: int | None) -> Object:
-    """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
+def summary_of(metadata: MetadataImage, source: str, identity: dict[str, str], committed: int | None) -> Cluster:
+    """Return the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
     MetadataFiles."""
     troubles: Counter[str] = Counter()
     for topic in metadata.topics.values():
         count_troubles(troubles, topic.partitions.values(), least_isr(metadata, topic))
     level = metadata.features.get(LEVEL)
     block = metadata.producer_ids.get("")
-    return answer_object(
-        Cluster(
-            source=source,
-            clusterId=identity.get("cluster.id"),
-            nodeId=identity.get("node.id", identity.get("broker.id")),
-            metadataVersion=None if level is None else enum_name(metadata_levels(), level),
-            newer=tuple(newer_in(metadata, parse_int(identity.get("node.id")))),
-            leaderId=metadata.leader.leaderId if metadata.leader else None,
-            leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
-            kraftVersion=metadata.kraft_version,
-            zkMigrationState=metadata.zk_migration.get(""),
-            snapshot=metadata.snapshot,
-            endOffset=metadata.end_offset,
-            endTimestamp=metadata.end_time,
-            replayedOffset=metadata.replayed_offset,
-            committedOffset=committed,
-            brokers=len(metadata.brokers),
-            fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),
-            topics=len(metadata.topics),
-            partitions=sum(len(topic.partitions) for topic in metadata.topics.values()),
-            offlinePartitions=troubles["offline"],
-            underReplicatedPartitions=troubles["under-replicated"],
-            underMinIsrPartitions=troubles["under-min-isr"],
-            reassigningPartitions=troubles["reassigning"],
-            configs=sum(map(len, metadata.configs.values())),
-            quotas=sum(map(len, metadata.quotas.values())),
-            acls=len(metadata.acls),
-            scramCredentials=len(metadata.scram),
-            delegationTokens=len(metadata.tokens),
-            nextProducerId=block.nextProducerId if block else None,
-        )
+    return Cluster(
+        source=source,
+        clusterId=identity.get("cluster.id"),
+        nodeId=identity.get("node.id", identity.get("broker.id")),
+        metadataVersion=None if level is None else enum_name(metadata_levels(), level),
+        newer=tuple(newer_in(metadata, parse_int(identity.get("node.id")))),
+        leaderId=metadata.leader.leaderId if metadata.leader else None,
+        leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
+        kraftVersion=metadata.kraft_version,
+        zkMigrationState=metadata.zk_migration.get(""),
+        snapshot=metadata.snapshot,
+        endOffset=metadata.end_offset,
+        endTimestamp=metadata.end_time,
+        replayedOffset=metadata.replayed_offset,
+        committedOffset=committed,
+        brokers=len(metadata.brokers),
+        fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),
+        topics=len(metadata.topics),
+        partitions=sum(len(topic.partitions) for topic in metadata.topics.values()),
+        offlinePartitions=troubles["offline"],
+        underReplicatedPartitions=troubles["under-replicated"],
+        underMinIsrPartitions=troubles["under-min-isr"],
+        reassigningPartitions=troubles["reassigning"],
+        configs=sum(map(len, metadata.configs.values())),
+        quotas=sum(map(len, metadata.quotas.values())),
+        acls=len(metadata.acls),
+        scramCredentials=len(metadata.scram),
+        delegationTokens=len(metadata.tokens),
+        nextProducerId=block.nextProducerId if block else None,
     )
 
 
-def voters(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def voters(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterVoter]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
-        yield answer_object(ClusterVoter(voter, number == leader))
+        yield ClusterVoter(voter, number == leader)
 
 
-def controllers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def controllers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ControllerRegistration]:
     for _, controller in sorted(metadata.controllers.items()):
-        yield answer_object(controller)
+        yield controller
 
 
-def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterBroker]:
     leads: Counter[int] = Counter()
     has: Counter[int] = Counter()
     lagging: Counter[int] = Counter()
@@ -254,100 +262,98 @@ def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Ob
                 lagging.update(replica for replica in info.replicas if replica not in info.isr)
     for number, broker in sorted(metadata.brokers.items()):
         state = "shutting down" if broker.inControlledShutdown else "active"
-        yield answer_object(
-            ClusterBroker(
-                broker,
-                state="fenced" if broker.fenced else state,
-                leaders=leads[number],
-                replicas=has[number],
-                outOfSync=lagging[number],
-            )
+        yield ClusterBroker(
+            broker,
+            state="fenced" if broker.fenced else state,
+            leaders=leads[number],
+            replicas=has[number],
+            outOfSync=lagging[number],
         )
 
 
-def features(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def features(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterFeature]:
     for name, level in sorted(metadata.features.items()):
         release = enum_name(metadata_levels(), level) if name == LEVEL else None
-        yield answer_object(ClusterFeature(name, level, release))
+        yield ClusterFeature(name, level, release)
 
 
 def _topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[TopicImage]:
     yield from (topic for name, topic in sorted(metadata.topics.items()) if is_selected(name))
 
 
-def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterTopic]:
     for topic in _topics(metadata, is_selected):
         troubles: Counter[str] = Counter()
         infos = list(topic.partitions.values())
         count_troubles(troubles, infos, least_isr(metadata, topic))
         factors = [len(info.replicas) - len(info.addingReplicas) for info in infos]
-        yield answer_object(
-            ClusterTopic(
-                topic=topic.name,
-                topicId=topic.id,
-                partitions=len(infos),
-                replicationFactor=max(factors, default=0),
-                offline=troubles["offline"],
-                underReplicated=troubles["under-replicated"],
-                underMinIsr=troubles["under-min-isr"],
-                reassigning=troubles["reassigning"],
-                configs=dict(sorted(topic.configs.items())),
-            )
+        yield ClusterTopic(
+            topic=topic.name,
+            topicId=topic.id,
+            partitions=len(infos),
+            replicationFactor=max(factors, default=0),
+            offline=troubles["offline"],
+            underReplicated=troubles["under-replicated"],
+            underMinIsr=troubles["under-min-isr"],
+            reassigning=troubles["reassigning"],
+            configs=dict(sorted(topic.configs.items())),
         )
 
 
-def partitions(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def partitions(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterPartition]:
     for topic in _topics(metadata, is_selected):
         least = least_isr(metadata, topic)
         for number, info in sorted(topic.partitions.items()):
             state = ", ".join(trouble(info, least))
-            yield answer_object(ClusterPartition(topic.name, number, state, info))
+            yield ClusterPartition(topic.name, number, state, info)
 
 
-def configs(metadata: MetadataImage, is_selected: TopicPredicate, show_secrets: bool = False) -> Iterator[Object]:
+def configs(
+    metadata: MetadataImage, is_selected: TopicPredicate, show_secrets: bool = False
+) -> Iterator[ClusterConfig]:
     for (kind, resource), values in sorted(metadata.configs.items()):
         kind_name = enum_name(CONFIG_RESOURCE, kind)
         if kind_name == "TOPIC" and not is_selected(resource):
             continue
         for name, value in sorted(values.items()):
             shown = value if show_secrets or not is_secret(name) else HIDDEN
-            yield answer_object(ClusterConfig(kind_name, resource, name, shown))
+            yield ClusterConfig(kind_name, resource, name, shown)
 
 
-def quotas(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def quotas(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterQuota]:
     for entity, values in sorted(metadata.quotas.items(), key=str):
         parts = tuple(QuotaEntity(kind, name) for kind, name in entity)
         for name, value in sorted(values.items()):
-            yield answer_object(ClusterQuota(parts, name, value))
+            yield ClusterQuota(parts, name, value)
 
 
-def acls(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def acls(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[StandardAcl]:
     for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
         if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or is_selected(acl.resourceName):
-            yield answer_object(acl)
+            yield acl
 
 
-def scram(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def scram(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ScramCredential]:
     for _, credential in sorted(metadata.scram.items()):
-        yield answer_object(credential)
+        yield credential
 
 
-def tokens(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
+def tokens(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[DelegationToken]:
     for _, token in sorted(metadata.tokens.items()):
-        yield answer_object(token)
+        yield token
 
 
-PARTS: dict[str, tuple[str, Callable[..., Iterator[Object]]]] = {
-    "voters": ("clusterVoter", voters),
-    "controllers": ("clusterController", controllers),
-    "brokers": ("clusterBroker", brokers),
-    "features": ("clusterFeature", features),
-    "topics": ("clusterTopic", topics),
-    "partitions": ("clusterPartition", partitions),
-    "configs": ("clusterConfig", configs),
-    "quotas": ("clusterQuota", quotas),
-    "acls": ("clusterAcl", acls),
-    "scram": ("clusterScram", scram),
-    "tokens": ("clusterToken", tokens),
+PARTS: dict[str, tuple[type, Callable[..., Iterator[Any]]]] = {
+    "voters": (ClusterVoter, voters),
+    "controllers": (ControllerRegistration, controllers),
+    "brokers": (ClusterBroker, brokers),
+    "features": (ClusterFeature, features),
+    "topics": (ClusterTopic, topics),
+    "partitions": (ClusterPartition, partitions),
+    "configs": (ClusterConfig, configs),
+    "quotas": (ClusterQuota, quotas),
+    "acls": (StandardAcl, acls),
+    "scram": (ScramCredential, scram),
+    "tokens": (DelegationToken, tokens),
 }
-"""Values of --show: the type of its objects, and the function that builds them."""
+"""Values of --show: the class of its answers, and the function that builds them."""

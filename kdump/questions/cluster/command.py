@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import ANSWERS, Object, row_style
+from kdump.answer import row_style
 from kdump.cluster.find_state_logs import metadata_in
 from kdump.cluster.metadata_files import MetadataFiles
 from kdump.cluster.metadata_log import replay_metadata
@@ -30,7 +30,7 @@ from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.query import CommandOptions, argument, flag, group, option, topic_option
-from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
+from kdump.questions.cluster.answer import PARTS, Cluster, configs, summary_of
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.state_tables import HeadedTables, StateTables
@@ -48,14 +48,14 @@ class ClusterReport(HeadedTables):
     """Writes the summary of a copy of the metadata, then its tables."""
 
     def add(self, answer: Any) -> None:
-        if isinstance(answer, dict) and answer["type"] == "cluster":
+        if isinstance(answer, Cluster):
             write_summary(self.output, answer, self.tables.zone)
             self.written = True
         else:
             super().add(answer)
 
 
-def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
+def write_summary(output: Output, cluster: Cluster, zone: tzinfo) -> None:
     """Write the head of the report, one fact per line."""
     paint = output.paint
     for label, value, marked in _lines(cluster, zone):
@@ -64,51 +64,47 @@ def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
             output.line((head if number else paint(head, "head")) + paint(rest, marked))
 
 
-def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
+def _lines(cluster: Cluster, zone: tzinfo) -> list[tuple[str, str, str]]:
     lines: list[tuple[str, str, str]] = []
-    if cluster["newer"]:
-        lines.append(("NEWER", first_of(cluster["newer"]), "torn"))
-    node = f", on the disk of node {cluster['nodeId']}" if cluster["nodeId"] is not None else ""
-    if cluster["clusterId"] is not None:
-        lines.append(("cluster", f"{cluster['clusterId']}{node}", ""))
+    if cluster.newer:
+        lines.append(("NEWER", first_of(cluster.newer), "torn"))
+    node = f", on the disk of node {cluster.nodeId}" if cluster.nodeId is not None else ""
+    if cluster.clusterId is not None:
+        lines.append(("cluster", f"{cluster.clusterId}{node}", ""))
     begun = (
-        "from the start of the log"
-        if cluster["snapshot"] is None
-        else f"from the snapshot at offset {cluster['snapshot']}"
+        "from the start of the log" if cluster.snapshot is None else f"from the snapshot at offset {cluster.snapshot}"
     )
-    time = f", {iso(cluster['endTimestamp'], zone)}" if cluster["endTimestamp"] is not None else ""
-    if cluster["endOffset"]:
-        lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
+    time = f", {iso(cluster.endTimestamp, zone)}" if cluster.endTimestamp is not None else ""
+    if cluster.endOffset:
+        lines.append(("as of", f"offset {cluster.endOffset - 1}{time}, {begun}", ""))
         lines.append(("committed", _committed(cluster), ""))
     else:
-        is_bootstrap = cluster["source"].endswith("bootstrap.checkpoint")
+        is_bootstrap = cluster.source.endswith("bootstrap.checkpoint")
         text = (
             "the output of kafka-storage format: the log has not started" if is_bootstrap else "before the first record"
         )
         lines.append(("as of", text, ""))
-    if cluster["leaderId"] is not None:
-        lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
-    if cluster["metadataVersion"] is not None:
-        lines.append(("version", f"metadata.version {cluster['metadataVersion']}", ""))
-    fenced = f", {cluster['fencedBrokers']} fenced" if cluster["fencedBrokers"] else ""
-    lines.append(("brokers", f"{cluster['brokers']}{fenced}", "torn" if fenced else ""))
+    if cluster.leaderId is not None:
+        lines.append(("quorum", f"leader {cluster.leaderId}, epoch {cluster.leaderEpoch}", ""))
+    if cluster.metadataVersion is not None:
+        lines.append(("version", f"metadata.version {cluster.metadataVersion}", ""))
+    fenced = f", {cluster.fencedBrokers} fenced" if cluster.fencedBrokers else ""
+    lines.append(("brokers", f"{cluster.brokers}{fenced}", "torn" if fenced else ""))
     wrong = [
-        f"{cluster[name]} {word}"
+        f"{getattr(cluster, name)} {word}"
         for name, word in (
             ("offlinePartitions", "offline"),
             ("underReplicatedPartitions", "under-replicated"),
             ("underMinIsrPartitions", "under-min-isr"),
             ("reassigningPartitions", "reassigning"),
         )
-        if cluster[name]
+        if getattr(cluster, name)
     ]
-    state = f": {', '.join(wrong)}" if wrong else ", all online and in sync" if cluster["partitions"] else ""
-    style = "bad" if cluster["offlinePartitions"] else "torn" if wrong else ""
-    lines.append(
-        ("topics", f"{cluster['topics']} with {plain_count(cluster['partitions'], 'partition')}{state}", style)
-    )
+    state = f": {', '.join(wrong)}" if wrong else ", all online and in sync" if cluster.partitions else ""
+    style = "bad" if cluster.offlinePartitions else "torn" if wrong else ""
+    lines.append(("topics", f"{cluster.topics} with {plain_count(cluster.partitions, 'partition')}{state}", style))
     others = [
-        f"{cluster[name]} {word}{'' if cluster[name] == 1 else 's'}"
+        f"{getattr(cluster, name)} {word}{'' if getattr(cluster, name) == 1 else 's'}"
         for name, word in (
             ("configs", "config"),
             ("quotas", "quota"),
@@ -116,16 +112,16 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
             ("scramCredentials", "SCRAM credential"),
             ("delegationTokens", "delegation token"),
         )
-        if cluster[name]
+        if getattr(cluster, name)
     ]
     if others:
         lines.append(("also", ", ".join(others), ""))
     return lines
 
 
-def _committed(cluster: Object) -> str:
+def _committed(cluster: Cluster) -> str:
     """Describe up to which offset the metadata is committed; its high watermark is not stored on disk."""
-    committed, end = cluster["committedOffset"], cluster["endOffset"]
+    committed, end = cluster.committedOffset, cluster.endOffset
     if committed is None:
         return "unknown: neither a snapshot nor a later leader is here, so the last records may still be undone"
     if committed >= end:
@@ -222,10 +218,8 @@ class ClusterCommand:
         if self.options.state.history:
             return (RecordedChange,)
         parts = self.options.parts or (FOR_PROBLEMS if self.options.problems else ())
-        kinds = [PARTS[part][0] for part in parts if part != SUMMARY]
-        if parts == (SUMMARY,):
-            return (Cluster,)
-        return (ANSWERS[kinds[0]],) if len(kinds) == 1 else ()
+        rows = tuple(PARTS[part][0] for part in parts if part != SUMMARY)
+        return (Cluster,) if parts == (SUMMARY,) else rows if len(rows) == 1 else ()
 
     def _usual(self) -> tuple[str, ...]:
         if self.options.problems:
@@ -311,17 +305,17 @@ class ClusterCommand:
 
     def _values(
         self, part: str, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None
-    ) -> Iterable[Object]:
+    ) -> Iterable[Any]:
         options = self.options
         if part == SUMMARY:
             identity = node_ids(log_directory) if log_directory else {}
             committed = max(files.committed or 0, metadata.committed) or None
-            return [cluster_object(metadata, path_text(files.path), identity, committed)]
+            return [summary_of(metadata, path_text(files.path), identity, committed)]
         values = PARTS[part][1](metadata, self.topic)
         if part == "configs":
             values = configs(metadata, self.topic, options.show_secrets)
             if options.topics:
-                values = (value for value in values if value["resourceType"] == "TOPIC")
+                values = (value for value in values if value.resourceType == "TOPIC")
         if options.problems and part in ("topics", "partitions"):
             values = (value for value in values if row_style(value))
         return values

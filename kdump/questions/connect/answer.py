@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Doc, Object, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Doc, PathText, Shown, answer, of_fact
 from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster, schema_history
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog
@@ -40,10 +40,11 @@ RemovedAt = Annotated[int | None, Doc("offset of the record that deleted it", OF
 RemovedTime = Annotated[int | None, Doc("timestamp of the record that deleted it", EPOCH_MS)]
 
 
-def _style(value: Object) -> str:
-    if value.get("deleted") or value.get("state") in ("deleted", "connectorDeleted", "unknownConnector"):
+def _style(value: Any) -> str:
+    state = getattr(value, "state", None)
+    if getattr(value, "deleted", False) or state in ("deleted", "connectorDeleted", "unknownConnector"):
         return "dim"
-    return "bad" if value.get("state") == "FAILED" else "torn" if value.get("remarks") else ""
+    return "bad" if state == "FAILED" else "torn" if getattr(value, "remarks", ()) else ""
 
 
 @answer("connector", _style)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, INLINE, NAME, Doc, Object, Shown, answer, answer_object, of_fact
+from kdump.answer import EPOCH_MS, INLINE, NAME, Doc, Shown, answer, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
 from kdump.state.groups import SHARE, Assigned, Group, Member
 
 
-@answer("group", lambda value: "torn" if value["remarks"] else "")
+@answer("group", lambda value: "torn" if value.remarks else "")
 class DescribedGroup(NamedTuple):
     """A group, with totals of its offsets."""
 
@@ -76,43 +76,41 @@ class GroupMember(NamedTuple):
 ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
-def group_object(
+def described(
     group: Group, positions: list[CommittedPosition], shares: list[SharePosition], went_back: int, removed: int
-) -> Object:
+) -> DescribedGroup:
     """Return a group with totals over its `positions` and `shares`. `went_back`: how many offsets went back; `removed`:
     how many were removed."""
     places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     behind = [each.recordsBehind for each in positions]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
-    return answer_object(
-        of_fact(
-            DescribedGroup,
-            group,
-            groupType=group.type,
-            members=len(group.members),
-            partitions=len(positions) + len(shares),
-            pending=sum(len(each.pending) for each in positions),
-            lag=sum(lags) if lags else None,
-            lagIsMinimum=any(each.lagIsMinimum for each in places),
-            recordsBehind=None if None in behind or group.type == SHARE else sum(each or 0 for each in behind),
-            lagUnknown=len(positions) + len(shares) - len(lags),
-            remarks=sum(bool(each.remark) for each in places),
-            wentBack=went_back,
-            removedOffsets=removed,
-            lastCommit=max(times, default=None),
-            offsetsPartition=group.partition,
-        )
+    return of_fact(
+        DescribedGroup,
+        group,
+        groupType=group.type,
+        members=len(group.members),
+        partitions=len(positions) + len(shares),
+        pending=sum(len(each.pending) for each in positions),
+        lag=sum(lags) if lags else None,
+        lagIsMinimum=any(each.lagIsMinimum for each in places),
+        recordsBehind=None if None in behind or group.type == SHARE else sum(each or 0 for each in behind),
+        lagUnknown=len(positions) + len(shares) - len(lags),
+        remarks=sum(bool(each.remark) for each in places),
+        wentBack=went_back,
+        removedOffsets=removed,
+        lastCommit=max(times, default=None),
+        offsetsPartition=group.partition,
     )
 
 
-def member_objects(group: Group, context: LagContext) -> list[Object]:
+def members_of(group: Group, context: LagContext) -> list[GroupMember]:
     rows = []
     for member in group.members.values():
         named: dict[str, Any] = {
             name: tuple(_with_name(each, context) for each in getattr(member, name)) for name in ASSIGNMENTS
         }
-        rows.append(answer_object(GroupMember(group.groupId, member._replace(**named))))
+        rows.append(GroupMember(group.groupId, member._replace(**named)))
     return rows
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Object, answer_keys
+from kdump.answer import Object, answer_keys, answer_object
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import OLDER, find_logs
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, behind_text
@@ -181,7 +181,8 @@ class GroupsCommand:
     def _objects(self, description: GroupDescription) -> Iterator[Object]:
         options = self.options
         both = options.offsets == options.members
-        return group_parts(description, members=both or options.members, offsets=both or options.offsets)
+        parts = group_parts(description, members=both or options.members, offsets=both or options.offsets)
+        return map(answer_object, parts)
 
     def run(self) -> None:
         self.options.remote.mount(self.options.paths, self.notes.add_unreadable)
@@ -274,7 +275,7 @@ class GroupsCommand:
         for description in describe_groups(groups, context, self.group, self.topic):
             if self.options.topics and not (description.offsets or description.shares):
                 continue
-            if not is_reported and description.group["groupType"] == SHARE:
+            if not is_reported and description.group.groupType == SHARE:
                 is_reported = True
                 print_error(
                     f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"

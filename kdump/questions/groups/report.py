@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kdump.answer import answer_keys, answer_object, row_style
-from kdump.cluster.lag import LagContext, SharePosition, positions, removals, share_positions
+from kdump.answer import answer_keys, row_style, values_of
+from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, positions, removals, share_positions
 from kdump.format.count_text import count_text, plain_count
-from kdump.questions.groups.answer import group_object, member_objects
+from kdump.questions.groups.answer import DescribedGroup, GroupMember, described, members_of
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
@@ -21,16 +21,14 @@ from kdump.render.times import iso
 from kdump.state.committed_offsets import Removal, Rewind
 from kdump.state.groups import GroupCoordinatorState
 
-Object = dict[str, Any]
-
 
 class GroupDescription(NamedTuple):
-    """A group as JSON objects: itself, its members and its offsets."""
+    """A group: itself, its members and its offsets."""
 
-    group: Object
-    members: list[Object]
-    offsets: list[Object]
-    shares: list[Object]
+    group: DescribedGroup
+    members: list[GroupMember]
+    offsets: list[CommittedPosition]
+    shares: list[SharePosition]
     rewinds: list[Rewind]
     removed: list[Removal]
 
@@ -47,21 +45,22 @@ def describe_groups(
         rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
         removed = [each for each in removals(groups, group.groupId, context) if topic(each.topic)]
         yield GroupDescription(
-            group_object(group, own, shares, len(rewinds), len(removed)),
-            member_objects(group, context),
-            list(map(answer_object, own)),
-            list(map(answer_object, shares)),
+            described(group, own, shares, len(rewinds), len(removed)),
+            members_of(group, context),
+            own,
+            shares,
             rewinds,
             removed,
         )
 
 
-def sort_key(name: str | None) -> Callable[[Object], Any]:
+def sort_key(name: str | None) -> Callable[[Any], Any]:
     """Return a sort key for the JSON key of that name: numbers first, in descending order, then texts in ascending
     order, unknown values last."""
 
-    def order(value: Object) -> Any:
-        field = value.get(name) if name is not None else None
+    def order(row: Any) -> Any:
+        values = values_of(row.__class__)
+        field = values[name](row) if name in values else None
         if isinstance(field, (int, float)):
             return (0, -field, "")
         return (1, 0, str(field)) if field not in (None, "") else (2, 0, "")
@@ -69,8 +68,8 @@ def sort_key(name: str | None) -> Callable[[Object], Any]:
     return order
 
 
-def group_parts(description: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Object]:
-    """Yield the JSON objects of a group: itself and, as asked for, its members and offsets."""
+def group_parts(description: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Any]:
+    """Yield the answers about a group: itself and, as asked for, its members and offsets."""
     yield description.group
     if members:
         yield from description.members
@@ -98,7 +97,7 @@ class ResetFile(Sink[GroupDescription]):
     def add(self, answer: GroupDescription) -> None:
         for position in answer.offsets:
             line = io.StringIO()
-            fields = (position["groupId"], position["topic"], position["partition"], position["offset"])
+            fields = (position.groupId, position.topic, position.partition, position.offset)
             csv.writer(line, lineterminator="").writerow(fields)
             self.output.line(printable(line.getvalue()))
 
@@ -111,9 +110,9 @@ class GroupReport(Sink[GroupDescription]):
         self.output, self.tables, self.shown, self.sort, self.is_now = output, tables, shown, sort, is_now
         self._remarks: dict[str, list[str]] = {}
         """Lines below the row of a group in the summary."""
-        self._kept: list[Object] = []
+        self._kept: list[Any] = []
         """Rows that have to be sorted, or to be in a later table."""
-        self._shares: list[Object] = []
+        self._shares: list[Any] = []
         self._table: Table | None = None
         self._shown = 0
 
@@ -123,35 +122,36 @@ class GroupReport(Sink[GroupDescription]):
                 self.output.line("")
             self.details(answer)
         elif self.shown == SUMMARY:
+            places: list[CommittedPosition | SharePosition] = [*answer.offsets, *answer.shares]
             remarks = [
-                f"    {printable(position['topic'])}-{position['partition']}: {printable(position['remark'])}"
-                for position in (*answer.offsets, *answer.shares)
-                if position["remark"]
+                f"    {printable(position.topic)}-{position.partition}: {printable(position.remark)}"
+                for position in places
+                if position.remark
             ]
             if len(remarks) > REMARKS:
                 remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
-            self._remarks[answer.group["groupId"]] = [*remarks, *_lost_offsets(answer)]
-            self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
+            self._remarks[answer.group.groupId] = [*remarks, *_lost_offsets(answer)]
+            self._rows(DescribedGroup, (answer.group,), () if self.is_now else ("lagUnknown",))
         elif self.shown == MEMBERS:
-            self._rows("groupMember", answer.members)
+            self._rows(GroupMember, answer.members)
         else:
-            self._rows("groupOffset", answer.offsets)
+            self._rows(CommittedPosition, answer.offsets)
             self._shares += answer.shares
         self._shown += 1
 
-    def _rows(self, kind: str, rows: Iterable[Object], without: tuple[str, ...] = ()) -> None:
+    def _rows(self, cls: type, rows: Iterable[Any], without: tuple[str, ...] = ()) -> None:
         """Write rows of the table, or keep them until all can be sorted."""
         if self._table is None:
-            self._table = self.tables.open(kind, without)
+            self._table = self.tables.open(cls, without)
         if self.sort is not None:
             self._kept += rows
             return
         self._write(self._table, rows)
 
-    def _write(self, table: Table, rows: Iterable[Object]) -> None:
+    def _write(self, table: Table, rows: Iterable[Any]) -> None:
         for row in rows:
             table.add(row, row_style(row))
-            for remark in self._remarks.pop(row["groupId"], ()):
+            for remark in self._remarks.pop(row.groupId, ()):
                 table.line(remark, "torn")
 
     def end(self) -> None:
@@ -165,53 +165,52 @@ class GroupReport(Sink[GroupDescription]):
             return
         if self._shares and self._table.has_rows:
             self.output.line("")
-        self.tables.write("groupShare", sorted(self._shares, key=sort_key(self.sort)))
+        self.tables.write(sorted(self._shares, key=sort_key(self.sort)))
 
     def details(self, description: GroupDescription) -> None:
         """Write one group: its facts, its members, its offsets."""
         group = description.group
-        name = printable(group["groupId"])
+        name = printable(group.groupId)
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
             self.output.line(line.replace(name, self.output.paint(name, "head"), 1) if line.startswith(name) else line)
         for remark in _lost_offsets(description):
             for line in self.output.wrapped(remark, 4):
                 self.output.line(self.output.paint(line, "torn"))
-        parts = description.members, description.offsets, description.shares
-        for kind, values in zip(("groupMember", "groupOffset", "groupShare"), parts):
-            if values:
+        for rows in (description.members, description.offsets, description.shares):
+            if rows:
                 self.output.line("")
-                self.tables.write(kind, sorted(values, key=sort_key(self.sort)), without=("groupId",))
+                self.tables.write(sorted(rows, key=sort_key(self.sort)), without=("groupId",))
 
-    def _facts(self, group: Object) -> str:
+    def _facts(self, group: DescribedGroup) -> str:
         zone = self.tables.zone
-        facts = [f"{group['groupType']} group", group["state"]]
-        if group["isSimple"]:
+        facts = [f"{group.groupType} group", group.state]
+        if group.isSimple:
             facts.append("offsets only: no member has ever joined")
-        if group["epoch"] >= 0:
-            facts.append(f"{'generation' if group['groupType'] == 'classic' else 'epoch'} {group['epoch']}")
-        if group["assignmentEpoch"] >= 0:
-            facts.append(f"assignment of epoch {group['assignmentEpoch']}")
+        if group.epoch >= 0:
+            facts.append(f"{'generation' if group.groupType == 'classic' else 'epoch'} {group.epoch}")
+        if group.assignmentEpoch >= 0:
+            facts.append(f"assignment of epoch {group.assignmentEpoch}")
         for name, label in (("protocolType", "protocol type"), ("protocol", "assignor"), ("leader", "leader")):
-            if group[name]:
-                facts.append(f"{label} {printable(group[name])}")
-        if group["topologyEpoch"] is not None:
-            facts.append(f"topology epoch {group['topologyEpoch']}")
-        facts += [f"topic {printable(name)} {state}" for name, state in group["shareTopics"].items()]
+            if getattr(group, name):
+                facts.append(f"{label} {printable(getattr(group, name))}")
+        if group.topologyEpoch is not None:
+            facts.append(f"topology epoch {group.topologyEpoch}")
+        facts += [f"topic {printable(name)} {state}" for name, state in group.shareTopics.items()]
         facts += [
             f"regex {printable(name)} matches {plain_count(len(topics), 'topic')}"
-            for name, topics in group["regexes"].items()
+            for name, topics in group.regexes.items()
         ]
-        if group["stateTimestamp"] is not None:
-            facts.append(f"since {iso(group['stateTimestamp'], zone)}")
-        if group["lag"] is not None:
-            facts.append(f"lag {'at least ' if group['lagIsMinimum'] else ''}{group['lag']}")
-        facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
+        if group.stateTimestamp is not None:
+            facts.append(f"since {iso(group.stateTimestamp, zone)}")
+        if group.lag is not None:
+            facts.append(f"lag {'at least ' if group.lagIsMinimum else ''}{group.lag}")
+        facts.append(f"in __consumer_offsets-{group.offsetsPartition}")
         return ", ".join(facts)
 
 
 def _lost_offsets(description: GroupDescription) -> Iterator[str]:
     """Yield lines on offsets that went back and that were removed, with where the history of the group is shown."""
-    name = shlex.quote(description.group["groupId"])
+    name = shlex.quote(description.group.groupId)
     changes: tuple[tuple[str, Sequence[Rewind | Removal]], ...] = (
         ("went back", description.rewinds),
         ("were removed (expired or deleted)", description.removed),

@@ -16,7 +16,7 @@ from kdump.log.region import Batch, DefaultRecordBatch, Region
 from kdump.log.selection import Selection
 from kdump.questions.inspect.views import View
 from kdump.render.sink import Sink
-from kdump.render.state_tables import answer_columns
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 
@@ -116,7 +116,7 @@ class CountTable(Sink[RecordCount]):
 
     def __init__(self, output: Output, *, full: bool = False) -> None:
         self.output = output
-        self.table = Table(answer_columns(RecordCount), output, full=full)
+        self.table = Table(table_columns(RecordCount), output, full=full)
         self._last = NOTHING
 
     def add(self, answer: RecordCount) -> None:

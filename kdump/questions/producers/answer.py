@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, PATH, TEXT, Doc, Object, PathText, Shown, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, PATH, TEXT, Doc, PathText, Shown, answer
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.questions.partition_fields import (
     KafkaVersion,
@@ -38,15 +38,15 @@ def _in_broker(name: str) -> Doc:
     return Doc(f"broker's state: {field.meaning}", field.unit)
 
 
-def _is_broken(value: Object) -> bool:
-    return bool(value["gaps"] or value["duplicates"] or value["fenced"] or value["epochStarts"])
+def _is_broken(value: Producer | PartitionProducers) -> bool:
+    return bool(value.gaps or value.duplicates or value.fenced or value.epochStarts)
 
 
-def _style(value: Object) -> str:
+def _style(value: Producer) -> str:
     if _is_broken(value):
         return "bad"
-    open_from = value["currentTxnFirstOffset"]
-    return "torn" if open_from is not None and open_from >= 0 else "" if value["state"] == "live" else "dim"
+    open_from = value.currentTxnFirstOffset
+    return "torn" if open_from is not None and open_from >= 0 else "" if value.state == "live" else "dim"
 
 
 @answer("producer", _style)
@@ -107,9 +107,9 @@ class Producer(NamedTuple):
     ] = ()
 
 
-def _event_style(value: Object) -> str:
-    is_bad = value["event"] in ("gap", "duplicate", "fenced", "epochStart")
-    return "bad" if is_bad else "control" if value["event"] in ("COMMIT", "ABORT") else ""
+def _event_style(value: ProducerEvent) -> str:
+    is_bad = value.event in ("gap", "duplicate", "fenced", "epochStart")
+    return "bad" if is_bad else "control" if value.event in ("COMMIT", "ABORT") else ""
 
 
 @answer("producerEvent", _event_style)
@@ -134,8 +134,8 @@ class ProducerEvent(NamedTuple):
     position: Annotated[int, Doc("position of the batch", FILE_BYTE), Shown("at byte", 3)]
 
 
-def _partition_style(value: Object) -> str:
-    return "bad" if _is_broken(value) else "torn" if value["damages"] else ""
+def _partition_style(value: PartitionProducers) -> str:
+    return "bad" if _is_broken(value) else "torn" if value.damages else ""
 
 
 @answer("producerPartition", _partition_style)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Note, answer_object, row_style
+from kdump.answer import Note, row_style
 from kdump.check.finding import INFO, Finding
 from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
@@ -59,13 +59,12 @@ class ProducerReport(Sink[Any]):
         if isinstance(answer, (Producer, ProducerEvent)):
             if not self.lists:
                 return
-            value = answer_object(answer)
             if self.rows is None:
                 if self.shown:
                     self.output.line("")
-                self.rows = self.tables.open(value["type"])
+                self.rows = self.tables.open(type(answer))
                 self.shown += 1
-            self.rows.add(value, row_style(value))
+            self.rows.add(answer, row_style(answer))
         elif isinstance(answer, PartitionProducers):
             self._partition(answer)
         elif isinstance(answer, Finding):
@@ -120,7 +119,7 @@ class ProducerReport(Sink[Any]):
             return
         if self._summary:
             self.shown += 1
-            self.tables.write_summary("producerPartition", [*map(answer_object, self._summary)])
+            self.tables.write_summary(self._summary)
         if self.lines.waiting and self.shown:
             self.output.line("")
         self.shown += self.lines.write()

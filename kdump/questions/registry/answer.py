@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, Object, PathText, Shown, answer, of_fact
+from kdump.answer import EPOCH_MS, NAME, OFFSET, TEXT, Cell, Doc, PathText, Shown, answer, of_fact
 from kdump.state.schema_registry import HARD_DELETED, IGNORED, SchemaVersion, Setting
 from kdump.state.value_texts import references_text
 
 RegistrySource = Annotated[PathText, Doc("partition directory of the registry's topic, or the path that was passed")]
 
 
-def _style(value: Object) -> str:
-    return "dim" if value["state"] in ("softDeleted", "hardDeleted", "ignored") else ""
+def _style(value: RegisteredVersion) -> str:
+    return "dim" if value.state in ("softDeleted", "hardDeleted", "ignored") else ""
 
 
 @answer("schemaVersion", _style)
@@ -69,8 +69,8 @@ class RegistrySetting(NamedTuple):
     timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6)]
 
 
-def _usage_style(value: Object) -> str:
-    return "" if value["state"] != "none" else "dim" if value["doubt"] else "bad"
+def _usage_style(value: SchemaUsage) -> str:
+    return "" if value.state != "none" else "dim" if value.doubt else "bad"
 
 
 @answer("schemaUsage", _usage_style)

@@ -21,7 +21,7 @@ from kdump.questions.reindex.verdict import (
 )
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
-from kdump.render.state_tables import answer_columns
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 
@@ -48,7 +48,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.named = named
         self.out = out
         self.hidden = 0
-        self.table = Table(answer_columns(Reindexed), output, full=full)
+        self.table = Table(table_columns(Reindexed), output, full=full)
         self.written = False
 
     def add(self, answer: Reindexed | ReindexSummary) -> None:

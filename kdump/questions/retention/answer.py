@@ -14,7 +14,6 @@ from kdump.answer import (
     PATH,
     TEXT,
     Doc,
-    Object,
     PathText,
     Shown,
     UnknownKeys,
@@ -39,8 +38,8 @@ HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, ST
 """What keeps more than the configs require."""
 
 
-def _segment_style(value: Object) -> str:
-    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")
+def _segment_style(value: SegmentRetention) -> str:
+    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value.deletion, "")
 
 
 @answer("retentionSegment", _segment_style)
@@ -134,7 +133,7 @@ class SegmentRetention(NamedTuple):
     nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
 
 
-@answer("retentionHold", lambda value: "bad" if value["isAgainstPolicy"] else "torn")
+@answer("retentionHold", lambda value: "bad" if value.isAgainstPolicy else "torn")
 class RetentionBlocker(NamedTuple):
     """Something that keeps more than the configs require: one of HOLDS. `file`, `position` and `offset` are the
     evidence: the record with the timestamp, the first batch of the transaction, the damaged bytes."""
@@ -186,8 +185,8 @@ class RetentionBlocker(NamedTuple):
     problem: Problem | None = None
 
 
-def _style(value: Object) -> str:
-    return {HELD: "bad", UNKNOWN: "torn"}.get(value["verdict"], "")
+def _style(value: PartitionRetention) -> str:
+    return {HELD: "bad", UNKNOWN: "torn"}.get(value.verdict, "")
 
 
 @answer("retention", _style)

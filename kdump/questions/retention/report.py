@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.answer import answer_object, row_style
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import state_in
 from kdump.questions.retention import answer as answers
@@ -62,8 +61,7 @@ class HoldTable(Sink[Any]):
             self._blockers.append(answer._replace(problem=None))
 
     def end(self) -> None:
-        without = () if len({blocker.source for blocker in self._blockers}) > 1 else ("source",)
-        self.tables.write("retentionHold", map(answer_object, self._blockers), without)
+        self.tables.write_summary(self._blockers)
 
 
 class RetentionReport(Sink[Any]):
@@ -121,8 +119,7 @@ class RetentionReport(Sink[Any]):
             return
         if len(self._rows) > 1:
             self._summary()
-        without = () if len({row.source for row in self._rows}) > 1 else ("source",)
-        self.tables.write("retention", map(answer_object, self._rows), without)
+        self.tables.write_summary(self._rows)
         for answer, blockers in zip(self._held, self._held_by, strict=True):
             self.output.line("")
             self._verdict(answer, blockers)
@@ -188,11 +185,7 @@ class RetentionReport(Sink[Any]):
             without: tuple[str, ...] = () if answer.wouldClean is not None else ("tombstones", "markers", "compaction")
             if all(segment.timestampFrom == "batch" for segment in self._segments):
                 without += ("timestampFrom",)
-            table = self.tables.open("retentionSegment", without)
-            for segment in self._segments:
-                value = answer_object(segment)
-                table.add(value, row_style(value))
-            table.flush()
+            self.tables.write(self._segments, without)
         if self._unshown:
             self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")
 

@@ -14,7 +14,6 @@ from kdump.answer import (
     PATH,
     TEXT,
     Doc,
-    Object,
     PathText,
     Shown,
     UnknownKeys,
@@ -26,8 +25,8 @@ from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 COMMITTED, ABORTED, OPEN, HANGING, LOST = "committed", "aborted", "open", "hanging", "lost"
 
 
-def _style(value: Object) -> str:
-    return {ABORTED: "dim", OPEN: "torn", HANGING: "bad", LOST: "bad"}.get(value["state"], "")
+def _style(value: Transaction) -> str:
+    return {ABORTED: "dim", OPEN: "torn", HANGING: "bad", LOST: "bad"}.get(value.state, "")
 
 
 @answer("transaction", _style)
@@ -100,8 +99,8 @@ class Transaction(NamedTuple):
     ] = None
 
 
-def _partition_style(value: Object) -> str:
-    return "bad" if value["hanging"] else "torn" if value["open"] or value["damages"] else ""
+def _partition_style(value: PartitionTransactions) -> str:
+    return "bad" if value.hanging else "torn" if value.open or value.damages else ""
 
 
 @answer("transactionPartition", _partition_style)
@@ -182,8 +181,8 @@ class PartitionTransactions(NamedTuple):
     unknown: UnknownKeys
 
 
-def _age_style(value: Object) -> str:
-    return "torn" if value.get("age") is not None else ""
+def _age_style(value: CoordinatorTransaction) -> str:
+    return "torn" if value.age is not None else ""
 
 
 @answer("transactionCoordinator", _age_style)
@@ -218,7 +217,7 @@ class CoordinatorTransaction(NamedTuple):
     ]
 
 
-@answer("transactionDifference", _age_style, lambda value: True)
+@answer("transactionDifference", problem=lambda value: True)
 class Difference(NamedTuple):
     """A contradiction between the log and the coordinator about a transaction."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Note, answer_object, row_style
+from kdump.answer import Note, row_style
 from kdump.check.finding import Finding
 from kdump.cluster.topic_coverage import TopicCoverage
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState
@@ -90,13 +90,11 @@ class TransactionReport(Sink[Any]):
             if self.rows is None:
                 if self.shown:
                     self.output.line("")
-                self.rows = self.tables.open("transaction")
+                self.rows = self.tables.open(Transaction)
                 if not self._was_named and row.topic is not None:
                     self.rows.title = place_text(row)
-            value = answer_object(row)
-            if self._open and self._open[-1] is row:
-                value["remarks"] = []  # shown after the table
-            self.rows.add(value, row_style(value))
+            is_open = self._open and self._open[-1] is row  # whose remarks are after the table
+            self.rows.add(row._replace(remarks=()) if is_open else row, row_style(row))
 
     def _partition(self, partition: PartitionTransactions) -> None:
         has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
@@ -125,7 +123,7 @@ class TransactionReport(Sink[Any]):
             self._show_prepared()
             return
         if self._summary:
-            self.tables.write_summary("transactionPartition", [*map(answer_object, self._summary)])
+            self.tables.write_summary(self._summary)
             self.shown += 1
         for partition, rows in self._details:
             self.output.line("")
