@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import EPOCH_MS, NAME, Doc, Shown, columns
 from kdump.browse.browser import Mark
 from kdump.browse.scopes import Scope, ScopePart
 from kdump.format.count_text import count_text, plain_count, size_text
@@ -32,17 +33,27 @@ MAX_PARTITIONS = 1_000_000
 """Number of partitions of a topic above which no likely partition is computed."""
 
 
+@columns(
+    at=Shown("offset", cell=lambda hit: "?" if hit.offset is None else str(hit.offset), after="name", right=True),
+    value=Shown(
+        rank=6,
+        cell=lambda hit: plain_count(hit.size, "byte") if hit.size >= 0 else "null",
+        after="timestamp",
+        right=True,
+    ),
+    flags=Shown(rank=5, cell=lambda hit: "CRC!" * hit.doubtful),
+)
 class Hit(NamedTuple):
     """A record with the key. `size`: of its value in bytes, -1 for a tombstone; `doubtful`: the checksum of its batch
     does not match."""
 
-    name: str
+    name: Annotated[str, Shown("partition", 8, 16, cuts=NAME)]
     offset: int | None
-    timestamp: int | None
+    timestamp: Annotated[int | None, Doc(unit=EPOCH_MS), Shown(rank=7, after="at")]
     size: int
     doubtful: bool
     path: str
-    position: int
+    position: Annotated[int, Shown("batch at", 4)]
     record_index: int
 
     @property

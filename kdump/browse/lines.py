@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from kdump.answer import TEXT, VALUE
+from kdump.answer import TEXT, VALUE, Shown, columns
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
@@ -30,14 +30,21 @@ LEAVES = ("field", "note")
 """Types of rows without contents."""
 
 
+@columns(
+    meaning=Shown(
+        least=12, cell=lambda each: f"WRONG: {each.wrong}; " * bool(each.wrong) + each.meaning, after="value"
+    ),
+    position=Shown(rank=5, cell=lambda field: "+" * field.inner + str(field.position), after="meaning", right=True),
+    bytes=Shown(rank=1, least=12, cell=lambda field: field.data.hex(" ")),
+)
 class HexField(NamedTuple):
     """A field in a dump. `record`: index of its record, or HEADER; `inner`: whether `position` is a position in the
     decompressed payload."""
 
-    name: str
+    name: Annotated[str, Shown("field")]
     position: int
-    size: int
-    value: str
+    size: Annotated[int, Shown(rank=3, after="position")]
+    value: Annotated[str, Shown(rank=8)]
     meaning: str
     wrong: str
     record: int

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import NAME, row_style
+from kdump.answer import NAME, PathText, Shown, row_style
 from kdump.browse.background import BackgroundVerify, Job, Jobs
 from kdump.browse.browser import Mark
-from kdump.browse.key_search import KeySearch
+from kdump.browse.key_search import Hit, KeySearch
 from kdump.browse.listings import SortOrder
 from kdump.browse.panes import Overlay, View, text_view
 from kdump.check.finding import INFO, Finding
-from kdump.format.count_text import count_text, plain_count
+from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.questions.transactions.answer import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
@@ -23,7 +23,6 @@ from kdump.questions.transactions.run import transactions
 from kdump.render.escape import path_text, printable
 from kdump.render.state_tables import table_columns
 from kdump.render.table import Column
-from kdump.render.times import iso
 
 MAX_TRANSACTIONS = 20_000
 """Maximum number of transactions that are kept."""
@@ -34,37 +33,45 @@ def _text(value: Any) -> str:
     return "" if value is None else printable(path_text(str(value)))
 
 
+class SortRow(NamedTuple):
+    """A column to sort by."""
+
+    column: Annotated[str, Shown()]
+    name: Annotated[str, Shown(rank=3)]
+    sorted: Annotated[str, Shown()]
+
+
 def sort_view(table: list[Column], order: SortOrder | None) -> View:
     """The columns to sort by. Enter returns the name of one, empty for the order of the files."""
     chosen = "" if order is None else order.column
     named = [*((column.label, column.name) for column in table), ("the order of the files", "")]
-    shown = [
-        Column("label", "column", lambda each: each[0]),
-        Column("name", "name", lambda each: each[1], rank=3),
-        Column("now", "sorted", lambda each: order.direction if order and each[1] == chosen else ""),
-    ]
+    rows = [SortRow(label, name, order.direction if order and name == chosen else "") for label, name in named]
 
     def fill(screen: Overlay) -> None:
         if not screen.pane.lines:
             screen.pane.cursor = next((n for n, (_, name) in enumerate(named) if order and name == chosen), 0)
-        screen.show_items(shown, named, answers=[name for _, name in named])
+        screen.show_items(table_columns(SortRow), rows, answers=[name for _, name in named])
 
     keys = " Enter sorts; the same column again: the other way round   Esc closes"
     return View("sort by", keys, fill, {"s": None})
 
 
+class MarkRow(NamedTuple):
+    """A mark, by its letter."""
+
+    mark: Annotated[str, Shown()]
+    place: Annotated[str, Shown(least=20)]
+    offset: Annotated[int | None, Shown(rank=7)]
+    position: Annotated[int | None, Shown(rank=5)]
+    path: Annotated[PathText, Shown("file", 3, 24, cuts=NAME)]
+
+
 def marks_view(marks: dict[str, Mark]) -> View:
     """The marks. Enter returns the letter of the selected one; d deletes it."""
-    shown = [
-        Column("mark", "mark", lambda each: each[0]),
-        Column("place", "place", lambda each: _text(each[1].label), least=20),
-        Column("offset", "offset", lambda each: _text(each[1].offset), right=True, rank=7),
-        Column("position", "position", lambda each: _text(each[1].position), right=True, rank=5),
-        Column("path", "file", lambda each: _text(each[1].path), rank=3, least=24, cuts=NAME),
-    ]
 
     def fill(screen: Overlay) -> None:
-        screen.show_items(shown, sorted(marks.items()), answers=sorted(marks))
+        rows = [MarkRow(letter, mark.label, mark.offset, mark.position, mark.path) for letter, mark in marks.items()]
+        screen.show_items(table_columns(MarkRow), sorted(rows), answers=sorted(marks))
 
     def delete(screen: Overlay) -> None:
         if screen.answers:
@@ -74,24 +81,14 @@ def marks_view(marks: dict[str, Mark]) -> View:
     return View("marks of this session", " Enter goes there   d deletes   Esc closes", fill, {"d": delete})
 
 
-FINDING_COLUMNS = [
-    Column("severity", "severity", lambda f: f.severity, rank=7),
-    Column("code", "code", lambda f: f.code),
-    Column("where", "where", lambda f: _text("/".join(f.file.rstrip("/").split("/")[-2:])), rank=8, least=16),
-    Column("position", "position", lambda f: str(f.position), right=True, rank=6),
-    Column("offset", "offset", lambda f: _text(f.offset), right=True, rank=5),
-    Column("message", "message", lambda f: printable(f.message), least=20),
-]
-
-
 def findings_view(check: BackgroundVerify) -> View:
     """The findings so far. Enter returns the number of the selected finding."""
     with_info = False
 
     def fill(screen: Overlay) -> None:
         shown = [(n, finding) for n, finding in enumerate(check.findings) if with_info or finding.severity != INFO]
-        findings: list[Finding] = [finding for _, finding in shown]
-        screen.show_items(FINDING_COLUMNS, findings, lambda f: SEVERITY.get(f.severity, ""), [n for n, _ in shown])
+        findings, numbers = [finding for _, finding in shown], [n for n, _ in shown]
+        screen.show_items(table_columns(Finding), findings, lambda f: SEVERITY.get(f.severity, ""), numbers)
         legal = f", {check.info} informational" if check.info and not with_info else ""
         state = "so far" if check.running or check.stopped else "in all"
         screen.show_title(f"findings: {check.serious_text} {state}{legal}")
@@ -160,19 +157,14 @@ class TransactionList:
 def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> View:
     """The transactions below a path, listed as they are found. Enter returns the selected transaction."""
     state, view = TransactionList(), ""
-    shown = [
-        Column("partition", "partition", lambda v: printable(f"{v.topic}-{v.partition}"), rank=8),
-        *table_columns(Transaction, zone),
-    ]
 
     def fill(screen: Overlay) -> None:
         name, states = VIEWS[view]
         read = list(state.listed)
         rows = [txn for txn in read if txn.state in states]
         several = state.partitions > 1 or len({(txn.topic, txn.partition) for txn in read[:1000]}) > 1
-        screen.show_items(
-            shown if several else shown[1:], rows, lambda txn: "" if txn.state == ABORTED else row_style(txn), rows
-        )
+        shown = table_columns(Transaction, zone, sorted_by="partition" if several else "")
+        screen.show_items(shown, rows, lambda txn: "" if txn.state == ABORTED else row_style(txn))
         screen.show_title(f"transactions, {name}: {len(rows)} of {len(read)}")
         screen.show_note(state.note(), has_gaps=bool(state.troubles))
 
@@ -203,14 +195,7 @@ def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> Vi
 
 def key_search_view(search: KeySearch, progress: Callable[[], str], zone: tzinfo, jobs: Jobs) -> View:
     """Enter returns the selected record. The search goes on when the screen is closed."""
-    shown = [
-        Column("partition", "partition", lambda h: printable(h.name), rank=8, least=16, cuts=NAME),
-        Column("offset", "offset", lambda h: "?" if h.offset is None else str(h.offset), right=True),
-        Column("timestamp", "timestamp", lambda h: iso(h.timestamp, zone), rank=7),
-        Column("value", "value", lambda h: plain_count(h.size, "byte") if h.size >= 0 else "null", right=True, rank=6),
-        Column("position", "batch at", lambda h: str(h.position), right=True, rank=4),
-        Column("flags", "flags", lambda h: "CRC!" if h.doubtful else "", rank=5),
-    ]
+    shown = table_columns(Hit, zone)
 
     def fill(screen: Overlay) -> None:
         screen.show_items(shown, search.hits[: len(search.hits)], lambda hit: "bad" if hit.doubtful else "")

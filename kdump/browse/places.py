@@ -9,9 +9,9 @@ from contextlib import suppress
 from datetime import timezone, tzinfo
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import NAME
+from kdump.answer import EPOCH_MS, NAME, Cell, Doc, Shown
 from kdump.browse.lines import HEADER, AnnotatedDump, HexDump, HexField
 from kdump.browse.listings import BrowseRow, CountedListing, FullListing, Level, OpenFile, SortOrder
 from kdump.browse.segment_pages import Pages, as_if_valid, is_unchecked
@@ -40,8 +40,8 @@ from kdump.questions.ls.report import directory_lines, partition_lines
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, columns_of
+from kdump.render.state_tables import table_columns
 from kdump.render.table import Column
-from kdump.render.times import iso
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""
@@ -60,42 +60,13 @@ class FileRow(NamedTuple):
     """A directory, partition or file as the table shows it: its name, and data from the directory and the checkpoints,
     by the names of their columns. Sizes in bytes, times in epoch ms."""
 
-    name: str
-    what: str
-    size: int | None
-    modified: int | None = None
-    segments: int | None = None
-    logStartOffset: int | None = None
-    highWatermark: int | None = None
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def file_columns(zone: tzinfo) -> list[Column]:
-    """Return the columns for directories, partitions and files."""
-    return [
-        Column("name", "name", lambda t: t.name, least=24, cuts=NAME),
-        Column("segments", "segments", lambda t: _number(t.segments), right=True, rank=5),
-        Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
-        Column("logStartOffset", "logStart", lambda t: _number(t.logStartOffset), right=True, rank=6),
-        Column("highWatermark", "highWatermark", lambda t: _number(t.highWatermark), right=True, rank=7),
-        Column("what", "what", lambda t: t.what, rank=3, least=12),
-        Column("modified", "modified", lambda t: "" if t.modified is None else iso(t.modified, zone), rank=4),
-    ]
-
-
-def field_columns() -> list[Column]:
-    """Return the columns for the fields of a batch or a record."""
-    return [
-        Column("name", "field", lambda f: f.name),
-        Column("value", "value", lambda f: f.value, rank=8),
-        Column("meaning", "meaning", lambda f: (f"WRONG: {f.wrong}; " if f.wrong else "") + f.meaning, least=12),
-        Column("position", "position", lambda f: f"+{f.position}" if f.inner else str(f.position), right=True, rank=5),
-        Column("size", "size", lambda f: str(f.size), right=True, rank=3),
-        Column("bytes", "bytes", lambda f: f.data.hex(" "), rank=1, least=12),
-    ]
+    name: Annotated[str, Shown(least=24, cuts=NAME)]
+    what: Annotated[str, Shown(rank=3, least=12, after="highWatermark")]
+    size: Annotated[int | None, Shown(after="segments"), Cell(size_text)]
+    modified: Annotated[int | None, Doc(unit=EPOCH_MS), Shown(rank=4, after="what")] = None
+    segments: Annotated[int | None, Shown(rank=5)] = None
+    logStartOffset: Annotated[int | None, Shown("logStart", 6, after="size")] = None
+    highWatermark: Annotated[int | None, Shown(rank=7, after="logStartOffset")] = None
 
 
 class RowFactory:
@@ -104,8 +75,8 @@ class RowFactory:
     def __init__(self, zone: tzinfo = timezone.utc) -> None:
         self.zone = zone
         self.decoding = RecordDecoder(DecodeOptions())
-        self.file_columns = file_columns(zone)
-        self.fields = field_columns()
+        self.file_columns = table_columns(FileRow, zone)
+        self.fields = table_columns(HexField)
         self.batches = columns_of("batch", zone, None, False)
         self._flags = [column.name for column in self.batches].index("flags")
 

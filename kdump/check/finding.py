@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, Shown, answer, columns
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
@@ -36,22 +36,23 @@ ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "severa
 """Cases whose impact is the same if the file is an object."""
 
 
+@columns(where=Shown(rank=8, least=16, cell=lambda each: "/".join(each.file.rstrip("/").split("/")[-2:]), after="code"))
 @answer("finding", problem=lambda value: value["severity"] != INFO)
 class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
     None if the directory name does not contain them; `source` is the log directory, or the path that was given."""
 
-    code: Annotated[str, Doc("code of the finding, as in findings.md")]
-    severity: Annotated[str, Doc("error, warning or info")]
+    code: Annotated[str, Doc("code of the finding, as in findings.md"), Shown(after="severity")]
+    severity: Annotated[str, Doc("error, warning or info"), Shown(rank=7)]
     topic: Annotated[str | None, Doc("from the name of the file's directory")]
     partition: Annotated[int | None, Doc("from the name of the file's directory")]
     file: Annotated[PathText, Doc("path as given, or found below a given directory")]
-    position: Annotated[int, Doc("start of the affected bytes", FILE_BYTE)]
+    position: Annotated[int, Doc("start of the affected bytes", FILE_BYTE), Shown(rank=6, after="where")]
     size: Annotated[int, Doc("how many bytes are affected", BYTES)]
-    offset: Annotated[int | None, Doc("first affected offset", OFFSET)]
+    offset: Annotated[int | None, Doc("first affected offset", OFFSET), Shown(rank=5, after="position")]
     expected: Annotated[Any, Doc("expected value, if it is a single value")]
     actual: Annotated[Any, Doc("actual value")]
-    message: Annotated[str, Doc("what is wrong")]
+    message: Annotated[str, Doc("what is wrong"), Shown(least=20, after="offset")]
     consequence: Annotated[str, Doc("impact on brokers and consumers")]
     source: Annotated[PathText, Doc("the log directory, or the given path; it differs between copies of a disk")] = ""
     next_offset: int | None = None

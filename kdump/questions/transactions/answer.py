@@ -18,6 +18,7 @@ from kdump.answer import (
     Shown,
     UnknownKeys,
     answer,
+    columns,
 )
 from kdump.questions.partition_fields import PartitionNumber, ProducerId, SourcePath, TopicName, TransactionalId
 from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
@@ -29,6 +30,9 @@ def _style(value: Transaction) -> str:
     return {ABORTED: "dim", OPEN: "torn", HANGING: "bad", LOST: "bad"}.get(value.state, "")
 
 
+@columns(
+    place=Shown("partition", 8, after="", only="partition", cell=lambda each: f"{each.topic}-{each.partition}"),
+)
 @answer("transaction", _style)
 class Transaction(NamedTuple):
     """A transaction in one partition, open until a marker ends it. `producerEpoch` is the epoch of its data, and
