@@ -163,6 +163,7 @@ ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
 _STYLES: dict[type, Callable[[Any], str]] = {}
+_MEASURES: dict[str, Callable[[Object], Iterable[tuple[Any, ...]]]] = {}
 _MADE: dict[type, dict[str, Shown]] = {}
 _PROBLEMS: dict[str, Callable[[Object], bool]] = {}
 
@@ -171,9 +172,11 @@ def answer(
     type_name: str,
     style: Callable[[Any], str] | None = None,
     problem: Callable[[Object], bool] | None = None,
+    measures: Callable[[Object], Iterable[tuple[Any, ...]]] | None = None,
 ) -> Callable[[type[T]], type[T]]:
     """Declare the class an answer whose JSON object has this `type`. `style`: returns that of its row in a table;
-    `problem`: returns whether it reports a problem, which tables of other objects do not show."""
+    `problem`: returns whether it reports a problem, which tables of other objects do not show; `measures`: returns the
+    names of metrics (kdump.render.metrics), each with a value and labels."""
 
     def declare(cls: type[T]) -> type[T]:
         ANSWERS[type_name] = cls
@@ -181,6 +184,8 @@ def answer(
             _STYLES[cls] = style
         if problem is not None:
             _PROBLEMS[type_name] = problem
+        if measures is not None:
+            _MEASURES[type_name] = measures
         _TYPE_NAMES[cls] = type_name
         return cls
 
@@ -246,6 +251,12 @@ def is_problem(value: Object) -> bool:
     """Return True if a JSON object reports a problem, which output of other objects does not show."""
     problem = _PROBLEMS.get(value["type"])
     return problem is not None and problem(value)
+
+
+def measures_of(value: Object) -> Iterable[tuple[Any, ...]]:
+    """Return the metrics that a JSON object has a value for: the name of each, the value and the labels."""
+    measures = _MEASURES.get(value["type"])
+    return () if measures is None else measures(value)
 
 
 def answer_type(cls: type) -> str:

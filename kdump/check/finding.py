@@ -37,7 +37,11 @@ ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "severa
 
 
 @columns(where=Shown(rank=8, least=16, cell=lambda each: "/".join(each.file.rstrip("/").split("/")[-2:]), after="code"))
-@answer("finding", problem=lambda value: value["severity"] != INFO)
+@answer(
+    "finding",
+    problem=lambda value: value["severity"] != INFO,
+    measures=lambda value: [("kdump_findings", 1, value["code"], value["severity"])],
+)
 class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
     None if the directory name does not contain them; `source` is the log directory, or the path that was given."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, Doc, PathText, answer, of_fact
+from kdump.answer import BYTES, Doc, Object, PathText, answer, of_fact
 from kdump.check.finding import SEVERITIES
 from kdump.check.totals import CheckTotals
 
@@ -18,7 +19,23 @@ NotInBundle = Annotated[
 ]
 
 
-@answer("summary")
+def _measures(value: Object) -> Iterator[tuple[Any, ...]]:
+    yield "kdump_unread_paths", len(value["unread"])
+    yield "kdump_checked_bytes", value["bytes"]
+    yield "kdump_checked_records", value["records"]
+    if coverage := value.get("coverage"):
+        yield "kdump_segment_bytes", coverage["bytes"]
+        yield "kdump_never_checked_bytes", coverage["neverChecked"]
+        yield "kdump_overdue_bytes", coverage["overdue"]
+        yield "kdump_never_checked_since_timestamp_seconds", _seconds(coverage["neverCheckedSince"])
+        yield "kdump_oldest_check_timestamp_seconds", _seconds(coverage["oldestCheck"])
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+@answer("summary", measures=_measures)
 class CheckSummary(NamedTuple):
     """Counts of everything that was checked."""
 

@@ -1,7 +1,8 @@
 """Metrics in Prometheus' text format, derived from a command's answers, for node_exporter's textfile collector.
 
-Each metric is declared once, in METRICS. Series are bounded: by topic and by group there are MAX_SERIES, the largest,
-and the others are one series, OTHERS; by finding, there are those of the catalogue."""
+Each metric is declared once, in METRICS, and what has a value for it, in @answer. Series are bounded: by topic and by
+group there are MAX_SERIES, the largest, and the others are one series, OTHERS; by finding, there are those of the
+catalogue."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kdump.answer import Object
+from kdump.answer import Object, measures_of
 from kdump.log.output_directory import OutputError, refuse_output, replacing
 from kdump.render.sink import Objects, Sink, objects_of
 from kdump.version import __version__
@@ -91,9 +92,8 @@ class Metrics:
 
     def take(self, value: Object) -> None:
         """Take an answer, as its JSON object."""
-        derive = OF_TYPE.get(value["type"])
-        if derive is not None:
-            derive(self, value)
+        for name, number, *labels in measures_of(value):
+            self.add(name, number, *labels)
 
     def write(self, status: int) -> None:
         """Write the file, completely or not at all. Raises OutputError."""
@@ -165,62 +165,3 @@ class MetricsSink(Sink[Any]):
 
     def end(self) -> None:
         self.inner.end()
-
-
-def _finding(metrics: Metrics, value: Object) -> None:
-    metrics.add("kdump_findings", 1, value["code"], value["severity"])
-
-
-def _summary(metrics: Metrics, value: Object) -> None:
-    metrics.set("kdump_unread_paths", len(value["unread"]))
-    metrics.set("kdump_checked_bytes", value["bytes"])
-    metrics.set("kdump_checked_records", value["records"])
-    coverage = value.get("coverage")
-    if coverage is not None:
-        metrics.set("kdump_segment_bytes", coverage["bytes"])
-        metrics.set("kdump_never_checked_bytes", coverage["neverChecked"])
-        metrics.set("kdump_overdue_bytes", coverage["overdue"])
-        metrics.set("kdump_never_checked_since_timestamp_seconds", _seconds(coverage["neverCheckedSince"]))
-        metrics.set("kdump_oldest_check_timestamp_seconds", _seconds(coverage["oldestCheck"]))
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
-
-
-def _partition(metrics: Metrics, value: Object) -> None:
-    own = value["size"] + value["besideSize"]
-    is_deleted = value.get("state", "live") == "delete"
-    metrics.add("kdump_topic_bytes", 0 if is_deleted else own, value["topic"])
-    metrics.add("kdump_topic_deleted_bytes", value["deletedSize"] + own * is_deleted, value["topic"])
-
-
-def _space(metrics: Metrics, value: Object) -> None:
-    metrics.set("kdump_filesystem_free_bytes", value["free"], value["path"])
-
-
-def _topic_size(metrics: Metrics, value: Object) -> None:
-    metrics.add("kdump_topic_bytes", value["size"] if "size" in value else value["bytes"], value["topic"])
-
-
-def _group(metrics: Metrics, value: Object) -> None:
-    metrics.add("kdump_group_lag", value["lag"], value["groupId"])
-
-
-def _doctor(metrics: Metrics, value: Object) -> None:
-    metrics.set("kdump_unread_paths", len(value["unread"]))
-
-
-OF_TYPE: dict[str, Callable[[Metrics, Object], None]] = {
-    "finding": _finding,
-    "doctorItem": _finding,
-    "summary": _summary,
-    "doctor": _doctor,
-    "partitionLog": _partition,
-    "topicLogs": _partition,
-    "spaceDirectory": _space,
-    "spaceTopic": _topic_size,
-    "doctorLargest": _topic_size,
-    "group": _group,
-}
-"""What derives metrics from an answer, by the type of its JSON object."""

@@ -65,7 +65,7 @@ class ExaminedDisk(NamedTuple):
     ] = None
 
 
-@answer("doctorItem")
+@answer("doctorItem", measures=lambda value: [("kdump_findings", 1, value["code"], value["severity"])])
 class Item(NamedTuple):
     """Something to do. Items of one kind are one entry of the page."""
 
@@ -115,7 +115,7 @@ class Item(NamedTuple):
         return self.topic or (f"group {self.group}" if self.group is not None else "")
 
 
-@answer("doctorLargest")
+@answer("doctorLargest", measures=lambda value: [("kdump_topic_bytes", value["bytes"], value["topic"])])
 class LargestTopic(NamedTuple):
     """One of the topics that take most of the space."""
 
@@ -147,7 +147,7 @@ class Question:
     """The parts of the answer, if there are several brokers."""
 
 
-@answer("doctor")
+@answer("doctor", measures=lambda value: [("kdump_unread_paths", len(value["unread"]))])
 @dataclass
 class Page:
     """The end of the page."""

@@ -9,7 +9,11 @@ from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosit
 from kdump.state.groups import SHARE, Assigned, Group, Member
 
 
-@answer("group", lambda value: "torn" if value.remarks else "")
+@answer(
+    "group",
+    lambda value: "torn" if value.remarks else "",
+    measures=lambda value: [("kdump_group_lag", value["lag"], value["groupId"])],
+)
 class DescribedGroup(NamedTuple):
     """A group, with totals of its offsets."""
 

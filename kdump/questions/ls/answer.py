@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import (
     BYTES,
@@ -101,7 +101,14 @@ class OffsetRange(NamedTuple):
     last: int
 
 
-@answer("partitionLog")
+def _measures(value: Object) -> Iterator[tuple[Any, ...]]:
+    own = value["size"] + value["besideSize"]
+    is_deleted = value.get("state", "live") == "delete"
+    yield "kdump_topic_bytes", 0 if is_deleted else own, value["topic"]
+    yield "kdump_topic_deleted_bytes", value["deletedSize"] + own * is_deleted, value["topic"]
+
+
+@answer("partitionLog", measures=_measures)
 class ListedPartition(NamedTuple):
     """A partition directory."""
 
@@ -130,7 +137,7 @@ class ListedPartition(NamedTuple):
     unknown: UnknownKeys
 
 
-@answer("topicLogs")
+@answer("topicLogs", measures=_measures)
 class ListedTopic(NamedTuple):
     """All partitions of a topic."""
 

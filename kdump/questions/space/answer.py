@@ -61,7 +61,7 @@ class KeptFrom(NamedTuple):
     logStartOffset: int
 
 
-@answer("spaceDirectory")
+@answer("spaceDirectory", measures=lambda value: [("kdump_filesystem_free_bytes", value["free"], value["path"])])
 class SpaceDirectory(NamedTuple):
     """A log directory of the broker whose disk is full. The sizes of the file system are None if the path is not the
     broker's own disk (`unknownBecause`)."""
@@ -140,7 +140,7 @@ def _local(config: str) -> str:
     tier=Shown("remote", 6, right=True, cell=lambda topic: _some(topic.remote.remoteBytes)),
     later=Shown("within 24 h", 4, right=True, cell=lambda topic: _some(topic.dueIn24h)),
 )
-@answer("spaceTopic")
+@answer("spaceTopic", measures=lambda value: [("kdump_topic_bytes", value["size"], value["topic"])])
 class SpaceTopic(NamedTuple):
     """A topic, with all its live partitions in the log directories. Only the largest are reported."""
 
