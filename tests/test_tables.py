@@ -13,7 +13,8 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.answer import ANSWERS, NAME, NUMBER, PATH, TEXT, VALUE, Doc, Shown, answer_keys, shown_keys
+from kdump.answer import ANSWERS, NAME, NUMBER, PATH, TEXT, VALUE, Doc, answer_keys, shown_keys
+from kdump.answer import Shown as Declared
 from kdump.answer import columns as declare
 from kdump.render.state_tables import table_columns as columns_of
 from kdump.render.stdout import Output
@@ -242,10 +243,10 @@ def test_a_wrapped_remark(monkeypatch: pytest.MonkeyPatch) -> None:
 BY_HAND = {
     "questions/diff/report.py": "a copy is a number within its comparison, and a label names an offset",
     "questions/find/report.py": "the columns of records, of matches",
+    "questions/inspect/columns.py": "rows are batches and records as they are read",
     "questions/ls/report.py": "the first column has the width of all names",
     "questions/schema/report.py": "a row is a field, bits of it, or the continuation of a meaning",
     "questions/stats/report.py": "the columns depend on what is counted",
-    "render/inspect_columns.py": "rows are batches and records as they are read",
     "spark/query.py": "the columns are the query's",
     "spark/scan_command.py": "rows are Spark's",
 }
@@ -263,9 +264,9 @@ def _makes_columns(path: Path) -> bool:
     return "from kdump.render.table import" in text and bool(re.search(r"\bColumn\(", text))
 
 
-@declare(both=Shown(cell=lambda row: f"{row.first}/{row.second}", after="first", right=True))
+@declare(both=Declared(cell=lambda row: f"{row.first}/{row.second}", after="first", right=True))
 class Row(NamedTuple):
-    first: Annotated[int, Shown(" "), NUMBER]
+    first: Annotated[int, Declared(" "), NUMBER]
     second: Annotated[int, Doc("a key that is no column")]
 
 

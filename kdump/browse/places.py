@@ -36,10 +36,10 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.log.selection import Selection
+from kdump.questions.inspect.columns import TableDecoder, columns_of
 from kdump.questions.ls.report import directory_lines, partition_lines
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.inspect_columns import TableDecoder, columns_of
 from kdump.render.state_tables import table_columns
 from kdump.render.table import Column
 

@@ -19,10 +19,11 @@ from kdump.core.record_columns import RecordColumns
 from kdump.log.batch_records import decode_columns
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.questions.inspect import columns as inspect_columns
 from kdump.questions.inspect import fast_rows
 from kdump.questions.inspect import show as inspect_run
 from kdump.questions.inspect import views as inspect_views
-from kdump.render import escape, inspect_columns
+from kdump.render import escape
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso

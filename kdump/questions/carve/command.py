@@ -32,8 +32,8 @@ from kdump.questions.carve.answer import CarvedTornBatch, CarveSummary, NestedBa
 from kdump.questions.carve.carved_runs import CarvedRun
 from kdump.questions.carve.run import CarvedFile, carve
 from kdump.questions.carve.search import CarvedBatch
+from kdump.questions.inspect.columns import columns_of
 from kdump.render.escape import path_text, printable
-from kdump.render.inspect_columns import columns_of
 from kdump.render.inspect_json import batch_object
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink

@@ -13,9 +13,9 @@ from kdump.log.remote_files import tier
 from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
 from kdump.questions.find.coverage import AS_BYTES, LIMIT, NOT_THERE
 from kdump.questions.find.search_report import Names
+from kdump.questions.inspect.columns import TableDecoder, record_columns
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
-from kdump.render.inspect_columns import TableDecoder, record_columns
 from kdump.render.inspect_json import record_object
 from kdump.render.record_template import compile_template, render
 from kdump.render.redaction import Redaction, redacted_record

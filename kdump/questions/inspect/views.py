@@ -18,10 +18,10 @@ from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Region
+from kdump.questions.inspect.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.questions.inspect.options import InspectOptions
 from kdump.render.decoded_values import lines
 from kdump.render.escape import LARGE, bytes_text_pieces, path_text, printable
-from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.inspect_json import batch_object, entry_object, log_keys, record_line, record_object, region_object
 from kdump.render.line_parts import DecodedLines
 from kdump.render.record_template import Part, render
