@@ -260,8 +260,7 @@ def test_an_answer_takes_what_its_facts_have() -> None:
 
 
 COPYING = {
-    "kdump/questions/registry/command.py": "a command's options, as the fields of what the library takes",
-    "kdump/questions/salvage/command.py": "the same",
+    "kdump/questions/salvage/command.py": "a command's options, as the fields of what the library takes",
     "kdump/questions/stats/answer.py": "kdump.stats yields the fact, whose names are frozen as those of the keys are",
     "kdump/questions/verify/command.py": "the same",
 }
