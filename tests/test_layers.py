@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -63,3 +64,15 @@ def test_inspect_imports_no_decoder_it_does_not_use() -> None:
     modules = set(done.stdout.splitlines()[-1].split())
     unused = {"formats", "jsonable", "kafka", "confluent", "avro", "protobuf", "plugins"}
     assert not {"decimal", "fastavro", "google.protobuf", *(f"kdump.decode.{name}" for name in unused)} & modules
+
+
+def test_no_function_has_more_than_60_lines() -> None:
+    """Decorators are not counted, docstrings are."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines}"
+        for path in (ROOT / "kdump").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
+    ]
+    assert not found

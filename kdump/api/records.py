@@ -77,6 +77,14 @@ class Records:
         return f"<kdump.Records {self._query.table.name} of {paths}: {len(self.columns)} columns>"
 
 
+def _known(columns: Iterable[str] | None, known: list[str]) -> list[str]:
+    """Return the columns, all by default; raise ValueError for an unknown one."""
+    names = known if columns is None else [*columns]
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"unknown column {unknown[0]!r}; known are {', '.join(known)}")
+    return names
+
+
 @takes_paths
 def records(
     paths: str | Iterable[str],
@@ -114,10 +122,7 @@ def records(
     if schema_of is not None and of is RECORDS:
         fields = schema_fields(sources, schema_of, at)
         of = fields.table
-    known = [column.name for column in (of.every_column if decode and fields is None else of.columns)]
-    names = known if columns is None else [*columns]
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"unknown column {unknown[0]!r}; known are {', '.join(known)}")
+    names = _known(columns, [each.name for each in (of.every_column if decode and fields is None else of.columns)])
     for path in sources:
         if "://" not in path and not file_system.lexists(path):
             raise SourceError(f"{path}: no such file or directory")

@@ -97,6 +97,12 @@ class LogDirContext:
             coordinator=self.coordinator,
             release=self.release,
         )
+        return self._described(context, partition, topic, number)
+
+    def _described(
+        self, context: PartitionContext, partition: PartitionDirectory, topic: str, number: int
+    ) -> PartitionContext:
+        """Return the context with what the cluster's metadata says about the partition."""
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return context
@@ -111,7 +117,7 @@ class LogDirContext:
         tiered, remote_start = is_tiered(self.metadata, topic), None
         first = partition.segments[0].offset if partition.segments else 0
         if tiered and first > (context.log_start or 0):
-            noted = checkpoints.get("log-start-offset")
+            noted = context.checkpoints.get("log-start-offset")
             deleted = deleted_below(partition, None if noted is None else noted.target)
             remote_start = self.remote.start_of(described.id, number, context.log_start, deleted, context.lineage)
         bases = [segment.offset for segment in partition.segments]

@@ -308,8 +308,7 @@ class _MetadataReader:
         self.total = self.done + _bytes(needed)
         dropped: list[tuple[int, int]] | None = None
         metadata = replay.metadata
-        shadow: MetadataReplay | None = None
-        copies = 0
+        taken_back = _TakenBack(replay)
         led: int | None = None
 
         def take(batch: DefaultRecordBatch, columns: RecordColumns, row: int, offset: int) -> int:
@@ -340,14 +339,8 @@ class _MetadataReader:
             value = record.value
             name = "" if is_control else metadata_record_name(value)
             if dropped is None and name == BEGIN:
-                # How it ends decides whether its records count. Only logs with a transaction are read twice.
-                self.total += _bytes(needed)
-                dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
-                if self.choice is not None:
-                    self.choice.uncommitted = list(dropped)
-                dropped.reverse()
-            if metadata.end_offset == 0 and start is None and record.offset > 0:
-                replay.is_partial = True
+                dropped = self._uncommitted(replay, needed, start)
+            replay.is_partial |= metadata.end_offset == 0 and start is None and record.offset > 0
             if record.index == 0:
                 replay.stable = max(replay.stable, metadata.end_offset - 1)
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
@@ -355,7 +348,7 @@ class _MetadataReader:
             replay.file, replay.is_partial = self.reading, replay.is_partial or self.is_broken
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()
-                shadow = None
+                taken_back.copy = None
             if is_control:
                 if not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
@@ -368,14 +361,23 @@ class _MetadataReader:
             if not (dropped and dropped[-1][0] <= record.offset) or name in TRANSACTION_TYPES:
                 replay.apply(record, value, name)
             else:
-                # A node applies these records, too, before it takes them back: one of them may stop it.
-                if shadow is None and copies < MAX_COPIES:
-                    shadow, copies = replay.copied(), copies + 1
-                if shadow is not None:
-                    shadow.file = self.reading
-                    shadow.apply(record, value, name)
-                else:
-                    replay.at("not checked: it is in a transaction that was aborted, or never ended")
+                taken_back.apply(record, value, name, self.reading)
+
+    def _uncommitted(self, replay: MetadataReplay, paths: Sequence[str], start: int | None) -> list[tuple[int, int]]:
+        """Return the ranges of offsets in transactions that are not committed, the last first. How one ends decides
+        whether its records count: only logs with a transaction are read twice."""
+        self.total += _bytes(paths)
+        ranges = uncommitted_ranges(replay, self._log(paths, start, lambda problem: None))
+        if self.choice is not None:
+            self.choice.uncommitted = list(ranges)
+        return ranges[::-1]
+
+    def _has_gap(self, offset: int, *, is_broken: bool = True) -> bool:
+        """Note that records are missing from `offset` on; return whether reading ends there. `is_broken`: a node does
+        not read on without them."""
+        self.gap = offset if self.gap is None else self.gap
+        self.is_broken = self.is_broken or is_broken
+        return is_broken and not self.go_on
 
     def _log(
         self,
@@ -410,18 +412,10 @@ class _MetadataReader:
         for path in paths:
             for record in read_records(path, note, Run(self.run.limits, more=self._more), take_next, empty):
                 if record is None:
-                    if begun or start is None:
-                        self.gap = expected or 0 if self.gap is None else self.gap
-                        self.is_broken = True
-                        if not self.go_on:
-                            return
+                    if (begun or start is None) and self._has_gap(expected or 0):
+                        return
                     continue
-                if record.offset is not None and isinstance(record.batch, DefaultRecordBatch):
-                    position = record.batch.header.baseOffset + record.index
-                    if record.offset != position and not record.is_control:
-                        # MetadataBatchLoader and RecordsIterator count the records of a batch from its base offset on.
-                        note(f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}")
-                        record.offset = position
+                _count_from_base(record, path, note)
                 if record.offset is None or (not begun and start is not None and record.offset < start):
                     continue
                 if has_end and self.moment.is_before(record.offset, record.timestamp):
@@ -433,15 +427,41 @@ class _MetadataReader:
                     note(Unread(f"{reason} before it"))
                 if expected is not None and record.offset not in (expected, ends_at):
                     note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
-                    self.gap = expected if self.gap is None else self.gap
-                    if record.offset < expected or not begun:  # else a node reads on, and does not miss the records
-                        self.is_broken = True
-                        if not self.go_on:
-                            return
+                    if self._has_gap(expected, is_broken=record.offset < expected or not begun):
+                        return
                 begun = True
                 expected, ends_at = record.offset + 1, record.batch.lastOffset + 1
                 self.reading = path
                 yield record
+
+
+class _TakenBack:
+    """Applies the records of a transaction that is not committed to a copy of the replay, as a node does before it
+    takes them back: one of them may stop it."""
+
+    def __init__(self, replay: MetadataReplay) -> None:
+        self.replay = replay
+        self.copy: MetadataReplay | None = None
+        self.copies = 0
+
+    def apply(self, record: Record, value: bytes | None, name: str, path: str) -> None:
+        if self.copy is None and self.copies < MAX_COPIES:
+            self.copy, self.copies = self.replay.copied(), self.copies + 1
+        if self.copy is not None:
+            self.copy.file = path
+            self.copy.apply(record, value, name)
+        else:
+            self.replay.at("not checked: it is in a transaction that was aborted, or never ended")
+
+
+def _count_from_base(record: Record, path: str, note: Callable[[str], None]) -> None:
+    """Give a record the offset that a node reads: MetadataBatchLoader and RecordsIterator count the records of a batch
+    from its base offset on."""
+    if record.offset is not None and isinstance(record.batch, DefaultRecordBatch) and not record.is_control:
+        position = record.batch.header.baseOffset + record.index
+        if record.offset != position:
+            note(f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}")
+            record.offset = position
 
 
 def _bytes(paths: Iterable[str]) -> int:

@@ -24,6 +24,8 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
+NOTHING = memoryview(b"")
+Pieces = Iterator[bytes | memoryview]
 MAX_LOOKAHEAD_BYTES = 4 * 1024 * 1024
 """Maximum number of bytes that are collected only to find out whether they are a record."""
 
@@ -52,9 +54,8 @@ def decode_columns(
     well, no key either. No memory is used for them. `keep` selects in more detail what a large record has."""
     if keep is None and not values:
         keep = KEYS if keys else SIZES
-    header_size, size = BATCH_HEADER.size, batch.payload_size
-    space = batch.compression if batch.is_compressed else ""
-    base = 0 if space else batch.position + header_size
+    size, space = batch.payload_size, batch.compression if batch.is_compressed else ""
+    base = 0 if space else batch.position + BATCH_HEADER.size
     limit = batch.limits.max_decompressed_size if space else size
     left = batch.recordCount or 0
     if left < 0:
@@ -64,17 +65,7 @@ def decode_columns(
         return
     if left == 0 and size == 0:
         return
-    pieces: Iterator[bytes | memoryview] = batch.chunks(header_size, size)
-    whole: bytes | None
-    if space:
-        whole = _at_one_go(batch, space, size, limit)
-        if not whole:
-            pieces = decompress(space, pieces, limit=limit, size=size, ignored=batch.ignore)
-    else:
-        first = next(pieces, b"")
-        whole = bytes(first) if len(first) == size else None
-        pieces = chain((first,), pieces)
-        del first  # a large piece must be referenced only by `rest`
+    pieces, whole = _payload(batch, space, size, limit)
     if whole:
         columns = RecordColumns(whole)
         if left and decode_all(columns, 0, len(whole), left):
@@ -83,88 +74,102 @@ def decode_columns(
             return
         pieces = iter((whole,))
     batch.decoded_to = base
-    rest = bytearray()
-    rest_of_payload = b""
-    """Bytes read after a record that was skimmed."""
-    piece: Bytes
-    needed = 0
-    done = 0
-    total = left
     try:
-        while rest_of_payload or (piece := next(pieces, b"")):
-            if rest_of_payload:
-                piece, rest_of_payload = rest_of_payload, b""
-            else:
-                done += len(piece)
-            if rest:
-                rest += piece
-                if len(rest) < needed:
-                    continue
-                piece, rest = rest, bytearray()
-            columns = RecordColumns(piece if isinstance(piece, bytearray) else bytes(piece))
-            piece_base = base + done - len(piece)
-            try:
-                position = decode(columns, 0, len(piece), left, False)
-            except DecodeError as error:
-                if len(columns):
-                    batch.decoded_to = piece_base + columns.end[-1]
-                    yield columns, piece_base
-                raise error.moved(piece_base - base) from None
-            left -= len(columns)
-            if len(columns):
-                batch.decoded_to = piece_base + columns.end[-1]
-                yield columns, piece_base
-            if not left and position < len(piece):
-                break
-            rest = bytearray(piece[position:])
-            del columns
-            piece = b""  # a large piece must be referenced only by `rest`
-            needed = _needed(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
-            if keep is not None and needed > LARGE:
-                skim = Skim(bytes(rest), pieces, done - len(rest), keep)
-                columns = skim.record()
-                left -= 1
-                batch.decoded_to = base + skim.stop
-                yield columns, base + skim.start
-                rest, rest_of_payload, needed = bytearray(), skim.rest, 0
-                done = skim.stop + len(rest_of_payload)
-        else:
-            position, piece = 0, bytes(rest)
-        if not left and position < len(piece):
-            if _holds_record(bytearray(piece[position:]), pieces):
-                reason = f"recordCount is {total}, but the batch has more records"
-                batch.note(count_problem(batch, reason))
-                return
-            over = "bytes are left over after the last record"
-            if not space:
-                over = f"{size - (done - len(piece) + position)} {over}"
-            at = done - len(piece) + position
-            raise DecodeError("RecordBatch", "records", at, f"{over} of {total}")
-        if left and rest:
-            # The payload has ended inside a record: the decoder reports where.
-            try:
-                decode(RecordColumns(bytes(rest)), 0, len(rest), 1, True)
-            except DecodeError as error:
-                raise error.moved(done - len(rest)) from None
-        if left:
-            reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
-            batch.note(count_problem(batch, reason, total - left))
+        yield from _decode_pieces(batch, pieces, base, limit, keep)
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
-        start = batch.position + header_size if in_codec else base
+        start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 
-def _at_one_go(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> bytes | None:
-    """Return the decompressed payload of a small batch, unless something about it is unusual."""
-    from kdump.format.codec.decompress_small import SMALL, decompress_small
+def _payload(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> tuple[Pieces, bytes | None]:
+    """Return the pieces of the decompressed payload; or all of it, if it is small, or not compressed and one piece,
+    unless something about it is unusual. `space`: the codec, empty for none; `size`: of the stored payload."""
+    pieces = batch.chunks(BATCH_HEADER.size, size)
+    if not space or 0 < size <= SMALL:
+        first = next(pieces, NOTHING)
+        if len(first) == size:
+            whole = decompress_small(space, first, limit) if space else bytes(first)
+            if whole or not space:
+                return pieces, whole
+        pieces = chain((first,), pieces)
+    return decompress(space, pieces, limit=limit, size=size, ignored=batch.ignore) if space else pieces, None
 
-    piece = next(batch.chunks(batch.headerSize, size), None) if 0 < size <= SMALL else None
-    return decompress_small(space, piece, limit) if piece is not None and len(piece) == size else None
+
+def _decode_pieces(
+    batch: DefaultRecordBatch, pieces: Pieces, base: int, limit: int, keep: Keep | None
+) -> Iterator[tuple[RecordColumns, int]]:
+    """Like decode_columns, for a payload whose pieces may divide records. Raises DecodeError at the first invalid byte,
+    with its position in the payload."""
+    left = batch.recordCount or 0
+    rest = bytearray()
+    rest_of_payload = b""
+    """Bytes read after a record that was skimmed."""
+    needed = done = 0
+    piece: Bytes
+    while piece := rest_of_payload or next(pieces, b""):
+        rest_of_payload = b""
+        done += len(piece)
+        if rest:
+            rest += piece
+            if len(rest) < needed:
+                continue
+            piece, rest = rest, bytearray()
+        columns = RecordColumns(piece if isinstance(piece, bytearray) else bytes(piece))
+        start = done - len(piece)
+        invalid = None
+        try:
+            position = decode(columns, 0, len(piece), left, False)
+        except DecodeError as error:
+            invalid = error.moved(start)
+        left -= len(columns)
+        if len(columns):
+            batch.decoded_to = base + start + columns.end[-1]
+            yield columns, base + start
+        if invalid is not None:
+            raise invalid
+        if not left and position < len(piece):
+            break
+        rest = bytearray(piece[position:])
+        del columns
+        piece = b""  # a large piece must be referenced only by `rest`
+        more = pieces if batch.is_compressed else None
+        needed = _needed(rest, limit - done + len(rest), done - len(rest), more) if left else 0
+        if keep is not None and needed > LARGE:
+            skim = Skim(bytes(rest), pieces, done - len(rest), keep)
+            columns = skim.record()
+            left -= 1
+            batch.decoded_to = base + skim.stop
+            yield columns, base + skim.start
+            rest, rest_of_payload, needed, done = bytearray(), skim.rest, 0, skim.stop
+    else:
+        position, piece = 0, bytes(rest)
+    _end(batch, bytes(piece[position:]), done - len(piece) + position, pieces, left)
 
 
-def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
+def _end(batch: DefaultRecordBatch, over: bytes, at: int, pieces: Pieces, left: int) -> None:
+    """Note it, or raise DecodeError, if bytes or records are left over: `over`, at position `at` of the payload, and
+    `left` records."""
+    total = batch.recordCount or 0
+    if over and not left:
+        if _holds_record(bytearray(over), pieces):
+            batch.note(count_problem(batch, f"recordCount is {total}, but the batch has more records"))
+            return
+        size = "" if batch.is_compressed else f"{batch.payload_size - at} "
+        raise DecodeError("RecordBatch", "records", at, f"{size}bytes are left over after the last record of {total}")
+    if over:
+        # The payload has ended inside a record: the decoder reports where.
+        try:
+            decode(RecordColumns(over), 0, len(over), 1, True)
+        except DecodeError as error:
+            raise error.moved(at) from None
+    if left:
+        reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
+        batch.note(count_problem(batch, reason, total - left))
+
+
+def _holds_record(rest: bytearray, pieces: Pieces) -> bool:
     """Return True if the bytes after the last record that was claimed start with another record."""
     while True:
         columns = RecordColumns(bytes(rest))
@@ -201,7 +206,7 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return taken
 
 
-def _needed(rest: bytearray, limit: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
+def _needed(rest: bytearray, limit: int, position: int, pieces: Pieces | None) -> int:
     """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
     decoded before they are all available. Raises DecodeError if the size exceeds `limit`, so that no memory is used for
     it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends

@@ -100,13 +100,7 @@ class RegionScan:
             self.batches += 1
             if offsets:
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
-                hidden = offsets.meets((first if last is None else last) + 1, max(first - 1, 0))
-                for gap in pending:
-                    if hidden:
-                        yield gap
-                    else:
-                        self._leave_out(gap)
-                pending.clear()
+                yield from self._gaps(pending, (first if last is None else last) + 1, max(first - 1, 0))
                 last = region.lastOffset
                 # Checksums do not cover base offsets, so a single one beyond the range may be wrong; two in a row end
                 # the range.
@@ -122,6 +116,16 @@ class RegionScan:
                 yield region
         if offsets and (offsets.last is None or last is None or last < offsets.last):
             yield from pending
+
+    def _gaps(self, pending: list[Region], first: int, last: int) -> Iterator[Region]:
+        """Yield the pending damage if the offsets first..last, which it may have, meet the range; clear the list."""
+        assert self.selection.offsets is not None
+        if self.selection.offsets.meets(first, last):
+            yield from pending
+        else:
+            for gap in pending:
+                self._leave_out(gap)
+        pending.clear()
 
     def _split_runs(
         self,

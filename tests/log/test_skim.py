@@ -74,7 +74,7 @@ def test_the_same_is_said(
         [], payload=packed, count=max(0, len(records) + count), attributes=craft.CODECS.index(codec), lastOffsetDelta=9
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_records, "_at_one_go", lambda batch, space, size, limit: None)
+        patch.setattr(batch_records, "SMALL", 0)
         whole = said(data, 61)
         patch.setattr(batch_records, "LARGE", limit)
         assert said(data, 61, values=False) == whole

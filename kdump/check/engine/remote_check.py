@@ -351,18 +351,7 @@ class RemoteCheck:
         except SourceError as error:
             totals.add_unreadable(error)
             return [], None, None, size
-        broken = []
-        for kind, each in [*indexes.items()] if INDEXES in kinds else ():
-            try:
-                options.open(each).source.close()
-            except (SourceNotFound, DamagedObject) as error:
-                del indexes[kind]
-                if isinstance(error, DamagedObject):
-                    broken.append(
-                        damaged(segment, target, str(error), "follower" if kind is file_kinds.TXN_INDEX else "")
-                    )
-            except SourceError as error:
-                totals.add_unreadable(error)
+        broken = _damaged_indexes(segment, target, indexes, options, totals) if INDEXES in kinds else []
         place = one_file(target, SegmentFiles("", segment.first, target, indexes))
         unread = len(totals.unread) + len(totals.notes)
         scan = PartitionScan(
@@ -378,6 +367,28 @@ class RemoteCheck:
         if len(totals.unread) + len(totals.notes) > unread:  # what is not read shows nothing
             return [*broken, *(finding for finding in findings if finding.file == log.path)], None, None, size
         return [*broken, *findings], begin, segment.first if scan.log_end is None else scan.log_end, size
+
+
+def _damaged_indexes(
+    segment: RemoteSegment,
+    target: Target,
+    indexes: dict[file_kinds.FileKind, Target],
+    options: Options,
+    totals: CheckTotals,
+) -> list[Finding]:
+    """Return the findings about damaged indexes; remove these, and those that are not there, from `indexes`."""
+    broken = []
+    for kind, each in [*indexes.items()]:
+        try:
+            options.open(each).source.close()
+        except (SourceNotFound, DamagedObject) as error:
+            del indexes[kind]
+            if isinstance(error, DamagedObject):
+                case = "follower" if kind is file_kinds.TXN_INDEX else ""
+                broken.append(damaged(segment, target, str(error), case))
+        except SourceError as error:
+            totals.add_unreadable(error)
+    return broken
 
 
 def _refused(finding: Finding, segment: RemoteSegment) -> Finding:

@@ -146,22 +146,7 @@ def record_columns(
         return str(control_object(record)["type"]) if record.is_control else _bytes(record, "key", limit)
 
     def value(record: Record) -> str:
-        if record.is_control:
-            decoded_record = control_object(record)
-            parts = [
-                f"{k} {decoded_record[k]}" for k in ("version", "coordinatorEpoch") if decoded_record.get(k) is not None
-            ]
-            parts += [jsonl.line(decoded_record["value"])] if "value" in decoded_record else []
-            return printable(", ".join(parts)) or _bytes(record, "value", limit)
-        return _bytes(record, "value", limit)
-
-    def header_text(record: Record) -> str:
-        shown = ""
-        for piece in header_pieces(record, limit):
-            shown += piece
-            if limit is not None and len(shown) > 4 * limit:
-                return shown + "…"
-        return shown
+        return (_control_value(record) if record.is_control else "") or _bytes(record, "value", limit)
 
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
@@ -189,7 +174,7 @@ def record_columns(
         Column("keySize", "keySize", lambda r: str(r.keySize), right=True, rank=1),
         Column("valueSize", "valueSize", lambda r: str(r.valueSize), right=True, rank=1),
         shown_key,
-        Column("headers", "headers", header_text, rank=3, least=10),
+        Column("headers", "headers", lambda r: _header_text(r, limit), rank=3, least=10),
         shown_value,
     ]
     others = {key.name: _record_key(key, zone) for key in answer_keys(InspectedRecord)[1:]}
@@ -199,6 +184,21 @@ def record_columns(
     others["value"] = plain_value if "valueDecoded" in (names or ()) else shown_value
     others |= same or {}
     return _choose(default, others, names)
+
+
+def _control_value(record: Record) -> str:
+    read = control_object(record)
+    parts = [f"{key} {read[key]}" for key in ("version", "coordinatorEpoch") if read.get(key) is not None]
+    return printable(", ".join(parts + ([jsonl.line(read["value"])] if "value" in read else [])))
+
+
+def _header_text(record: Record, limit: int | None) -> str:
+    shown = ""
+    for piece in header_pieces(record, limit):
+        shown += piece
+        if limit is not None and len(shown) > 4 * limit:
+            return shown + "…"
+    return shown
 
 
 def _decoded_text(record: Record, name: str, decodes: TableDecoder | None) -> str:

@@ -97,23 +97,16 @@ def predict_startup(
     """Return the same as `restart_plan`, to callers that ask several questions about a disk. `options.begin` is called
     with the plan before anything is examined, to which each step then adds its part; `on_seen` with what is in each
     partition's directory when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
-    options = Options.given(options)
+    options, paths = Options.given(options), list(paths)
     options = replace(options, open_source=with_bytes(options.open_source))
-    paths = list(paths)
     disks = disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
     plan = RestartPlan(node_directories(paths, disks))
     options.begin(plan)
     node = _starting_node(plan, disks, options, kafka_version)
     configured_as = _examine_directories(node)
+    evidence, is_older = VersionEvidence(bool(node.disk.newer), node.disk.is_registered), disks.is_of_older_topic
     manager = LogManager(
-        node.directories,
-        options,
-        is_selected,
-        node.rights,
-        node.release,
-        VersionEvidence(bool(node.disk.newer), node.disk.is_registered),
-        on_seen=on_seen,
-        is_older=disks.is_of_older_topic,
+        node.directories, options, is_selected, node.rights, node.release, evidence, on_seen=on_seen, is_older=is_older
     )
     plan.partitions += manager.metadata_logs()
     plan.quorum = _quorum(node, plan.metadata_log)
@@ -125,17 +118,13 @@ def predict_startup(
     remote = RemoteStorage(known.metadata or MetadataImage(), plan.nodeId, node.places, options.limits)
     logs = replace(manager, strays=known.strays, metadata=known.metadata, checks=checks).logs()
     for log in plan.partitions:
-        log.stops = _advised(plan, log.stops)
-        if is_selected(log.topic):
-            options.found(log)
+        _find(plan, log, options, is_selected)
     for log in logs if node.is_broker else ():
-        log.stops = _advised(plan, log.stops)
         notes, events, log.inRemoteStorage = remote.after(log)
         log.notes += notes
         log.later += events
         plan.partitions.append(log)
-        if is_selected(log.topic):
-            options.found(log)
+        _find(plan, log, options, is_selected)
     if node.is_broker and known.metadata is not None:
         plan.stops += filter(None, [invalid_config(known.metadata, node.release, node.metadata_log_path)])
     _look_for_metadata(node, known, plan)
@@ -144,14 +133,9 @@ def predict_startup(
     plan.stops = _advised(plan, plan.stops)
     for directory in plan.directories:
         directory.stops = _advised(plan, directory.stops)
-    if plan.newer and plan.release is not None:  # also in the directory of a partition
-        named = plan.release.source == OPTION
-        plan.release = plan.release._replace(diskVersion=NEWER_NUMBER, newer=tuple(plan.newer))
-        if not named:
-            plan.release = plan.release._replace(source=DISK, doubt="")
+    _name_newer_release(plan)
     plan.assumptions = [*assumptions(node, known, plan), *configured_as, *assumed_of_logs(node, known, plan, remote)]
-    if node.is_broker and plan.logs:
-        plan.assumptions.append(checks.assumption)
+    plan.assumptions += [checks.assumption] if node.is_broker and plan.logs else []
     if known.metadata is not None and known.is_whole:
         find_hanging(plan, known.metadata, options.limits)
     plan.later = (*_committed_offsets(node, checks), checks.part())
@@ -163,6 +147,20 @@ def plan_course(plan: RestartPlan) -> Course:
     """Return what each step of the startup does, by the plan as it is now: the disks of other nodes may change it."""
     parts = (before(plan), loading(plan), leaders(plan), transactions(plan.partitions, plan.nodeId))
     return course_of((*parts, *plan.later))
+
+
+def _find(plan: RestartPlan, log: PartitionPlan, options: Run, is_selected: Callable[[str], bool]) -> None:
+    log.stops = _advised(plan, log.stops)
+    if is_selected(log.topic):
+        options.found(log)
+
+
+def _name_newer_release(plan: RestartPlan) -> None:
+    """State in the plan that a newer release wrote to the disk, which the directory of a partition may show, too."""
+    if plan.newer and plan.release is not None:
+        is_given = plan.release.source == OPTION
+        plan.release = plan.release._replace(diskVersion=NEWER_NUMBER, newer=tuple(plan.newer))
+        plan.release = plan.release if is_given else plan.release._replace(source=DISK, doubt="")
 
 
 def _starting_node(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from kdump.check.options import Options
@@ -67,14 +67,8 @@ def salvage(
     inputs = jobs(paths, others, options, is_selected=is_selected, name=name)
     if not inputs:
         return []
-    if prefer is not None and not any(copy_named(job, prefer) is not None for job in inputs):
-        raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
-    if cut is not None and cut.has_offset and len(inputs) > 1:
-        raise SalvageError(
-            f"an offset is of one partition, but there are {len(inputs)}; pass one of them, or a time as in "
-            "2026-11-20T14:05"
-        )
     wishes = SalvageRequest(prefer, deleted, damaged_records, cut, abort_open)
+    _refuse_ambiguous(wishes, inputs)
     made: list[Salvaged] = []
     options.expect(sum(bytes_to_read(job, wishes) for job in inputs))
     try:
@@ -92,6 +86,17 @@ def salvage(
             raise
         raise OutputError(f"{error}; {_unfinished(out, len(made), len(inputs))}") from error
     return made
+
+
+def _refuse_ambiguous(wishes: SalvageRequest, inputs: Sequence[SalvageInput]) -> None:
+    prefer, cut = wishes.prefer, wishes.cut
+    if prefer is not None and not any(copy_named(job, prefer) is not None for job in inputs):
+        raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
+    if cut is not None and cut.has_offset and len(inputs) > 1:
+        raise SalvageError(
+            f"an offset is of one partition, but there are {len(inputs)}; pass one of them, or a time as in "
+            "2026-11-20T14:05"
+        )
 
 
 def _unfinished(out: str, done: int, all_: int) -> str:

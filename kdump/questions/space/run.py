@@ -80,21 +80,13 @@ def space(
     names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
     is_selected = topics if callable(topics) else lambda name: not names or name in names
     mount_paths(others := tuple(others))
-    unread: list[SourceError] = []
-    report = run.unreadable
-
-    def unreadable(error: SourceError) -> None:
-        unread.extend([] if is_gone(error) else [error])
-        report(error)
-
-    run = replace(run, unreadable=unreadable)
+    run, unread = _collecting(run)
     broker, own = _own_broker(paths, run)
     other_brokers, other_disks = _other_brokers(others, broker, run)
     named = [place.path for place in own.directories]
     source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
     given = ConfigOverrides(config or {}, properties or {})
     now = round(time.time() * 1000) if now is None else now
-    is_own_metadata = source in named
     state = state_of(broker)
     seen: SeenFiles = set()
     usages = [read_usage(place, run, seen) for place in broker.directories]
@@ -104,7 +96,7 @@ def space(
     retained = retained_topics(
         broker, usages, metadata, given, now, is_selected, run, is_running=is_running, missing=missing
     )
-    emptied = _emptied(usages, metadata) if metadata is not None and is_own_metadata else None
+    emptied = _emptied(usages, metadata) if metadata is not None and source in named else None
     if emptied is not None:  # no config is certain
         for topic in retained:
             topic.settings.is_known = False
@@ -115,33 +107,35 @@ def space(
         yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
     yield from map(_topic, retained[:limit])
     copies = ReplicaCopies(other_brokers, metadata, Options(run.limits, now=now), given.properties)
-    kept: list[SpaceKept] = []
-    for disk in disks:
-        here = (topic.on(disk.sources) for topic in retained)
-        largest = sorted((topic for topic in here if topic.logs), key=lambda topic: -topic.allocated)
-        for row in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
-            if isinstance(row, SpaceStep):
-                disk.take(row)
-            else:
-                kept.append(row)
+    of_all = Given(retained, cleanings, copies, broker.node_id, limit, is_selected)
+    kept = [row for disk in disks for row in _take_steps(disk, of_all)]
     rows = (row for disk in disks for row in disk.steps)
     yield from (row._replace(number=number) for number, row in enumerate(rows, 1))
-    is_full = any(disk.is_full for disk in disks)
-    for usage in usages:
-        yield from kept_files(usage, state, is_full=is_full)
-    for disk in disks:
-        yield from disk.kept_elsewhere()
+    yield from _kept(disks, usages, state)
     yield from kept
-    problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
-    yield _summary(
-        disks,
-        state,
-        unknownTopics=sum(topic.is_unknown for topic in retained),
-        metadataProblem=problem,
-        now=now,
-        metadataOffset=metadata.replayed_offset if metadata is not None else None,
-        unread=len(unread),
-    )
+    yield _summary(disks, state, retained, metadata, emptied, now=now, unread=len(unread))
+
+
+def _collecting(run: Run) -> tuple[Run, list[SourceError]]:
+    """Return a run that also collects what cannot be read, except for what is gone, and where it does."""
+    unread: list[SourceError] = []
+
+    def unreadable(error: SourceError) -> None:
+        unread.extend([] if is_gone(error) else [error])
+        run.unreadable(error)
+
+    return replace(run, unreadable=unreadable), unread
+
+
+def _take_steps(disk: Disk, given: Given) -> Iterator[SpaceKept]:
+    """Take the steps on a disk; yield what is kept. `given`: with the topics of all disks."""
+    here = (topic.on(disk.sources) for topic in given.topics)
+    largest = sorted((topic for topic in here if topic.logs), key=lambda topic: -topic.allocated)
+    for row in steps(disk, given._replace(topics=largest)):
+        if isinstance(row, SpaceStep):
+            disk.take(row)
+        else:
+            yield row
 
 
 def _own_broker(paths: Iterable[str], run: Run) -> tuple[Node, Disks]:
@@ -175,14 +169,30 @@ def _needs(disk: Disk, cleanings: Sequence[Cleaning]) -> dict[str, int]:
     }
 
 
-def _summary(disks: Sequence[Disk], state: str, **more: Any) -> SpaceSummary:
-    """Return what the file systems have and lack, and what their steps amount to. `more`: the other fields."""
+def _kept(disks: Sequence[Disk], usages: Sequence[DirectoryUsage], state: str) -> Iterator[SpaceKept]:
+    is_full = any(disk.is_full for disk in disks)
+    for usage in usages:
+        yield from kept_files(usage, state, is_full=is_full)
+    for disk in disks:
+        yield from disk.kept_elsewhere()
+
+
+def _summary(
+    disks: Sequence[Disk], state: str, retained: Sequence[RetainedTopic], metadata: MetadataImage | None,
+    emptied: str | None, **more: Any,
+) -> SpaceSummary:  # fmt: skip
+    """Return what the file systems have and lack, and what their steps amount to. `emptied`: why no config is certain;
+    `more`: the other fields."""
+    problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
     systems = [disk.system for disk in disks if disk.system is not None]
     goals = [disk.goal for disk in disks if disk.goal is not None]
     goal = sum(goals) if len(goals) == len(disks) else None
     steps_taken = [step for disk in disks for step in disk.steps]
     return SpaceSummary(
         verdict="unknown" if goal is None else "full" if any(d.is_full for d in disks) else "low" if goal else "enough",
+        unknownTopics=sum(topic.is_unknown for topic in retained),
+        metadataProblem=problem,
+        metadataOffset=None if metadata is None else metadata.replayed_offset,
         broker=state,
         free=sum(system.free for system in systems) if systems else None,
         goal=goal,

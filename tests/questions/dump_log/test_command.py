@@ -215,7 +215,7 @@ def test_a_large_record_is_written_in_pieces(
     path.write_bytes(data)
     words = [*options, "--window", "128", "--files", path]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_records, "_at_one_go", lambda batch, space, size, limit: None)
+        patch.setattr(batch_records, "SMALL", 0)
         patch.setattr(legacy_records, "_columns", lambda batch: None)
         expected = dump(*words)
         patch.setattr(dumplog_batch, "LONG", large)

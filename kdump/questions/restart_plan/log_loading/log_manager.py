@@ -87,6 +87,13 @@ from kdump.state.releases import (
 )
 
 
+def _wrong_name(path: str, name: str) -> StartupFailure:
+    form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
+    exception = f"KafkaException: Found directory {path}, '{name}' is not in the form of {form}."
+    facts = {"lostAndFound": name == "lost+found"}
+    return failure(EXIT, "startup-directory-name", path, exception, facts=facts, shown=repr(name))
+
+
 def missing_logs(
     directory: DirectoryPlan,
     others: Sequence[str],
@@ -203,13 +210,8 @@ class LogManager:
         clean = bool(directory.clean)
         directory.stops += write_stops(directory, self.rights)
         directory.problems += filter(None, [write_warning(directory, self.rights)])
-        if directory.clean:
-            path = os.path.join(directory.path, CLEAN_MARK)
-            directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
-            stop = clean_shutdown_file_stop(directory, self.rights)
-            if stop is not None:  # its logs are not loaded
-                directory.stops.append(stop)
-                return
+        if clean and self._is_stopped_by_mark(directory):
+            return
         checkpoints = {name: self._offsets(directory, name) for name in OFFSETS}
         points, starts, marks = (checkpoints[name] for name in OFFSETS)
         self._offsets(directory, CLEANER)
@@ -220,17 +222,12 @@ class LogManager:
             directory.unread.append(f"{directory.path}: {reason(error, directory.path)}")
             return
         for item in entries:
-            if not item.is_directory or item.name == CLEAN_MARK:  # deleted by now
-                continue
-            if item.name == REMOTE_CACHE and REMOTE_CACHE_KNOWN.applies(self.release):
+            is_cache = item.name == REMOTE_CACHE and REMOTE_CACHE_KNOWN.applies(self.release)
+            if not item.is_directory or is_cache or item.name == CLEAN_MARK:  # which is deleted by now
                 continue
             parsed = parse_name(item.name, self.release)
             if parsed is None:
-                form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
-                exception = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
-                facts = {"lostAndFound": item.name == "lost+found"}
-                stop = failure(EXIT, "startup-directory-name", item.path, exception, facts=facts, shown=repr(item.name))
-                directory.stops.append(stop)
+                directory.stops.append(_wrong_name(item.path, item.name))
                 continue
             topic, partition, state = parsed
             if topic == METADATA_TOPIC or not self.is_selected(topic):
@@ -269,6 +266,14 @@ class LogManager:
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
             if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
                 yield plan
+
+    def _is_stopped_by_mark(self, directory: DirectoryPlan) -> bool:
+        """Add the step that deletes the mark of a clean shutdown; return True if it stops the start before any log."""
+        path = os.path.join(directory.path, CLEAN_MARK)
+        directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
+        stop = clean_shutdown_file_stop(directory, self.rights)
+        directory.stops += filter(None, [stop])
+        return stop is not None
 
     def _is_any_offline(self) -> bool:
         """Return True if the release creates no missing partition because a log directory is offline."""
