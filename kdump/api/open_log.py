@@ -15,7 +15,8 @@ from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
-from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.file_contents import by_content
+from kdump.log.file_kinds import BATCHES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
 from kdump.log.partition_directory import PartitionDirectory

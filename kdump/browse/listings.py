@@ -18,7 +18,8 @@ from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import FileSource
 from kdump.io.window import LARGE, Window
 from kdump.log.entries import Entry
-from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind, by_content
+from kdump.log.file_contents import by_content
+from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind
 from kdump.log.live_files import open_window
 from kdump.log.paths import Target, natural
 from kdump.log.region import Batch, Problem

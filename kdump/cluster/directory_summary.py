@@ -11,15 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.missing_partitions import (
-    Expected,
-    PartitionKey,
-    checkpointed_partitions,
-    may_be_missing,
-    missing_partitions,
-)
 from kdump.cluster.partition_summary import PartitionSummary, Release, partition_summary
-from kdump.format.meta_properties import meta_properties
 from kdump.io import file_system
 from kdump.io.directory_listing import length
 from kdump.io.run import Limits
@@ -32,6 +24,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.unknown_offsets import NO_FILE
 
 if TYPE_CHECKING:  # most directories need no metadata
+    from kdump.cluster.missing_partitions import PartitionKey
     from kdump.cluster.remote_log import RemoteLog
     from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
@@ -173,6 +166,8 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     broken if it states no node ID."""
     values = properties(directory.files.get(META), broken)
     if META in directory.files and META not in broken:
+        from kdump.format.meta_properties import meta_properties
+
         try:
             states_node = meta_properties(values).node_id is not None
         except ValueError:
@@ -183,12 +178,16 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
 
 
 def _absent(directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]) -> list[PartitionKey]:
-    noted = checkpointed_partitions(directory.files)
-    if directory.only_metadata or not may_be_missing(directory.path, noted):
+    from kdump.cluster import missing_partitions as found  # ls of partitions starts without
+
+    noted = found.checkpointed_partitions(directory.files)
+    if directory.only_metadata or not found.may_be_missing(directory.path, noted):
         return []
     others = [*(each.path for each in disks.others(directory)), *disks.unlisted]
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
-    missing = missing_partitions(Expected.of(directory.path, others, disks.ids(directory), noted, metadata()))
+    missing = found.missing_partitions(
+        found.Expected.of(directory.path, others, disks.ids(directory), noted, metadata())
+    )
     return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
 
 

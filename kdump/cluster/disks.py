@@ -9,6 +9,8 @@ Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858)."""
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.cluster.node_ids"}
+
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

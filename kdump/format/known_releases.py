@@ -22,13 +22,14 @@ A file is read only when something asks for it."""
 from __future__ import annotations
 
 import json
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.format.kafka_release import LINES, newer_text
-from kdump.format.schema import Versions
+
+if TYPE_CHECKING:
+    from kdump.format.schema import Versions
 
 Line = tuple[int, int]
 """Major and minor release."""
@@ -63,6 +64,10 @@ def known(line: Line) -> KnownRelease:
     """Return what a minor release knows. Raises KeyError if it is not in LINES."""
     if line not in LINES:
         raise KeyError(line)
+    import pkgutil
+
+    from kdump.format.schema import Versions  # ls starts without
+
     data = pkgutil.get_data("kdump.format.releases", "{}.{}.json".format(*line))
     assert data is not None
     read: dict[str, Any] = json.loads(data)

@@ -9,6 +9,8 @@ Each parser yields Lines that tile the text. An invalid line has a `problem` and
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.format.known_releases"}
+
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +19,8 @@ from typing import Any, NamedTuple
 from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int, parse_long
 
+LARGEST_TEXT = 16 * 1024 * 1024
+"""Maximum size in bytes of a text file that is read: a checkpoint of 100,000 partitions has half as many."""
 CHECKPOINT = "OffsetCheckpointFile"
 """The class whose versions a checkpoint has. Those of leader epochs are the same, which CheckpointFile compares."""
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")

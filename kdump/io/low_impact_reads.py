@@ -3,6 +3,8 @@ with its worker processes, and with --idle within its share of the processors.""
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.io.processor_share"}
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING

@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from kdump.extras import how_to_install
-from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, SourceNotFound, is_missing, reading_error, reason
 from kdump.io.file_system import tree_at
@@ -406,6 +405,8 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, stream: Any) -> None:
         chunks = iter(lambda: stream.read(BLOCK), b"")
+        from kdump.format.codec import decompress  # few files are compressed
+
         self._pieces = decompress("zstd", chunks, limit=sys.maxsize, size=sys.maxsize)
         self._left = b""
 

@@ -17,14 +17,20 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int
-from kdump.format.text_files import CHECKPOINT, TextLine, epoch_checkpoint, offset_checkpoint, partition_metadata
+from kdump.format.text_files import (
+    CHECKPOINT,
+    LARGEST_TEXT,
+    TextLine,
+    epoch_checkpoint,
+    offset_checkpoint,
+    partition_metadata,
+)
 from kdump.io import file_system
 from kdump.io.directory_listing import is_no_file, is_url
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.io.source import open_source
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
-from kdump.log.entries import LARGEST_TEXT
 from kdump.log.live_files import Opener, read_stable
 from kdump.state.releases import CHECKPOINT_NUMBERS
 

@@ -5,7 +5,8 @@ metadataLogDir), KafkaConfig.processRoles."""
 
 from __future__ import annotations
 
-import glob
+__lazy_modules__ = {"kdump.format.java_properties"}
+
 import os
 import re
 from typing import NamedTuple
@@ -14,7 +15,6 @@ from kdump.format.java_properties import properties
 from kdump.format.numbers import parse_int
 from kdump.io.directory_listing import real_path
 from kdump.io.errors import SourceError, reason
-from kdump.state.secrets import is_secret
 
 MAX_BYTES = 1 << 20
 """Maximum size of such a file in bytes."""
@@ -121,6 +121,8 @@ def read_properties(path: str) -> ServerProperties:
             if stated.setdefault(name, value) != value:
                 repeated.append(name)
             stated[name] = value
+    from kdump.state.secrets import is_secret  # ls starts without
+
     unresolved = tuple(name for name, value in stated.items() if "${" in value and not is_secret(name))
     values = {name: value for name, value in stated.items() if name not in unresolved or name in DIRECTORIES}
     return ServerProperties(path, _shown(values), unresolved, tuple(dict.fromkeys(repeated)))
@@ -140,9 +142,13 @@ def client_properties(path: str) -> dict[str, str]:
 
 
 def _shown(values: dict[str, str]) -> dict[str, str]:
+    from kdump.state.secrets import is_secret
+
     return {name: value for name, value in values.items() if not is_secret(name)}
 
 
 def _matches(path: str) -> list[str]:
     """Return the directories that a path may be, of which a config provider completes parts."""
+    import glob
+
     return sorted(glob.glob("*".join(map(glob.escape, PROVIDED.split(path)))))

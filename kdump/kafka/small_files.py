@@ -3,6 +3,8 @@ checkpoints of a log directory, as a broker reads them."""
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.kafka", "kdump.kafka.checkpoint_file"}
+
 import os
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,7 +19,6 @@ from kdump.io.errors import SourceError, is_gone
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
 from kdump.log import file_kinds
-from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import FileKind
 from kdump.log.live_files import Open, Opener, open_window, read_stable
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory
@@ -65,6 +66,8 @@ def _read(target: Target, open_: Open) -> tuple[dict[str, str], bool]:
     values: dict[str, str] = {}
     if target.kind is None:
         return values, False
+    from kdump.log.entries import Entry, entries  # ls of partitions starts without
+
     is_valid = True
     try:
         window = open_(target)

@@ -21,15 +21,12 @@ from kdump.format.producer_snapshot import (
     ProducerEntry,
     newer_snapshot,
 )
+from kdump.format.text_files import LARGEST_TEXT
 from kdump.io.errors import SourceError
 from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.file_kinds import FileKind
 from kdump.log.region import JUNK, PADDING, TORN, Problem, Region, ZeroEntries
-
-LARGEST_TEXT = 16 * 1024 * 1024
-"""Maximum size in bytes of a text file that is read: a checkpoint of 100,000 partitions has half as many."""
-
 
 BLOCK = 64 * 1024
 """Maximum size in bytes of a run of entries."""

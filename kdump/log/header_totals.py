@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.io.untrusted_json"}
+
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, TypeVar

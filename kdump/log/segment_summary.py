@@ -6,6 +6,8 @@ batches is that of the last one, which decides where the log ends: damage inside
 
 from __future__ import annotations
 
+__lazy_modules__ = {"kdump.log.offset_index_lookup"}
+
 from collections.abc import Sequence
 from functools import partial
 

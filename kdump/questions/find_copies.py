@@ -16,7 +16,8 @@ from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.kafka.small_files import topic_id
-from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.file_contents import by_content
+from kdump.log.file_kinds import BATCHES
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition

@@ -19,6 +19,7 @@ from kdump.io.errors import SourceError, went_away
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.window import Window
 from kdump.log import file_kinds
+from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
@@ -121,7 +122,7 @@ def _kind(target: Target, options: Options) -> FileKind:
     if not file_system.isfile(target.path) or target.kind is not None:
         return target.kind or file_kinds.SEGMENT
     with closing(options.open(target).source) as source:
-        return file_kinds.by_content(Window(source))
+        return by_content(Window(source))
 
 
 def _of_files(here: list[CheckUnit], options: Options) -> Iterable[PartitionInput]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kdump.answer import NAME, PATH, TEXT, VALUE
@@ -79,6 +78,13 @@ WIDEST_NAME = 48
 MAX_SHORTENED = 4096
 """Shortened names of a column that are remembered, to notice two that look alike: at most 1 MiB. Further ones are not
 shortened."""
+
+
+def wrapped(text: str, room: int, indent: str = "") -> list[str]:
+    """Return the lines of a text, at most `room` characters each; all but the first are indented."""
+    import textwrap  # most tables have no such text
+
+    return textwrap.wrap(text, room, subsequent_indent=indent, break_on_hyphens=False)
 
 
 class Column(NamedTuple):
@@ -336,7 +342,7 @@ class Table:
             if over <= 0:
                 cells.append([text])
             elif self.columns[i].cuts == TEXT:
-                cells.append(wrap(text, max(room, self.columns[i].least or 1), break_on_hyphens=False))
+                cells.append(wrapped(text, max(room, self.columns[i].least or 1)))
             elif self.columns[i].cuts == VALUE:
                 cells.append([cut(text, room)])
             elif over <= free:
@@ -356,9 +362,7 @@ class Table:
     def _write_text(self, text: str, style: str) -> None:
         self._begin()
         indent = " " * (len(text) - len(text.lstrip()) + 2)
-        for line in (
-            [text] if self.room is None else wrap(text, self.room, subsequent_indent=indent, break_on_hyphens=False)
-        ):
+        for line in [text] if self.room is None else wrapped(text, self.room, indent):
             self.output.line(self.paint(line, style))
 
     def _pad(self, i: int, text: str) -> str:

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
-from kdump.log.file_kinds import KINDS, by_content, by_name
+from kdump.log.file_contents import by_content
+from kdump.log.file_kinds import KINDS, by_name
 from kdump.log.paths import target
 from kdump.log.region import Problem, Region
 from tests.conftest import FIXTURES, covering, numbers_in, oracle_files, seeded, window_of

@@ -17,6 +17,7 @@ from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
 from kdump.log.entries import NEWER, Entry, Item, entries
+from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
@@ -49,7 +50,7 @@ def read(target: Target, options: Options, totals: CheckTotals, *, count: bool =
     """Yield everything in a file without batches. Raises SourceError."""
     window = options.open(target)
     with closing(window.source):
-        kind = target.kind or file_kinds.by_content(window)
+        kind = target.kind or by_content(window)
         if count:
             totals.count_file(window.source.size)
         yield from entries(kind, window, target.name_offset or 0)

@@ -38,6 +38,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.log import file_kinds
 from kdump.log.batch_validity import is_valid
+from kdump.log.file_contents import by_content
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -265,7 +266,7 @@ class CheckUnit:
                 totals.add_unreadable(error)
                 return
             try:
-                kind = file_kinds.by_content(window)
+                kind = by_content(window)
             except SourceError as error:
                 totals.add_unreadable(error)
                 return

@@ -17,6 +17,7 @@ from kdump.io.run import Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.entries import Entry, Item, entries
+from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import (
     BATCHES,
     INDEXES,
@@ -25,7 +26,6 @@ from kdump.log.file_kinds import (
     SEGMENT,
     TXN_INDEX,
     FileKind,
-    by_content,
     by_name,
     is_of_broker,
 )

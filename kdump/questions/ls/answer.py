@@ -21,7 +21,6 @@ from kdump.answer import (
     of_fact,
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
-from kdump.cluster.missing_partitions import name_of
 from kdump.cluster.partition_summary import PartitionSummary, occupied
 from kdump.cluster.segment_answer import ListedBatches, ListedHeaders, batches_answer, headers_answer
 from kdump.log.header_totals import HeaderTotals
@@ -173,7 +172,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
             unknown=[_name(path) for path in facts.directory.unknown],
             otherFiles=[_name(target.path) for target in facts.directory.others],
             broken=list(facts.broken),
-            absent=[name_of(key) for key in facts.absent],
+            absent=[f"{topic}-{partition}" for topic, partition in facts.absent],
         )
     )
 

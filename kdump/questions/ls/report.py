@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, BYTES, EPOCH_MS, NAME, TEXT, Key, Object, Shown, answer_keys, shown_keys
@@ -19,7 +18,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, check_names
+from kdump.render.table import Column, Table, check_names, wrapped
 from kdump.render.times import iso
 
 MORE = "+?"
@@ -193,11 +192,7 @@ class LsReport(Sink[LsPart]):
             self._text(line, "")
 
     def _text(self, text: str, style: str) -> None:
-        lines = (
-            [printable(text)]
-            if self.output.width is None
-            else wrap(printable(text), self.output.width - 4, break_on_hyphens=False)
-        )
+        lines = [printable(text)] if self.output.width is None else wrapped(printable(text), self.output.width - 4)
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.output.paint(line, style))
 

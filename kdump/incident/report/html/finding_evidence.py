@@ -21,7 +21,8 @@ from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
-from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.file_contents import by_content
+from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import JUNK, Batch, DefaultRecordBatch, Region
