@@ -24,7 +24,7 @@ if cython.compiled:
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at
     from cython.cimports.kdump.core.json_values import put_json_bytes, put_json_headers
     from cython.cimports.kdump.core.output_buffer import put_number, put_piece, put_text
-    from cython.cimports.kdump.core.record_columns import decode_all
+    from cython.cimports.kdump.core.record_columns import decode_all, read_rows
     from cython.cimports.kdump.core.table_values import put_plain_bytes, put_plain_headers, put_time
 else:
     from kdump.core.cells import *
@@ -32,7 +32,7 @@ else:
     from kdump.core.integers import minus, plus, sequence_at
     from kdump.core.json_values import put_json_bytes, put_json_headers
     from kdump.core.output_buffer import put_number, put_piece, put_text
-    from kdump.core.record_columns import decode_all
+    from kdump.core.record_columns import decode_all, read_rows
     from kdump.core.table_values import put_plain_bytes, put_plain_headers, put_time
 
 COMPILED: bool = cython.compiled
@@ -501,29 +501,29 @@ def write_record_rows(
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 @cython.returns(cython.bint)
-def _selected(columns: RecordColumns, head: cython.p_longlong, keys: list[bytes], highest_id: cython.longlong):
-    """Fill the columns with the batch's records that have one of the keys. Returns False for special cases."""
-    if head[ATTRIBUTES] & (CODEC | IS_CONTROL) or head[RECORD_COUNT] < 0:
+def _decoded(
+    columns: RecordColumns, data: cython.const[cython.uchar][::1], rows: cython.longlong[::1], head: cython.p_longlong
+):
+    """Decode the records of a batch that is neither compressed nor a control batch; return False for special cases.
+    `data` and `rows`: views of the columns, which cost as much as ten records if each batch takes them anew."""
+    start: cython.Py_ssize_t = head[BATCH_START] + HEADER_SIZE
+    count: cython.longlong = head[RECORD_COUNT]
+    place: cython.Py_ssize_t
+    _: cython.Py_ssize_t
+    status: cython.Py_ssize_t
+    if head[ATTRIBUTES] & (CODEC | IS_CONTROL) or count < 0:
         return False
-    if not decode_all(columns, head[BATCH_START] + HEADER_SIZE, head[BATCH_END], head[RECORD_COUNT]):
-        return False
-    if keys:
-        keep_keys(columns, keys)
-    return highest_id < 0 or not may_hold_schema_ids(columns, highest_id)
+    if count * RECORD_WIDTH > len(rows):  # which replaces columns.block
+        return decode_all(columns, start, head[BATCH_END], count)
+    place, _, status = read_rows(data, start, head[BATCH_END], count, True, rows, 0, len(rows))
+    return status == ROWS_READ and place == head[BATCH_END]
 
 
 def write_batches_records(
-    room: bytearray,
-    used: cython.Py_ssize_t,
-    columns: RecordColumns,
-    plan: RowPlan,
-    heads: HeaderColumns,
-    batch: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    keys: list[bytes],
-    highest_id: cython.longlong = -1,
+    room: bytearray, used: cython.Py_ssize_t, columns: RecordColumns, plan: RowPlan, heads: HeaderColumns,
+    batch: cython.Py_ssize_t, stop: cython.Py_ssize_t, keys: list[bytes], highest_id: cython.longlong = -1,
     members: Members | None = None,
-) -> tuple[int, int]:
+) -> tuple[int, int]:  # fmt: skip
     """Write the lines of all records of the batches batch..stop, like write_record_rows. Returns the first batch that
     is not completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be
     decoded, contains a special case, or does not fit. `columns` must refer to the data of `heads`. `keys`: write only
@@ -532,7 +532,7 @@ def write_batches_records(
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     block: cython.longlong[::1] = heads.block
-    rows: cython.longlong[::1]
+    rows: cython.longlong[::1] = columns.block
     layout: cython.longlong[::1] = plan.numbers
     between: bytes = plan.texts
     texts: cython.p_uchar = between
@@ -552,15 +552,20 @@ def write_batches_records(
     row: cython.Py_ssize_t
     count: cython.Py_ssize_t
     then: cython.Py_ssize_t
-    held: object = None
     while batch < stop:
         h = batch * HEADER_WIDTH
-        if not _selected(columns, _from(head, h), keys, highest_id):
+        count = block[h + RECORD_COUNT]
+        if not _decoded(columns, source, rows, _from(head, h)):
             break
-        count = columns.count
-        if columns.block is not held:  # it is replaced when it grows
-            held = columns.block
-            rows = held
+        if count * RECORD_WIDTH > len(rows):
+            rows = columns.block
+        if keys or highest_id >= 0:
+            columns.count = count
+            if keys:
+                keep_keys(columns, keys)
+            if highest_id >= 0 and may_hold_schema_ids(columns, highest_id):
+                break
+            count = columns.count
         if cython.compiled:
             record = cython.address(rows[0])
         else:
