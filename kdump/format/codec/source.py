@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -91,10 +92,19 @@ def over_limit(struct: str, position: int, limit: int) -> DecodeError:
     return OurLimitError(struct, "output", position, reason, FAILED)
 
 
+_COMPLETE: dict[str, Any] = {}
+"""Libraries that are imported completely: sys.modules has one before that, import_module waits for another thread, but
+takes longer than some batches."""
+
+
 def library(module: str, package: str, struct: str) -> Any:
     """Import the codec library `module`. If it is missing, raises DecodeError with the `package` to install."""
+    found = _COMPLETE.get(module)
+    if found is not None and sys.modules.get(module) is found:
+        return found
     try:
-        return importlib.import_module(module)  # waits for another thread that imports it, as sys.modules does not
+        _COMPLETE[module] = importlib.import_module(module)
+        return _COMPLETE[module]
     except ImportError:
         reason = f"the {package} library is not installed: pip install {package}"
         raise OurLimitError(struct, "codec", 0, reason, FAILED) from None
