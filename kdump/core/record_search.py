@@ -456,11 +456,14 @@ def candidate_rows(
     with these digits in its text, as a power of ten and a number."""
     if columns.skimmed:
         return list(range(columns.count))
-    marks = array("q", bytes(8 * columns.count))
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    marks: cython.longlong[::1] = array("q", bytes(8 * count))
     _mark_unsure(columns, parts, of_number, program_of, array("q", (0, *(digits or (0, 0)))), marks)
     for needle in needles:
-        _mark_matches(columns.data, columns.block, columns.count, parts, needle, marks)
-    return [number for number, mark in enumerate(marks) if mark]
+        _mark_matches(data, rows, count, parts, needle, marks)
+    return [number for number in range(count) if marks[number]]
 
 
 def note_newest(
