@@ -12,8 +12,10 @@ from itertools import chain
 
 from kdump.answer import Unknown
 from kdump.format.count_text import plain_count
+from kdump.format.index import INDEX_ENTRY
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io import file_system
+from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, is_gone, unread
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
@@ -67,7 +69,7 @@ def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None
     """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
     it that starts: where headers show damage, it may find another batch than kdump. Raises SourceError."""
     valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
-    is_sound = headers.end is None and not (headers.damage or headers.tail)
+    is_sound = headers.end is None and not (headers.damage or headers.tail or points_beyond(segment, clean))
     end = None if is_sound else unchecked_end(segment, clean, _open_bytes, release)
     return valid if end is None else end
 
@@ -86,6 +88,17 @@ def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, releas
         return segment_at(segment.log, segment.offset, open_, release=release()).next_offset().offset
     except KafkaError:
         return None
+
+
+def points_beyond(segment: SegmentFiles, clean: bool | None) -> bool:
+    """Return True if the .index that a broker trusts ends with a position beyond the .log, as that of a .log that was
+    cut or replaced: the broker finds no batch, and takes the segment for empty. Raises SourceError."""
+    if segment.log is None or recovers_last(segment, clean):
+        return False
+    with closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as source:
+        entries = (source.size or 0) // INDEX_ENTRY.size
+        entry = source.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
+    return int.from_bytes(entry[4:], "big") >= (length(segment.log.path) or 0) > 0
 
 
 def _open_bytes(target: Target) -> Window:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def last_header(place: Path) -> tuple[Path, bytes, int]:
     return log, data, 8 * (len(data) - len(split(data)[-1]))
 
 
-def of_type(disk: Path | str, command: tuple[str, ...], kind: str) -> dict[str, object]:
+def of_type(disk: Path | str, command: tuple[str, ...], kind: str) -> dict[str, Any]:
     rows = map(json.loads, run(*command, disk, "--json").stdout.splitlines())
     return next(row for row in rows if row["type"] == kind)
 
@@ -50,6 +51,7 @@ def stated(disk: Path) -> dict[str, object]:
             (("retention", "--list"), "retention"),
         )
     }
+    ends["diff"] = of_type(disk, ("diff", disk), "diff")["copies"][0]["logEndOffset"]
     plan = of_type(disk, ("restart-plan", "--all"), "restartPartition")
     return ends if plan["stops"] else ends | {"restart-plan": plan["logEndOffset"]}
 
@@ -67,6 +69,18 @@ def test_commands_agree(disk: str, partition: str, bit: int, tmp_path: Path) -> 
     assert len(set(ends.values())) == 1, ends
 
 
+@pytest.mark.parametrize(("disk", "partition"), LOGS)
+def test_a_log_that_is_shorter_than_its_index(disk: str, partition: str, tmp_path: Path) -> None:
+    """It was cut between two batches: after a clean shutdown, a broker goes by the index."""
+    made = copy_some(RELEASES / disk, tmp_path / "disk", partition)
+    log, data, _ = last_header(made / partition)
+    batches = split(data)
+    for count in range(1, len(batches)):
+        log.write_bytes(b"".join(batches[:-count]))
+        ends = stated(made)
+        assert len(set(ends.values())) == 1, (count, ends)
+
+
 @pytest.mark.parametrize("kind", ["path", "url"])
 def test_a_damaged_batch_counts(kind: str, tmp_path: Path) -> None:
     """A broker that was shut down cleanly does not check the last batch, in an object store neither."""
@@ -82,13 +96,18 @@ def test_a_damaged_batch_counts(kind: str, tmp_path: Path) -> None:
 
 
 def flipped(root: Path) -> Iterator[Path]:
-    """Yield the log of a clean disk with one bit flipped, for each of them."""
+    """Yield the log of a clean disk with one bit flipped, for each of them, and without its last batches."""
     for disk, partition in LOGS:
         for bit in range(BITS) if disk.endswith("clean") else ():
             place = root / f"{len(list(root.iterdir()))}"
             made = copy_some(RELEASES / disk, place, partition)
             log, data, start = last_header(made / partition)
             log.write_bytes(flip(data, start + bit))
+            yield made
+        for count in range(1, 8) if disk.endswith("clean") else ():
+            made = copy_some(RELEASES / disk, root / f"{len(list(root.iterdir()))}", partition)
+            log, data, _ = last_header(made / partition)
+            log.write_bytes(b"".join(split(data)[:-count]))
             yield made
 
 

@@ -7,12 +7,13 @@ Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.partition_summary import unchecked_end
+from kdump.cluster.partition_summary import points_beyond, unchecked_end
 from kdump.io.errors import OnUnreadable, SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
@@ -136,15 +137,27 @@ class BrokerStart:
 
     def stored_end(self, read: int | None, *, is_suspect: bool) -> int | None:
         """Return the offset at which a broker finds the end of the log. `read`: that of the valid batches, None if
-        unknown; `is_suspect`: whether a broker may read the log in another way."""
-        end = self._unchecked_end if is_suspect and read is not None else None
+        unknown; `is_suspect`: whether a broker may read the log in another way, as where an index misleads it."""
+        end = None if read is None else self._unchecked_end if is_suspect else self._misled_end
         return None if self.unread else read if end is None else end
+
+    @property
+    def _is_part(self) -> bool:
+        known, place = self.known, self.partition
+        is_part = place.given is not None or known.last is False or known.topic == METADATA_TOPIC
+        return is_part or not place.segments
+
+    @cached_property
+    def _misled_end(self) -> int | None:
+        with suppress(SourceError):
+            if not self._is_part and points_beyond(self.partition.segments[-1], self.known.clean):
+                return self._unchecked_end
+        return None
 
     @cached_property
     def _unchecked_end(self) -> int | None:
         known, segments = self.known, self.partition.segments
-        is_part = self.partition.given is not None or known.last is False or known.topic == METADATA_TOPIC
-        if is_part or not segments:
+        if self._is_part:
             return None
         try:
             return unchecked_end(segments[-1], known.clean, self.open_, lambda: known.release.release)

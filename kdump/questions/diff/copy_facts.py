@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kdump.cluster.partition_summary import log_end
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache, epoch_for_offset, first_falling
+from kdump.log.partition_directory import partition
 from kdump.questions.diff.copy_damage import EpochInBatches, UnreadableSpan
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.find_copies import Copy
@@ -78,7 +80,7 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         copy.path,
         copy,
         cursor.start or 0,
-        None if cursor.end_unread else cursor.end,
+        None if cursor.end_unread else _end(copy, cursor.end),
         copy.high_watermark,
         copy.topic_id,
         len(copy.segments),
@@ -92,6 +94,15 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         list(dict.fromkeys([*copy.notes, *cursor.notes])),
         frozenset(cursor.lacks),
     )
+
+
+def _end(copy: Copy, end: int) -> int:
+    """Return the log end offset as a broker finds it that does not check the log. `end`: that of the valid batches."""
+    known = copy.known
+    if not copy.segments or copy.segments[0].path == copy.path or known.clean is not True:
+        return end
+    found = log_end(partition(copy.path), known.clean, [], lambda: known.release.release)
+    return end if found is None else found
 
 
 def _checkpoint(copy: Copy) -> list[EpochEntry] | None:
