@@ -16,6 +16,7 @@ from kdump.decode.record_cut import AFTER, BEFORE, CutRequest, RecordCut
 from kdump.format.batch_writer import abort_marker
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.io.directory_listing import is_inside, length, real_path
+from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
 from kdump.kafka.small_files import topic_id
@@ -125,6 +126,8 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
         made.notes.append(title_of("salvage-use", "metadata"))
 
 
+SURVEYS = 3
+"""How often the files of a partition are surveyed at most."""
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
 NOT_ASKED = "a startup deletes it; with --deleted it supplies what live segments lack"
@@ -170,18 +173,25 @@ def salvage_partition(
     make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
-    again."""
+    again; a broker may replace or truncate a file after that, so up to SURVEYS times. Raises SourceError."""
     start = ledger.tell()
     first = PartitionRun(job, out, ledger, wishes, options, make)
     try:
         return first.run()
-    except Disordered as found:
+    except Disordered as error:
+        found = error
+    for _ in range(SURVEYS):
         ledger.seek(start)
         ledger.truncate()
         again = PartitionRun(job, out, ledger, wishes, options, make, LostOffsets(), on_pass)
-        made = again.run(first.histories)
+        try:
+            made = again.run(first.histories)
+        except Disordered as error:
+            found = error
+            continue
         made.notes.append(f"{found}; they are written in offset order")
         return made
+    raise SourceError(f"{found.path}: changes while it is read; salvage a copy, or stop the broker")
 
 
 def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:

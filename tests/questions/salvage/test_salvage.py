@@ -17,10 +17,12 @@ import pytest
 
 import kdump
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.io.source import FileSource, Source, open_source
 from kdump.log.batch_validity import OFFSETS
 from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.questions.salvage import partition_run
 from kdump.questions.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,
@@ -40,6 +42,7 @@ from kdump.questions.salvage.merge import EQUAL, EQUAL_EXCEPT
 from kdump.questions.salvage.source.batch_index import BatchIndex
 from kdump.questions.salvage.source.file_parts import LostOffsets
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT
+from kdump.questions.salvage.source.survey import survey
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.each_case import each_case
@@ -228,6 +231,29 @@ def test_batches_moved_between_files(tmp_path: Path) -> None:
     assert run.only.files == [f"t-0/{base:020}.log" for base in (0, 30)]
     assert b"".join((run.out / file).read_bytes() for file in run.only.files) == b"".join(SORTED)
     assert run.only.is_whole
+
+
+@pytest.mark.parametrize("changes", [1, 5])
+def test_a_file_that_changes_after_its_survey(changes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are surveyed again, a few times; then the error names the file."""
+    source = place(tmp_path, "t-0", SORTED[0], SORTED[2], SORTED[1])
+    place(tmp_path, "t-0", SORTED[3], SORTED[4], SORTED[5], base=30)
+    log, left = source / f"{30:020}.log", [changes]
+
+    def surveyed(*given: Any) -> Any:
+        log.write_bytes(b"".join(SORTED[3:]))
+        made = survey(*given)
+        left[0] -= 1
+        if left[0] >= 0:
+            log.write_bytes(SORTED[3] + SORTED[5] + SORTED[4])
+        return made
+
+    monkeypatch.setattr(partition_run, "survey", surveyed)
+    if changes == 1:
+        assert Run(tmp_path / "out", source).only.is_whole
+    else:
+        with pytest.raises(SourceError, match=r"t-0/\d+\.log: changes while it is read"):
+            Run(tmp_path / "out", source)
 
 
 def test_a_batch_moved_below_its_file_and_read_late(tmp_path: Path) -> None:
