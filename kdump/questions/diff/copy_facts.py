@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kdump.cluster.partition_summary import log_end
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache, epoch_for_offset, first_falling
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.questions.diff.copy_damage import EpochInBatches, UnreadableSpan
 from kdump.questions.diff.copy_reader import CopyReader
@@ -99,7 +100,8 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
 def _end(copy: Copy, end: int) -> int:
     """Return the log end offset as a broker finds it that does not check the log. `end`: that of the valid batches."""
     known = copy.known
-    if not copy.segments or copy.segments[0].path == copy.path or known.clean is not True:
+    is_part = not copy.segments or copy.segments[0].path == copy.path or known.topic == METADATA_TOPIC
+    if is_part or known.clean is not True:
         return end
     found = log_end(partition(copy.path), known.clean, [], lambda: known.release.release)
     return end if found is None else found
