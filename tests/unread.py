@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import shutil
@@ -60,6 +61,7 @@ def answers(
     if not child:
         status = 1
         try:
+            gc.freeze()  # objects of engines with threads, such as DuckDB, must not be freed here
             os.close(reading)
             with open(writing, "wb") as file:
                 pickle.dump(list(_each(arguments, disk, names, out, mode)), file)

@@ -320,6 +320,7 @@ def test_what_a_worker_that_ends_was_to_read_is_read_by_this_process(
         return run(command, disk, *(("--json",) if command == "verify" else ("--out", tmp_path / name)), "--jobs", jobs)
 
     expected = made("one.html", "1")
+    monkeypatch.setattr(workers, "worker_context", lambda: multiprocessing.get_context("fork"))
     monkeypatch.setattr(workers, "_begin", lambda *given: os._exit(9))
     found = made("two.html", "2")
     assert found.output.count("the worker process that read it ended") == 1
