@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -41,7 +42,9 @@ def worker_context() -> BaseContext:
 
 
 def begin_worker() -> None:
-    """Have signals end this worker at once: one that was forked has the handlers of the process that started it."""
+    """Have signals end this worker at once: one that was forked has the handlers of the process that started it. And
+    have the garbage collector leave alone what it inherited, of which its writes would make copies."""
+    gc.freeze()
     for signal_number in ENDING:
         if callable(signal.getsignal(signal_number)):
             signal.signal(signal_number, signal.SIG_DFL)
