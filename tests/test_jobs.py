@@ -69,6 +69,9 @@ def test_no_more_is_under_way_than_there_are_threads(output: Parts) -> None:
 
     other = threading.Thread(target=submit, daemon=True)
     other.start()
+    ends = time.monotonic() + 60
+    while len(begun) < 4 and time.monotonic() < ends:
+        time.sleep(0.01)
     time.sleep(0.2)
     assert len(begun) == 4
     gate.set()
