@@ -197,7 +197,7 @@ NO_TAIL = Condition(
 )
 UNCHANGED = Condition(
     lambda row: (
-        not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] == "delete")
+        not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] in ("delete", "stray"))
         and not any(
             step["kind"] == "truncate" or (step["kind"] == "delete" and step["file"].endswith(".log"))
             for step in row["steps"]
