@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -92,10 +92,11 @@ def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, releas
 
 def points_beyond(segment: SegmentFiles, clean: bool | None) -> bool:
     """Return True if the .index that a broker trusts ends with a position beyond the .log, as that of a .log that was
-    cut or replaced: the broker finds no batch, and takes the segment for empty. Raises SourceError."""
+    cut or replaced: the broker finds no batch, and takes the segment for empty. False if it cannot be read."""
+    entry = b""
     if segment.log is None or recovers_last(segment, clean):
         return False
-    with closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as source:
+    with suppress(SourceError), closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as source:
         entries = (source.size or 0) // INDEX_ENTRY.size
         entry = source.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
     return int.from_bytes(entry[4:], "big") >= (length(segment.log.path) or 0) > 0

@@ -7,7 +7,6 @@ Source: ProducerStateManager (removeStraySnapshots, truncateAndReload, loadFromS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -149,10 +148,8 @@ class BrokerStart:
 
     @cached_property
     def _misled_end(self) -> int | None:
-        with suppress(SourceError):
-            if not self._is_part and points_beyond(self.partition.segments[-1], self.known.clean):
-                return self._unchecked_end
-        return None
+        is_misled = not self._is_part and points_beyond(self.partition.segments[-1], self.known.clean)
+        return self._unchecked_end if is_misled else None
 
     @cached_property
     def _unchecked_end(self) -> int | None:

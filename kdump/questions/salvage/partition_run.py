@@ -191,7 +191,7 @@ def salvage_partition(
             continue
         made.notes.append(f"{found}; they are written in offset order")
         return made
-    raise SourceError(f"{found.path}: changes while it is read; salvage a copy, or stop the broker")
+    raise SourceError(f"{found.path}: changed after each of {SURVEYS} surveys")
 
 
 def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:
