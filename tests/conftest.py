@@ -151,7 +151,7 @@ def quiet_disks() -> Iterator[None]:
         yield
 
 
-IN_SESSION = ("compare", "delta", "docs", "group_lag", "scan", "source", "stores")
+IN_SESSION = ("compare", "delta", "docs", "embedded_engine", "group_lag", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a Spark session, which takes seconds to start."""
 
 
