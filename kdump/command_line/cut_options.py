@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from base64 import b64decode
 from dataclasses import dataclass
 from datetime import timezone
@@ -11,10 +10,9 @@ from datetime import timezone
 import click
 
 from kdump.command_line.filter_options import typed_expression
-from kdump.command_line.params import MILLISECONDS
+from kdump.command_line.params import parse_moment
 from kdump.decode.record_cut import CutPoint, CutRequest
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.format.parse_time import parse_time
 from kdump.query import CommandOptions, many, option
 
 KEY_BYTES = "base64:"
@@ -65,9 +63,7 @@ def _point(option_name: str, typed: str | None) -> CutPoint | None:
     if re.fullmatch(r"[0-9]{1,12}", typed):
         return CutPoint(offset=int(typed))
     try:
-        if MILLISECONDS.fullmatch(typed):
-            return CutPoint(time=int(typed))
-        return CutPoint(time=parse_time(typed, timezone.utc, end=False, now=round(time.time() * 1000)))
+        return CutPoint(time=parse_moment(typed, timezone.utc, end=False))
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"{option_name}: {error}, or an offset") from None
 

@@ -179,13 +179,19 @@ class DurationParam(Param):
         return int(match[1]) * UNITS[match[2]]
 
 
+def parse_moment(typed: str, zone: tzinfo, *, end: bool) -> int:
+    """Parse epoch ms, of 13 digits or more, or a time; return epoch ms. Raises ValueError, OverflowError."""
+    if MILLISECONDS.fullmatch(typed):
+        return int(typed)
+    return parse_time(typed, zone, end=end, now=round(time.time() * 1000))
+
+
 def parse_now(typed: str | None, zone: tzinfo) -> int | None:
     """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
     if typed is None:
         return None
     try:
-        now = round(time.time() * 1000)
-        now_ms = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=False, now=now)
+        now_ms = parse_moment(typed, zone, end=False)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--now: {error}") from None
     print_error(f"ages as of {iso(now_ms, zone)}")
@@ -203,8 +209,7 @@ def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:
         print_error(f"as of offset {int(typed)}")
         return AsOf(offset=int(typed))
     try:
-        now = round(time.time() * 1000)
-        moment = int(typed) if MILLISECONDS.fullmatch(typed) else parse_time(typed, zone, end=True, now=now)
+        moment = parse_moment(typed, zone, end=True)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--as-of: not an offset, and {error}") from None
     print_error(f"as of {iso(moment, zone)}")
