@@ -7,15 +7,18 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.idle import is_idle
 from kdump.io.errors import Gone, SourceError
 from kdump.signals import ENDING
 
 if TYPE_CHECKING:  # slow to import
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.context import BaseContext
+
+Result = TypeVar("Result")
 
 MAX_JOBS = 4
 """Maximum jobs: more would wait for the disk and for each other, and each uses memory."""
@@ -48,6 +51,19 @@ def begin_worker() -> None:
     for signal_number in ENDING:
         if callable(signal.getsignal(signal_number)):
             signal.signal(signal_number, signal.SIG_DFL)
+
+
+def submitted(pool: ProcessPoolExecutor, work: Callable[..., Result], *given: object) -> Future[Result]:
+    """Submit work, and return its future. Once a worker has ended, the future has BrokenExecutor, as that of earlier
+    work does."""
+    from concurrent.futures import BrokenExecutor, Future
+
+    try:
+        return pool.submit(work, *given)
+    except BrokenExecutor as error:
+        future = Future[Result]()
+        future.set_exception(error)
+        return future
 
 
 def worker_ended(path: str) -> SourceError:

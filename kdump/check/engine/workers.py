@@ -21,7 +21,7 @@ from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.mounted_paths import mount_paths, unmount_paths
 from kdump.io.shared_counter import SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
-from kdump.parallel_jobs import begin_worker, stop_workers, usual_jobs, worker_context, worker_ended
+from kdump.parallel_jobs import begin_worker, stop_workers, submitted, usual_jobs, worker_context, worker_ended
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
             with uninterrupted():  # so that stop_workers reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     if units[number].directory is None:
-                        futures[number] = pool.submit(in_worker, _check, units[number])
+                        futures[number] = submitted(pool, in_worker, _check, units[number])
             for number, unit in enumerate(units):
                 held, path, counted = None, "", CheckTotals()
                 if number in futures:

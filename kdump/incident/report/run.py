@@ -32,7 +32,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.parallel_jobs import stop_workers, worker_ended
+from kdump.parallel_jobs import stop_workers, submitted, worker_ended
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.run import StatsReader
@@ -200,7 +200,7 @@ def _run_all(
                     # Only a few are read before their turn: each result may contain thousands of keys.
                     with uninterrupted():  # stop_workers has to find every worker that was started
                         for following in islice(rest, 0 if is_broken else AHEAD * jobs - len(futures)):
-                            futures.append(pool.submit(in_worker, read_unit, following))
+                            futures.append(submitted(pool, in_worker, read_unit, following))
                     if not is_broken:
                         result = result_of(futures.popleft(), counter, run)
                 except BrokenExecutor:

@@ -19,7 +19,7 @@ from kdump.io import unreadable_paths
 from kdump.io.errors import SourceError
 from kdump.io.shared_counter import PAUSE, SharedCounter
 from kdump.log.paths import Target
-from kdump.parallel_jobs import stop_workers, worker_ended
+from kdump.parallel_jobs import stop_workers, submitted, worker_ended
 from kdump.questions.find.answer import Found
 from kdump.questions.find.coverage import Coverage
 from kdump.questions.find.remote_offsets import RemoteOffsets
@@ -169,7 +169,7 @@ def start_workers(
         parts[least].append(files)
         numbers.append(least)
     with uninterrupted():  # so that stop_workers reaches every worker that was started
-        futures = [pool.submit(_search, number, question, part, limit) for number, part in enumerate(parts)]
+        futures = [submitted(pool, _search, number, question, part, limit) for number, part in enumerate(parts)]
     for _, sends in pipes:
         sends.close()  # so that what a worker has sent ends when it does
     return SearchWorkers(pool, counter, [(pipes[number][0], futures[number]) for number in numbers], directories)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -309,9 +310,10 @@ def test_jobs_say_the_same() -> None:
     assert ours | {"seconds": 0} == theirs | {"seconds": 0}
 
 
+@pytest.mark.parametrize("is_slow", [False, True])
 @pytest.mark.parametrize("command", ["verify", "report"])
 def test_what_a_worker_that_ends_was_to_read_is_read_by_this_process(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, is_slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel kills what needs too much memory."""
     disk = copy_some(FIXTURES / "disk-1", tmp_path / "disk", "payments-0", "users-0", "ledger-0")
@@ -322,6 +324,16 @@ def test_what_a_worker_that_ends_was_to_read_is_read_by_this_process(
     expected = made("one.html", "1")
     monkeypatch.setattr(workers, "worker_context", lambda: multiprocessing.get_context("fork"))
     monkeypatch.setattr(workers, "_begin", lambda *given: os._exit(9))
+    submit = ProcessPoolExecutor.submit
+
+    def submit_and_wait(pool: ProcessPoolExecutor, work: Any, *given: Any) -> Future[Any]:
+        """The next is submitted after the worker has ended."""
+        future = submit(pool, work, *given)
+        if is_slow:
+            wait([future])
+        return future
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit_and_wait)
     found = made("two.html", "2")
     assert found.output.count("the worker process that read it ended") == 1
     assert found.exit_code == expected.exit_code
