@@ -36,16 +36,17 @@ def run(command: str, directory: Path = ROOT / "fixtures", *, served: bool = Tru
     subprocess.TimeoutExpired."""
     if served and command.startswith("kdump ") and not SHELL & {*command}:
         return _forked(shlex.split(command)[1:], directory)
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=directory,
-        env=_environment(served),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=LIMIT,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as temporary:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=directory,
+            env={**_environment(served), "TMPDIR": temporary},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT,
+            check=False,
+        )
     return done.stdout.decode()
 
 
