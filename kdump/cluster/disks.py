@@ -359,16 +359,17 @@ class Disks:
             return False
         source, metadata = self.newest_metadata(os.path.dirname(checkpoint)) if is_newer else ("", None)
         described = metadata.topics.get(topic or "") if metadata is not None else None
-        created = self.copies.created(source, described.id) if described is not None else None
+        created = self.copies.topic_times(source, described.id)[0] if described is not None else None
         return created is not None and created > written * 1000
 
-    def was_deleted(self, topic_id: str, path: str) -> bool:
-        """Return True if the newest metadata log of the cluster of a log directory has created and deleted a topic with
-        this ID."""
+    def was_deleted(self, topic_id: str, path: str) -> bool | None:
+        """Return True if the newest metadata log of the cluster of a log directory deleted the topic with this ID, and
+        False if it did not, and either has the topic or created it; None if that is unknown."""
         source, metadata = self.newest_metadata(path)
         if metadata is None or topic_id in metadata.by_id:
-            return False
-        return self.copies.created(source, topic_id) is not None
+            return None if metadata is None else False
+        created, deleted = self.copies.topic_times(source, topic_id)
+        return True if deleted is not None else None if created is None else False
 
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken

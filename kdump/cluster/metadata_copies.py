@@ -81,7 +81,7 @@ class MetadataCopies:
         anything is read."""
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
-        self._created: dict[str, tuple[dict[str, Identity], dict[str, int]]] = {}
+        self._times: dict[str, tuple[dict[str, Identity], tuple[dict[str, int], dict[str, int]]]] = {}
 
     def replayed(self, directory: str, run: Run = PLAIN_RUN) -> MetadataImage | None:
         """Return what a node replays from the metadata log in this directory; None if there is none."""
@@ -105,16 +105,17 @@ class MetadataCopies:
         image = self.replayed(directory) if self._copies[directory].has_newer else None
         return {} if image is None else newer_in(image, node)
 
-    def created(self, directory: str, topic_id: str) -> int | None:
-        """Return when a topic was created, in epoch ms, by the metadata log in this directory; None if it no longer has
-        the record."""
+    def topic_times(self, directory: str, topic_id: str) -> tuple[int | None, int | None]:
+        """Return when a topic was created and when it was deleted, in epoch ms, by the metadata log in this directory;
+        None where it has no such record."""
         seen = see(os.path.join(directory, METADATA_LOG)).identities
-        known = self._created.get(directory)
-        if known is None or (topic_id not in known[1] and seen != known[0]):
-            from kdump.cluster.metadata_log import topics_created
+        known = self._times.get(directory)
+        if known is None or (topic_id not in known[1][0] and seen != known[0]):
+            from kdump.cluster.metadata_log import topic_times
 
-            known = self._created[directory] = seen, topics_created(directory, Run(self.limits))
-        return known[1].get(topic_id)
+            known = self._times[directory] = seen, topic_times(directory, Run(self.limits))
+        created, deleted = known[1]
+        return created.get(topic_id), deleted.get(topic_id)
 
     def newest(self, directories: Iterable[str], run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in

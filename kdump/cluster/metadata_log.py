@@ -41,8 +41,8 @@ MAX_ABORTED_RANGES = 100_000
 MAX_COPIES = 100
 """Maximum number of aborted transactions whose records are checked: each needs a copy of the state."""
 MAX_TOPICS = 1_000_000
-"""Maximum number of topics whose time of creation is kept."""
-NO_OP, TOPIC = "NoOpRecord", "TopicRecord"
+"""Maximum number of topics whose times of creation and deletion are kept."""
+NO_OP, TOPIC, REMOVE_TOPIC = "NoOpRecord", "TopicRecord", "RemoveTopicRecord"
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 
 
@@ -121,22 +121,23 @@ def changes_between(files: MetadataFiles, first: int, end: int, run: Run = PLAIN
     return expected < end
 
 
-def topics_created(directory: str, run: Run = PLAIN_RUN) -> dict[str, int]:
-    """Return when each topic was created whose record the metadata log in a log directory still has, in epoch ms, by
-    topic ID."""
-    created: dict[str, int] = {}
+def topic_times(directory: str, run: Run = PLAIN_RUN) -> tuple[dict[str, int], dict[str, int]]:
+    """Return when each topic was created, and when deleted, by the records that the metadata log in a log directory
+    still has, in epoch ms, by topic ID."""
+    times: dict[str, dict[str, int]] = {TOPIC: {}, REMOVE_TOPIC: {}}
     try:
         segments = metadata_files(os.path.join(directory, METADATA_LOG)).segments
     except OSError:
-        return created
+        segments = ()
     for path in segments:
         for record in read_records(path, lambda problem: None, Run(bounded(run.limits))):
-            if record is None or record.is_control or metadata_record_name(record.value) != TOPIC:
+            of_kind = None if record is None or record.is_control else times.get(metadata_record_name(record.value))
+            if record is None or of_kind is None:
                 continue
             topic_id = (decode_metadata_record(record.value).values or {}).get("topicId")
-            if topic_id is not None and record.timestamp is not None and len(created) < MAX_TOPICS:
-                created[topic_id] = record.timestamp
-    return created
+            if topic_id is not None and record.timestamp is not None and len(of_kind) < MAX_TOPICS:
+                of_kind[topic_id] = record.timestamp
+    return times[TOPIC], times[REMOVE_TOPIC]
 
 
 @dataclass

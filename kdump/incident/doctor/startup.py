@@ -546,16 +546,16 @@ class StartupExamination:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
                 if cut.kind == HIDDEN:
                     more |= {"file": f"{cut.file.removesuffix('.log')}.index", "position": None}
+            is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
             values = {
                 "path": plan.path,
-                "saved": saved_text(plan),
+                "saved": saved_text(plan, is_exact),
                 "salvage": plan.salvage,
                 "DIR": plan.path,
                 "TOPIC": plan.topic,
             }
-            is_exact = (
-                cut is not None and plan.topic != METADATA_TOPIC and self._is_repaired_exactly(cut.file, cut.position)
-            )
+            # A node needs more than the log of the metadata: what is written of it is not put in place as it is.
+            is_exact = is_exact and plan.topic != METADATA_TOPIC
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
             facts["hidden"] = bool(plan.cuts) and all(each.kind == HIDDEN for each in plan.cuts)
             if facts.get("intactElsewhere") is None:

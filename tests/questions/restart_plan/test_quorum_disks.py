@@ -165,4 +165,5 @@ def test_what_the_only_voters_truncated_log_lacks_becomes_stray(tmp_path: Path) 
     live = [each for each in plan.logs if not each.state]
     assert live
     assert all(each.stray for each in live)
+    assert {each.actions[0][:26] for each in live} == {"Put the metadata log back "}, "no topic was deleted"
     assert plan.status == 1

@@ -13,14 +13,14 @@ from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 class StrayPartitions:
     """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
-    ZooKeeper: no KRaft cluster's metadata has its topics. `was_deleted`: whether a topic ID is known to be that of a
-    topic that was deleted."""
+    ZooKeeper: no KRaft cluster's metadata has its topics. `was_deleted`: whether the topic with an ID was deleted; None
+    if that is unknown."""
 
     def __init__(
         self,
         metadata: MetadataImage | None,
         of_zookeeper: bool = False,
-        was_deleted: Callable[[str], bool] = lambda topic_id: False,
+        was_deleted: Callable[[str], bool | None] = lambda topic_id: None,
     ) -> None:
         self.metadata, self.of_zookeeper, self.was_deleted = metadata, of_zookeeper, was_deleted
 
@@ -48,8 +48,10 @@ class StrayPartitions:
         if topic_id is None:
             return Problem("startup-stray-without-id", {**values, "log": f"{topic}-{partition}"}, facts)
         case = "noPartition" if new_id == topic_id else "otherId" if new_id else ""
-        facts["metadataLost"] = not self.metadata.topics
-        facts["ofDeleted"] = True if self.was_deleted(topic_id) else False if facts["metadataLost"] else None
+        deleted = self.was_deleted(topic_id)
+        # The log created it and never deleted it: what a node still reads of the log ends before that.
+        facts["metadataLost"] = not self.metadata.topics or deleted is False
+        facts["ofDeleted"] = False if deleted is None and facts["metadataLost"] else deleted
         return Problem("startup-stray-with-other-id", values, facts, case)
 
     def other_topic(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str] | None:
