@@ -129,6 +129,7 @@ lint: $(VENV)/.ready $(VENV)/.test
 # Regenerates what derives from the code: references, manual pages, the outputs in docs/ and README.md,
 # and the pictures.
 docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
+	$(BIN)/python -m tools.index
 	$(BIN)/python -m tools.json_reference > docs/json.md
 	$(BIN)/python -m tools.facts_reference > docs/facts.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md

@@ -5,77 +5,34 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.engine import check_choice
+from kdump.index import COMMANDS, PLACES
 from kdump.signals import INTERRUPTED, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
 
 if TYPE_CHECKING:
     from kdump.command_line.completion import Completion
+    from kdump.command_line.help_page import HelpPage
 
-COMMANDS = {
-    "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
-    "ls": "List log directories: whose disk each is (cluster and node IDs), and what each partition has.",
-    "inspect": "Show or count records, batches or annotated bytes, selected by offset, time, key, value, header …",
-    "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
-    "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
-    "stats": "Count records, and what consumers receive: by partition, hour, key, producer; sizes, compression, rates.",
-    "find": "Find records by what they mean, wherever they are on the disks, and report what was not searched.",
-    "export": "Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas.",
-    "verify": "Check segments, indexes and checkpoints for damage, at once or a part each night; also remote storage.",
-    "restart-plan": "Predict startups, also of an older release (downgrade): what is lost or deleted, how long "
-    "recovery takes, in which order to start.",
-    "explain": "Explain a message, or the log, of a broker or client: meaning, cause, what is on the disk, what to do.",
-    "diff": "Compare replicas of a partition: where they diverge, and in which leader epochs.",
-    "groups": "Show groups, their members, committed offsets and lag, now or at an earlier time.",
-    "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log, and when each changed.",
-    "registry": "Show a schema registry from its topic _schemas: subjects, versions, IDs, schemas, their use.",
-    "connect": "Show Kafka Connect from its topics: connectors, configs, tasks, offsets; MirrorMaker's checkpoints.",
-    "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
-    "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
-    "retention": "Explain when segments are deleted or compacted, by which config, and why others are not.",
-    "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
-    "salvage": "Copy partitions, damaged, deleted, or up to a time, to new directories that a broker loads.",
-    "restore": "Produce the records on a disk to topics of a running cluster, exactly once; --check compares them.",
-    "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
-    "rescue": "Rebuild a cluster's metadata, if controllers are lost or halt at a record, from what is left.",
-    "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
-    "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
-    "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
-    "scan": "Read a fleet of disks into tables with Spark, and report where replicas differ.",
-    "query": "Query the tables of a scan with SQL.",
-    "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
-    "completion": "Print the shell completion script for bash, zsh or fish.",
-}
-"""Commands and their help in `kdump --help`. The order decides under which question a command is listed there: see
-kdump.command_line.find_command."""
 USUAL_THRESHOLD = gc.get_threshold()
 WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
 would only add a tenth to the startup time."""
-TO_THE_END = frozenset(
-    (
-        *("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle"),
-        *("scan", "space", "rescue", "restore", "export"),
-    )
-)
-"""Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
-that they write are results, too. The other commands then end with status 0."""
-TAKE_MOUNTED = COMMANDS.keys() - ("schema", "salvage", "reindex", "carve", "query", "dump-log", "completion", "bundle")
-"""Commands that take what can be mounted in place of a log directory."""
 
 
 def _mount(command: str, words: list[str]) -> None:
     """Read what these words of the command line name like disks. Raises UsageError."""
-    if command == "bundle" or command not in COMMANDS:
+    if command == "bundle":  # which says itself why it does not
         return
-    if command not in TAKE_MOUNTED:
+    if not command_of(command).mounts:
         from kdump.io.mounted_paths import DOES_NOT_TAKE, mount_point
 
         if any(map(mount_point, words)):
@@ -101,23 +58,16 @@ def _unmount() -> None:
     add_files({})
 
 
-ELSEWHERE = {
-    "doctor": "kdump.incident.doctor.command",
-    "explain": "kdump.incident.explain.command",
-    "report": "kdump.incident.report.command",
-    "browse": "kdump.browse.command",
-    "scan": "kdump.spark.scan_command",
-    "query": "kdump.spark.query_command",
-    "completion": "kdump.command_line.completion",
-}
-"""Modules of the commands that are not in a folder of kdump.questions."""
-
-
-def command_of(name: str) -> click.Command:
-    """Import a command: `command` in kdump.questions.<name, - as _>.command, or in ELSEWHERE."""
-    module = ELSEWHERE.get(name) or f"kdump.questions.{name.replace('-', '_')}.command"
-    command: click.Command = importlib.import_module(module).command
+def command_of(name: str) -> HelpPage:
+    """Import a command."""
+    command: HelpPage = importlib.import_module(PLACES[name][0]).command
     return command
+
+
+def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each question of `kdump --help` with its commands and their help."""
+    for title, names in groupby(COMMANDS, lambda name: PLACES[name][1]):
+        yield title, [(name, COMMANDS[name]) for name in names]
 
 
 def _command_for(path: str) -> str:
@@ -131,7 +81,7 @@ def _command_for(path: str) -> str:
         return "doctor"
     if file_system.isfile(path):
         return "inspect"
-    raise unknown_command(path, COMMANDS)
+    raise unknown_command(path)
 
 
 class Lazy(click.Group):
@@ -179,7 +129,7 @@ class Lazy(click.Group):
         if any(map(may_be_mounted, words)):
             _mount(args[0], words)
         name, command, rest = super().resolve_command(ctx, args)
-        end_with_reader(name not in TO_THE_END)
+        end_with_reader(not command_of(args[0]).to_the_end)
         return name, command, rest
 
     def main(
@@ -227,19 +177,19 @@ class Lazy(click.Group):
             end_with_reader(False)  # remaining buffered output is written at exit
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from kdump.command_line.find_command import as_help_option, help_topic
+        if args[:1] == ["help"]:
+            from kdump.command_line.find_command import as_help_option, help_topic
 
-        topic = help_topic(args, COMMANDS)
-        if topic:
-            click.echo(topic)
-            ctx.exit()
-        return super().parse_args(ctx, as_help_option(args))
+            topic = help_topic(args[1:])
+            if topic:
+                click.echo(topic)
+                ctx.exit()
+            args = as_help_option(args[1:])
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kdump.command_line.find_command import sections
-
         width = max(map(len, COMMANDS))
-        for title, rows in sections(COMMANDS):
+        for title, rows in sections():
             formatter.write(f"\n{title}\n")
             with formatter.indentation():
                 formatter.write_dl([(name.ljust(width), about) for name, about in rows])

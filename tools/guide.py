@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 
-from kdump.cli import COMMANDS
-from kdump.command_line.find_command import sections, titles
+from kdump.cli import sections
 from kdump.command_line.guide import Asked, by_section
 from tools.manual import PAGES, ROOT
 
@@ -20,14 +19,14 @@ def question_row(asked: Asked) -> str:
 
 def question_rows() -> list[str]:
     rows = []
-    for title, questions in by_section(titles(COMMANDS)):
+    for title, questions in by_section():
         rows += [f"- **{title}**", *map(question_row, questions)]
     return rows
 
 
 def command_rows() -> list[str]:
     rows = []
-    for title, commands in sections(COMMANDS):
+    for title, commands in sections():
         rows.append(f"| **{title}** | |")
         rows += [f"| [`{name}`](docs/{PAGES.get(name, name)}.md) | {about} |" for name, about in commands]
     return rows

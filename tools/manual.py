@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import click
 
-from kdump.cli import COMMANDS, cli
+from kdump.cli import cli
 from kdump.command_line.common_option import CommonOption
 from kdump.command_line.help_page import OPTIONS, OPTIONS_PAGE, common_options, explained, is_as_usual
+from kdump.index import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"

@@ -12,6 +12,8 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.io.mounted_paths import mount_paths
 from kdump.log.record import Record
 
+__all__ = ["decoded"]
+
 UNDECODED = DecodedRecord(NOTHING, NOTHING)
 
 

@@ -13,7 +13,7 @@ from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import Run
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
-from kdump.log.entries import Entry, Item
+from kdump.log.entries import Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import BATCHES
@@ -24,6 +24,8 @@ from kdump.log.paths import Target, target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from kdump.log.walk import PartitionReader
+
+__all__ = ["Log", "open"]
 
 
 class Log:
@@ -109,6 +111,3 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
         raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]
     return Log(path, files, place.topic, place.partition, options)
-
-
-__all__ = ["Entry", "Log", "open"]

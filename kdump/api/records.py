@@ -24,6 +24,8 @@ from kdump.tables.declarations import RECORDS, TABLES
 from kdump.tables.read_options import ReadOptions
 from kdump.tables.record_rows import schema_fields
 
+__all__ = ["Records", "records"]
+
 MAX_FINDINGS = 1000
 """Maximum number of findings that are kept."""
 

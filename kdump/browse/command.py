@@ -1,4 +1,4 @@
-"""`kdump browse`: a terminal browser."""
+"""Browse partitions, batches, records and annotated bytes in the terminal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BrowseOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("disk", 3))
 @takes(BrowseOptions)
 def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.log.remote_objects import RemoteStorage
     from kdump.problems.catalogue import Declaration
 
+__all__ = ["Options"]
+
 
 CRC_FAMILIES = frozenset({"bytes", "offsets"})
 """The families for which headers and checksums are enough."""

@@ -1,4 +1,6 @@
-"""`kdump completion`, and what Tab completes: as click does it, with the topics of the given paths."""
+"""Print the shell completion script for bash, zsh or fish.
+
+This also decides what Tab completes: as click does it, with the topics of the given paths."""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ Exit status: 0 on success, 2 for a usage error.
 """
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("scripts", 2), mounts=False)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

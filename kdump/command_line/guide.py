@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kdump.index import PLACES
+
 ELSEWHERE = "Where, and with what?"
 """Title of the questions that no command of kdump answers."""
 
@@ -273,16 +275,17 @@ QUESTIONS = (
 )
 
 
-def by_section(title_of: dict[str, str]) -> Iterator[tuple[str, list[Asked]]]:
-    """Yield the questions below the titles of `kdump --help`, in its order: `title_of` has that of each command."""
+def by_section() -> Iterator[tuple[str, list[Asked]]]:
+    """Yield the questions below the titles of `kdump --help`, in its order."""
+    title_of = {name: title for name, (_, title, _) in PLACES.items()}
     for title in (*dict.fromkeys(title_of.values()), ELSEWHERE):
         yield title, [asked for asked in QUESTIONS if title_of.get(asked.name, ELSEWHERE) == title]
 
 
-def questions_page(title_of: dict[str, str]) -> str:
+def questions_page() -> str:
     """Return the questions with their commands as text."""
     lines: list[str] = []
-    for title, questions in by_section(title_of):
+    for title, questions in by_section():
         lines += [*([""] if lines else []), title]
         for asked in questions:
             lines += [f"  {asked.question}", f"    {asked.command}"]

@@ -4,6 +4,7 @@ that most commands share, which one page shows (`kdump help options`)."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
 
@@ -76,7 +77,22 @@ def options_page() -> str:
 
 
 class HelpPage(click.Command):
-    """A command with such a help. The epilog has the examples, the commonest first, and the exit statuses."""
+    """A command with such a help. The epilog has the examples, the commonest first, and the exit statuses. `listed`:
+    its section in `kdump --help`, and its place there; `mounts`: whether it takes what can be mounted in place of a log
+    directory; `to_the_end`: whether it continues when the reader of its output has gone (`| head`), because its exit
+    status or the files that it writes are results, too. Others then end with status 0."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        listed: tuple[str, int] = ("scripts", 99),
+        mounts: bool = True,
+        to_the_end: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(name, **more)
+        self.listed, self.mounts, self.to_the_end = listed, mounts, to_the_end
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_usage(ctx, formatter)

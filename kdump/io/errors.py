@@ -6,6 +6,8 @@ import errno
 import os
 from collections.abc import Callable, Iterable
 
+__all__ = ["SourceError"]
+
 
 class SourceError(Exception):
     """A path or device cannot be read. The message is one line: path, position and reason. The command line prints it

@@ -8,6 +8,8 @@ from typing import Any
 
 from kdump.io.errors import OnUnreadable, raise_error
 
+__all__ = ["Limits", "Run"]
+
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
 

@@ -28,6 +28,8 @@ from kdump.log import file_kinds
 from kdump.log.file_kinds import FileKind
 from kdump.log.region import JUNK, PADDING, TORN, Problem, Region, ZeroEntries
 
+__all__ = ["Entry"]
+
 BLOCK = 64 * 1024
 """Maximum size in bytes of a run of entries."""
 

@@ -20,6 +20,8 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION
 from kdump.signals import uninterrupted
 
+__all__ = ["OutputError"]
+
 PASSING = ".kdump-part"
 """Suffix of a file's name until the file is complete."""
 

@@ -12,6 +12,8 @@ from kdump.format.varint import Bytes
 if TYPE_CHECKING:
     from kdump.log.region import Batch
 
+__all__ = ["Record"]
+
 
 class Record:
     """A record of a v2 batch, or an inner or single message of v0 or v1. Key and value are extracted on access.

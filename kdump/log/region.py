@@ -25,6 +25,8 @@ from kdump.io.run import Limits
 from kdump.io.source import CHECKSUMS, RECORDS
 from kdump.io.window import BufferWindow, Window
 
+__all__ = ["Batch", "Region"]
+
 TORN, JUNK, PADDING = "torn", "junk", "padding"
 MAGIC = "magic-unknown"
 CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}

@@ -1,4 +1,4 @@
-"""`kdump query`: runs SQL on the result of a scan."""
+"""Query the tables of a scan with SQL."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class QueryOptions(CommandOptions):
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("fleet", 2), mounts=False)
 @takes(QueryOptions)
 def command(options: QueryOptions) -> None:
     """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,

@@ -1,4 +1,4 @@
-"""`kdump scan`: reads a fleet of disks into tables with Spark, and summarizes them."""
+"""Read a fleet of disks into tables with Spark, and report where replicas differ."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ class ScanCommandOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("fleet", 1), to_the_end=True)
 @takes(ScanCommandOptions)
 def command(options: ScanCommandOptions) -> None:
     """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes Delta tables, and

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.cli import TAKE_MOUNTED
+from kdump.cli import COMMANDS, command_of
 from kdump.io.mounted_paths import mount_paths, unmount_paths
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import ZERO, backwards, browse, everything, forwards, listed, said
@@ -39,7 +39,7 @@ def test_the_commands_that_take_a_bundle() -> None:
     table = (ROOT / "docs" / "bundle.md").read_text().partition("| command | from a bundle |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
     named = {name for cell, answer in rows for name in re.findall(r"`([\w-]+)", cell) if "exit status 2" not in answer}
-    assert named == TAKE_MOUNTED
+    assert named == {name for name in COMMANDS if command_of(name).mounts}
 
 
 def test_the_command_line_takes_a_bundle(bundle: Path, tmp_path: Path) -> None:

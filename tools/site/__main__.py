@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from kdump.cli import COMMANDS
+from kdump.index import COMMANDS
 from tools.manual import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]

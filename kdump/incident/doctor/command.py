@@ -1,4 +1,4 @@
-"""`kdump doctor`: examines disks in an incident, and says what to do first."""
+"""Examine disks in an incident: what to do first, with evidence, and what not to do."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class DoctorOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("incident", 1), to_the_end=True)
 @takes(DoctorOptions)
 def command(options: DoctorOptions) -> None:
     """Examine disks in an incident: whether the broker starts and what that loses, which partitions lack a leader or

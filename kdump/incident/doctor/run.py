@@ -59,6 +59,8 @@ from kdump.query import TRANSACTION_TIMEOUT
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.course import MAY, NO
 
+__all__ = ["DoctorResult", "doctor"]
+
 TWICE = "partition-duplicate"
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""

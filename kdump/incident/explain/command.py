@@ -1,4 +1,4 @@
-"""`kdump explain`: explains logs and messages of brokers and clients, and the findings of verify."""
+"""Explain a message, or the log, of a broker or client: meaning, cause, what is on the disk, what to do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ExplainOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("messages", 1))
 @takes(ExplainOptions)
 def command(options: ExplainOptions) -> None:
     """Explain what a broker or client logs: what it means, why Kafka logs it, what on a disk it is about, what to run,

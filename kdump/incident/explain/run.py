@@ -23,6 +23,8 @@ from kdump.io.source import Source
 from kdump.problems.advice import chosen_text
 from kdump.problems.catalogue import Action, findings
 
+__all__ = ["explain"]
+
 BLOCK = 1 << 20
 """Bytes read at a time."""
 SHORTEST_LITERAL = 12

@@ -1,4 +1,4 @@
-"""`kdump report`: writes a page for the post-mortem."""
+"""Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReportOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("report", 1), to_the_end=True)
 @takes(ReportOptions)
 def command(options: ReportOptions) -> None:
     """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML

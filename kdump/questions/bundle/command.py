@@ -1,4 +1,4 @@
-"""`kdump bundle`: makes a small copy of a broker's disk, without the records."""
+"""Write a small copy of a broker's log directories, without the records, to examine elsewhere."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class BundleCommandOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("report", 2), to_the_end=True, mounts=False)
 @takes(BundleCommandOptions)
 def command(options: BundleCommandOptions) -> None:
     """Write what other commands need to know about a broker's log directories into a small directory, without the

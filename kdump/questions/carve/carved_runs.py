@@ -16,6 +16,8 @@ from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.state.producer_state import GAP, ProducerState, ProducerStateEntry, follows
 
+__all__ = ["CarvedRun"]
+
 SECTOR = 512
 """Sector size of a disk in bytes: a file begins at a multiple of it."""
 MAX_RUN_ENDS = 200_000

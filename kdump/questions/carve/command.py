@@ -1,4 +1,4 @@
-"""`kdump carve`: finds batches in files of any kind."""
+"""Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class CarveOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("salvage", 5), to_the_end=True, mounts=False)
 @takes(CarveOptions)
 def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for

@@ -25,6 +25,8 @@ from kdump.log.region import Batch
 from kdump.questions.carve.carved_runs import CarvedRun, Runs
 from kdump.questions.carve.search import CarvedBatch, Search
 
+__all__ = ["CarvedFile", "carve"]
+
 
 @dataclass
 class CarvedFile:

@@ -26,6 +26,8 @@ from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 from kdump.log.torn_batch import beginning_of
 from kdump.questions.salvage.source.damaged_records import LARGEST, rescue_torn
 
+__all__ = ["CarvedBatch"]
+
 PIECE = 64 * 1024
 """Bytes examined at a time. If they are all zeros, only a batch that begins in the last EDGE of them is possible."""
 ZEROS = bytes(PIECE)

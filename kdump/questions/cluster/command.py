@@ -1,4 +1,4 @@
-"""`kdump cluster`: the cluster according to its KRaft metadata."""
+"""Show brokers, topics, configs, ACLs … from the KRaft metadata log, and when each changed."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class ClusterOptions(CommandOptions):
     state: StateOptions = group(StateOptions)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 2))
 @takes(ClusterOptions)
 def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log

@@ -1,4 +1,4 @@
-"""`kdump connect`: Kafka Connect and MirrorMaker, as their topics on the disk have them."""
+"""Show Kafka Connect from its topics: connectors, configs, tasks, offsets; MirrorMaker's checkpoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConnectOptions(CommandOptions):
     reading: LimitOptions = added(limit_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 4))
 @takes(ConnectOptions)
 def command(options: ConnectOptions) -> None:
     """Show Kafka Connect as its topics have it: connectors, the configs in effect, tasks, states and offsets; and where

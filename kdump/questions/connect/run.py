@@ -43,6 +43,8 @@ from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.recorded_change import RecordedChange, change_answer
 
+__all__ = ["connect"]
+
 Row = Connector | ConnectorTask | ConnectorOffset | MirrorCheckpoint
 ConnectAnswer = Row | RecordedChange | Note
 ROWS: dict[str, type] = {

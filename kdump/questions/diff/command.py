@@ -1,4 +1,4 @@
-"""`kdump diff`: finds where replicas, or other copies of a partition, diverge."""
+"""Compare replicas of a partition: where they diverge, and in which leader epochs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class DiffOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("replicas", 1), to_the_end=True)
 @takes(DiffOptions)
 def command(options: DiffOptions) -> None:
     """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are

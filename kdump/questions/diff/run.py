@@ -40,6 +40,8 @@ from kdump.questions.diff.differences import (
 )
 from kdump.questions.find_copies import Copy, CopyGroup, Side, groups, relisted, side
 
+__all__ = ["Diff", "diff"]
+
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 

@@ -1,4 +1,4 @@
-"""`kdump dump-log`: same options and output as kafka-dump-log, byte for byte, but without its bugs.
+"""Print what kafka-dump-log prints, without its crashes and false findings.
 
 Standard output is identical wherever Kafka's tool completes. Where that throws, kdump reports the problem on standard
 error and continues. Like Kafka's tool, it prints its findings at the end. docs/dump-log.md lists the differences.
@@ -308,7 +308,7 @@ class DumpLogOptions(CommandOptions):
     ignored: tuple[str, ...] = argument(nargs=-1, metavar="")
 
 
-@click.command(cls=KafkaCommand, epilog=EXAMPLES)
+@click.command(cls=KafkaCommand, epilog=EXAMPLES, listed=("scripts", 1), mounts=False)
 @takes(DumpLogOptions)
 @click.version_option(__version__, prog_name="kdump")
 def command(options: DumpLogOptions) -> None:

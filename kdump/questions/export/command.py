@@ -1,4 +1,4 @@
-"""`kdump export`: writes records, batches, findings or other tables of a disk as Parquet or Arrow."""
+"""Write records, batches, findings and other tables as Parquet or Arrow, for DuckDB, Polars or pandas."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class ExportOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("records", 3), to_the_end=True)
 @takes(ExportOptions)
 def command(options: ExportOptions) -> None:
     """Write the records of files, partition directories, log directories or parent directories as Parquet or Arrow:

@@ -1,4 +1,4 @@
-"""`kdump find`: finds records by what they mean, wherever they are on the disks."""
+"""Find records by what they mean, wherever they are on the disks, and report what was not searched."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class FindOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("records", 2))
 @takes(FindOptions)
 def command(options: FindOptions) -> None:
     """Find records by what they mean, in all files of log directories, bundles, partition directories and segments:

@@ -26,6 +26,8 @@ from kdump.questions.find.search import Question, Search
 if TYPE_CHECKING:
     from kdump.questions.find.workers import SearchWorkers
 
+__all__ = ["find"]
+
 Files = list[tuple[Target, int]]
 
 

@@ -1,4 +1,4 @@
-"""`kdump groups`: groups, their members, and the offsets that they have committed."""
+"""Show groups, their members, committed offsets and lag, now or at an earlier time."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class GroupsOptions(CommandOptions):
         return DETAILS if self.groups else SUMMARY
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 1))
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and with

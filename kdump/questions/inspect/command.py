@@ -1,4 +1,4 @@
-"""`kdump inspect`: shows batches, records or annotated bytes of segments."""
+"""Show or count records, batches or annotated bytes, selected by offset, time, key, value, header …"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if damage kept it from comparing all records.
 """
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("disk", 2))
 @takes(InspectOptions)
 def command(options: InspectOptions) -> None:
     """Show the contents of segments, indexes, snapshots and checkpoints: files, partition directories (segments in

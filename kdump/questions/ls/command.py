@@ -1,4 +1,4 @@
-"""`kdump ls`: lists log directories and their partitions."""
+"""List log directories: whose disk each is (cluster and node IDs), and what each partition has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 """
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("disk", 1))
 @takes(LsOptions)
 @low_impact_options
 def command(options: LsOptions) -> None:

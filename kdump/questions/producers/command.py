@@ -1,4 +1,4 @@
-"""`kdump producers`: producers, their history, and the state that a broker would load at startup."""
+"""Show producers: epochs, sequences and gaps, and the state that a broker would load at startup."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class ProducersOptions(CommandOptions):
         return bool(self.query.producer_ids or self.query.transactional_ids)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 6))
 @takes(ProducersOptions)
 def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and

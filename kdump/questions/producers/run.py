@@ -24,6 +24,8 @@ from kdump.questions.producers.ledger import ProducerHistory, ProducerLedger
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
 from kdump.state.releases import PRODUCER_EXPIRATION
 
+__all__ = ["producers"]
+
 ProducersAnswer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
 REPORTED_PREFIXES = ("snapshot-", "sequence-", "producer-")

@@ -1,4 +1,4 @@
-"""`kdump registry`: a schema registry, as its topic on the disk has it."""
+"""Show a schema registry from its topic _schemas: subjects, versions, IDs, schemas, their use."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class RegistryOptions(CommandOptions):
         return USAGE if self.shows_usage else DELETED if self.deleted else VERSIONS
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 3))
 @takes(RegistryOptions)
 def command(options: RegistryOptions) -> None:
     """Show a schema registry as its topic _schemas has it: subjects, versions, IDs, schemas, and settings. A path is a

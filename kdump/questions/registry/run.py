@@ -39,6 +39,8 @@ from kdump.state.effective_config import effective
 from kdump.state.recorded_change import RecordedChange, change_answer
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
+__all__ = ["registry"]
+
 RegistryAnswer = RegisteredVersion | RegistrySetting | SchemaUsage | RecordedChange | Note
 IN_IMAGE = "kdump carve --out DIR finds its records in an image of the device, and --deleted --carved DIR shows them"
 SHOWN = VERSIONS, DELETED, HISTORY, USAGE = "versions", "deleted", "history", "usage"

@@ -1,4 +1,4 @@
-"""`kdump reindex`: rebuilds the indexes of segments and compares the existing ones with them."""
+"""Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReindexOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("salvage", 3), to_the_end=True, mounts=False)
 @takes(ReindexOptions)
 def command(options: ReindexOptions) -> None:
     """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a

@@ -39,6 +39,8 @@ from kdump.log.paths import Target, is_live, target
 from kdump.questions.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.questions.reindex.verdict import IDENTICAL, MISSING, NOT_NEEDED, UNREAD, Verdict
 
+__all__ = ["Reindexed", "reindex"]
+
 ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""

@@ -1,4 +1,4 @@
-"""`kdump rescue`: a cluster's metadata from what is left on its disks."""
+"""Rebuild a cluster's metadata, if controllers are lost or halt at a record, from what is left."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class RescueOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("salvage", 4), to_the_end=True)
 @takes(RescueOptions)
 def command(options: RescueOptions) -> None:
     """Rebuild a cluster's metadata from the copies on its nodes' disks, without the records that controllers cannot

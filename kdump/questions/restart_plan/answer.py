@@ -23,6 +23,8 @@ from kdump.questions.restart_plan.course import Course, Part, StartupEvent, Unan
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
 
+__all__ = ["RestartPlan"]
+
 EXIT, OFFLINE = "exit", "offline"
 """Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
 too."""

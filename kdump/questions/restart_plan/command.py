@@ -1,4 +1,5 @@
-"""`kdump restart-plan`: predicts the next startup of a broker, or of several."""
+"""Predict startups, also of an older release (downgrade): what is lost or deleted, how long recovery takes, in which
+order to start."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ class RestartPlanOptions(CommandOptions):
             raise click.UsageError("--interval needs --follow")
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("intact", 2), to_the_end=True)
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
     """Predict what a broker does when it is started on these log directories, and in the hour after it: whether it

@@ -55,6 +55,8 @@ from kdump.questions.restart_plan.remote_storage import RemoteStorage
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
 
+__all__ = ["restart_plan"]
+
 ENABLED = (
     "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
 )

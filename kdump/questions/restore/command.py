@@ -1,4 +1,4 @@
-"""`kdump restore`: produces the records of partitions on a disk to topics of a running cluster."""
+"""Produce the records on a disk to topics of a running cluster, exactly once; --check compares them."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class RestoreOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("salvage", 2), to_the_end=True)
 @takes(RestoreOptions)
 def command(options: RestoreOptions) -> None:
     """Produce the records of partitions on a disk to topics of a running cluster: same partition, order, key, value,

@@ -1,4 +1,4 @@
-"""`kdump retention`: explains why segments are not deleted or compacted."""
+"""Explain when segments are deleted or compacted, by which config, and why others are not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RetentionOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("retention", 1), to_the_end=True)
 @takes(RetentionOptions)
 def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which

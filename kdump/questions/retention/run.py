@@ -20,6 +20,8 @@ from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
+__all__ = ["retention"]
+
 RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
 """Where releases differ in what is deleted or cleaned."""
 

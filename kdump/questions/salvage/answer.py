@@ -16,6 +16,8 @@ from kdump.questions.salvage.byte_outcomes import (
     SalvagedTopic,
 )
 
+__all__ = ["Salvaged"]
+
 
 class OpenTransaction(NamedTuple):
     """A transaction without a marker in the output: read_committed consumers stop at firstOffset. `lost`: whether

@@ -1,5 +1,4 @@
-"""`kdump salvage`: copies the valid batches of damaged partitions to new directories, or writes their records as JSON
-Lines."""
+"""Copy partitions, damaged, deleted, or up to a time, to new directories that a broker loads."""
 
 from __future__ import annotations
 
@@ -128,7 +127,7 @@ class SalvageOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("salvage", 1), to_the_end=True, mounts=False)
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
     """Copy partitions to new, intact directories that a broker can load: every valid batch in offset order, unchanged

@@ -26,6 +26,8 @@ from kdump.questions.salvage.partition_run import (
 from kdump.questions.salvage.source.sources import SalvageError, SalvageInput, jobs
 from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
 
+__all__ = ["salvage"]
+
 LEDGER = "ledger.jsonl"
 
 

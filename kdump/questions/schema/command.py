@@ -1,4 +1,4 @@
-"""`kdump schema`: shows the layout of a structure, from the declaration that the reader uses."""
+"""Show the fields of a layout or message: type, position, bits, meaning, versions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SchemaOptions(CommandOptions):
     )
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("disk", 4), mounts=False)
 @takes(SchemaOptions)
 def command(options: SchemaOptions) -> None:
     """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions

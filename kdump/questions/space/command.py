@@ -1,4 +1,4 @@
-"""`kdump space`: what may be deleted on a full disk."""
+"""Show what may be deleted on a full disk, in which order, what it frees and what it costs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SpaceOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("retention", 2), to_the_end=True)
 @takes(SpaceOptions)
 def command(options: SpaceOptions) -> None:
     """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: the

@@ -45,6 +45,8 @@ from kdump.questions.space.steps import Given, steps
 from kdump.questions.space.usage import DirectoryUsage, SeenFiles, read_usage
 from kdump.state.metadata_image import MetadataImage
 
+__all__ = ["space"]
+
 WITH_LOGS = {"*/": "segments", "*/*.index": "indexes", "*/*.snapshot": "snapshots"}
 """What must stay of each log, and the end of its code."""
 TOPICS = {"__consumer_offsets": "", "__transaction_state": "transactions"}

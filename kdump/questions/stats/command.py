@@ -1,4 +1,4 @@
-"""`kdump stats`: statistics of partitions."""
+"""Count records, and what consumers receive: by partition, hour, key, producer; sizes, compression, rates."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class StatsOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("records", 1))
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
     """Show statistics of partitions: records, and how many of them consumers receive; sizes, rates, how full batches

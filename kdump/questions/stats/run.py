@@ -61,6 +61,8 @@ from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats, newest_before, sums_of
 
+__all__ = ["stats"]
+
 
 class ReadableRecords(NamedTuple):
     """Numbers of records for any consumer, and for a read_committed one; None if not known."""

@@ -35,6 +35,8 @@ from kdump.log.histograms import MAX_BUCKETS, SIZES, Histogram, class_of
 from kdump.log.paths import FilePosition
 from kdump.questions.stats.frequent_items import SpaceSaving
 
+__all__ = ["Stats"]
+
 STRUCT = "RecordSums"
 COUNTS = ("sums", "keySizes", "valueSizes", "late")
 """Fields of Stats that are arrays of numbers."""

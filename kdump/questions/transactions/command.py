@@ -1,4 +1,4 @@
-"""`kdump transactions`: transactions in partitions, and what blocks the last stable offset."""
+"""Show committed, aborted, open and hanging transactions, and what blocks the last stable offset."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class TransactionsOptions(CommandOptions):
         return self.only_open or self.selects_states or self.selects_producers
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 5))
 @takes(TransactionsOptions)
 def command(options: TransactionsOptions) -> None:
     """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which

@@ -44,6 +44,8 @@ from kdump.questions.transactions.answer import (
 )
 from kdump.questions.transactions.ledger import with_transactions
 
+__all__ = ["transactions"]
+
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 STATES = (COMMITTED, ABORTED, OPEN, HANGING, LOST)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")

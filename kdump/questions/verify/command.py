@@ -1,4 +1,4 @@
-"""`kdump verify`: checks files for damage."""
+"""Check segments, indexes and checkpoints for damage, at once or a part each night; also remote storage."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class VerifyOptions(CommandOptions):
     reading: ReadingOptions = added(reading_options)
 
 
-@click.command(cls=HelpPage, epilog=EXAMPLES)
+@click.command(cls=HelpPage, epilog=EXAMPLES, listed=("intact", 1), to_the_end=True)
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or

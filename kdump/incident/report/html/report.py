@@ -29,12 +29,14 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
-from kdump.log.output_directory import OutputDirectory, OutputError, OutputFile
+from kdump.log.output_directory import OutputDirectory, OutputFile
 from kdump.questions.transactions.answer import HANGING, OPEN
 from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 from kdump.render.redaction import Redaction
 from kdump.version import __version__
+
+__all__ = ["ReportFiles", "report"]
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "intact"}
 """CSS class for the style of the verdict."""
@@ -316,6 +318,3 @@ def _picture(directory: OutputDirectory, chart: Chart, chart_format: str) -> str
     name = f"{chart.name}.{chart_format}"
     directory.write(name, data)
     return directory.path(name)
-
-
-__all__ = ["FORMATS", "OutputError", "ReportFiles", "report"]

@@ -54,6 +54,8 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
 from kdump.questions.restart_plan.run import plan_course, predict_startup
 from kdump.state.metadata_image import MetadataImage
 
+__all__ = ["restart_cluster"]
+
 ELECTION = "these brokers are down, and all others run"
 
 

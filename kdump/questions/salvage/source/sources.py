@@ -16,6 +16,8 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_replaced
 from kdump.questions.find_copies import LOG, Copy, PartitionKey, copy_of, reject_others
 
+__all__ = ["SalvageError"]
+
 
 class SalvageError(Exception):
     """Raised for a request that cannot be carried out; nothing has been written. The message is one line: the reason,
