@@ -94,7 +94,8 @@ class Finding(NamedTuple):
         """What to do about it, in order."""
         own = {"error": self.severity == ERROR, "truncated": self.case.startswith("truncates")}
         if self.topic is not None or os.path.basename(self.file) == BOOTSTRAP:
-            own["metadataLog"] = self.topic in (METADATA_TOPIC, None)
+            own["metadataLog"] = is_metadata = self.topic in (METADATA_TOPIC, None)
+            own |= {"exactRepair": False} if is_metadata else {}  # unless the finding states it
         own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}
         return Problem(self.code, self.values, {**own, **self.facts}, self.case).actions
 

@@ -100,8 +100,10 @@ class PartitionContext:
 
     @property
     def facts(self) -> dict[str, bool | None]:
-        """What it knows of the facts on which the actions for a finding depend (problems/facts.toml)."""
-        known = {"clean": self.clean, "running": self.running, "tiered": self.tiered}
+        """What it knows of the facts on which the actions for a finding depend (problems/facts.toml). KafkaRaftLog
+        always opens the metadata log as after an unclean shutdown."""
+        is_clean = False if self.topic == METADATA_TOPIC else self.clean
+        known = {"clean": is_clean, "running": self.running, "tiered": self.tiered}
         return {**known, **replica_facts(self.replicas)}
 
     @property

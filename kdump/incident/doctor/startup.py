@@ -554,8 +554,6 @@ class StartupExamination:
                 "DIR": plan.path,
                 "TOPIC": plan.topic,
             }
-            # A node needs more than the log of the metadata: what is written of it is not put in place as it is.
-            is_exact = is_exact and plan.topic != METADATA_TOPIC
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
             facts["hidden"] = bool(plan.cuts) and all(each.kind == HIDDEN for each in plan.cuts)
             if facts.get("intactElsewhere") is None:

@@ -122,7 +122,7 @@ def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
         made.notes.append(title_of("salvage-use", "startBeyond", start=start))
     elif start is not None and first is not None and first < start:
         made.notes.append(title_of("salvage-use", "startOffset", start=start, first=first, last=start - 1))
-    if made.topic == METADATA_TOPIC:
+    if made.topic == METADATA_TOPIC and made.lostHoles:
         made.notes.append(title_of("salvage-use", "metadata"))
 
 

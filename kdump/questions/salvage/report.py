@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 from kdump.answer import NUMBER, TEXT, Shown
 from kdump.decode.record_cut import UNTIL
 from kdump.format.count_text import count_text
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.problem import title_of
 from kdump.questions.abort_command import abort_command
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
@@ -207,10 +208,11 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.output.line(self.output.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
         self.output.text(f"  check it: kdump verify {out}")
-        self.output.text(f"  use it: {title_of('salvage-use', name=name)}")
+        is_metadata = all(each.topic == METADATA_TOPIC for each in written)
+        self.output.text(f"  use it: {title_of('salvage-use', 'metadataLog' if is_metadata else '', name=name)}")
         if any(made.excluded for made in written):
             self.output.text("  " + title_of("salvage-use", "excluded"))
-        self.output.text("  " + title_of("salvage-use", "start"))
+        self.output.text("  " + title_of("salvage-use", "metadataStart" if is_metadata else "start"))
 
 
 def _excluded_text(made: Salvaged) -> str:

@@ -167,3 +167,8 @@ def test_what_the_only_voters_truncated_log_lacks_becomes_stray(tmp_path: Path) 
     assert all(each.stray for each in live)
     assert {each.actions[0][:26] for each in live} == {"Put the metadata log back "}, "no topic was deleted"
     assert plan.status == 1
+    lost = doctor(disk).items[0]
+    assert (lost.code, lost.actions[0][:41]) == ("startup-loses", "Write the log with the damaged batch repa")
+    command.run("salvage", disk / METADATA, "--damaged-records", "--out", tmp_path / "out")
+    shutil.copytree(tmp_path / "out" / METADATA, disk / METADATA, dirs_exist_ok=True)
+    assert not any(each.stray or each.loses for each in kdump.restart_plan([str(disk)]).logs)
