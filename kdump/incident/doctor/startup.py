@@ -16,6 +16,7 @@ from typing import Any
 
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.engine.units import CheckUnit
+from kdump.cluster.release_evidence import DISK
 from kdump.format.count_text import count_text, size_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.disks import Broker, Disks
@@ -68,6 +69,8 @@ SHOWN = 2
 """Number of partitions that are shown as evidence."""
 FROM_OTHERS = ("startup-forgotten-leader", "startup-other-leader", "startup-epoch-again")
 """Warnings about a node that only the disks of other nodes show."""
+VERSION = "VERSION"
+"""What stands for a release that is not known."""
 MAX_TOPIC_IDS = 2000
 """Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""
 
@@ -277,7 +280,7 @@ class StartupExamination:
             Problem("startup-controller-empty", values, case="several" if len(voting.voters) > 1 else ""),
             empty[0].plan.source,
             evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
-            commands=(command("rescue", *paths, "--dry-run"),),
+            commands=(_dry_run(*paths),),
         )
         return True
 
@@ -447,16 +450,24 @@ class StartupExamination:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""
         strays = sum(partition.state == "stray" for partition in plan.partitions)
         count = count_text(strays, "directory is", "directories are")
-        values = {"directories": broker.quoted, "strays": count}
+        asked = ("--kafka-version", self._known_release(plan), "--controller", "ID@HOST:PORT")
+        rescue = (*broker.paths, "--from-data", *(["--with-stray"] if strays else []), *asked)
+        values = {"rescue": command("rescue", *rescue), "strays": count}
         problem = Problem("startup-without-metadata", values, {"strays": strays > 0}, "strays" if strays else "")
-        rescue = ("rescue", *broker.paths, "--from-data", *(["--with-stray"] if strays else []), "--dry-run")
         self.on.report(
             problem,
             broker.paths[0],
             "error" if strays else "warning",
             evidence=tuple(broker.paths),
-            commands=(self._command(broker), command(*rescue)),
+            commands=(self._command(broker), _dry_run(*rescue)),
         )
+
+    def _known_release(self, plan: RestartPlan) -> str:
+        """Return the release that is named, or the only one that may have run on the disk; VERSION if none is known."""
+        if self.release is not None:
+            return self.release.option
+        chosen = plan.release
+        return VERSION if chosen is None or chosen.source != DISK or chosen.doubt or chosen.newer else chosen.version
 
     def _change_of_release(self, plan: RestartPlan, broker: Broker) -> None:
         """Report what the start of another release than the disk's changes."""
@@ -613,6 +624,12 @@ class StartupExamination:
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
+
+
+def _dry_run(*words: str) -> str:
+    """Return the command that shows a rescue, which refuses disks of running nodes unless it is told otherwise."""
+    is_held = any(lock_holder(word) is not None for word in words)
+    return command("rescue", *words, *(["--while-running"] if is_held else []), "--dry-run")
 
 
 def _has_other_topics(plan: RestartPlan) -> bool:
