@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from kdump.problems.catalogue import Action, declaration, fact_clauses, is_shared_impact, shared_impact
+from kdump.problems.catalogue import Action, declaration, fact_clauses, is_shared_impact, lowered, shared_impact
 
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
@@ -44,17 +44,43 @@ def has_case(code: str, case: str) -> bool:
     return not case or case in declaration(code).impacts or is_shared_impact(case)
 
 
-def chosen_text(action: Action, facts: Mapping[str, bool | None]) -> str:
-    """Return an action after its conditions that are unknown, which are also those that `facts` lacks; empty if one is
-    false."""
-    unknown = []
-    for fact, wanted in action.when:
-        value = facts.get(fact)
-        if value is None:
-            unknown.append(fact_clauses(fact)[wanted])
-        elif value != wanted:
-            return ""
+def chosen_texts(actions: Iterable[Action], facts: Mapping[str, bool | None]) -> list[str]:
+    """Return the actions whose conditions hold. A condition that is unknown, or that `facts` lacks, is asked once, in
+    front of all that depends on it; "Otherwise" precedes what the other answer needs."""
+    left = [each for one in actions if (each := _open(one, facts)) is not None]
+    texts = []
+    while left:
+        asked = _asked(left)
+        if asked is None:
+            texts.append(left.pop(0).conditional)
+            continue
+        fact, wanted = asked
+        branches = [[each for each in left if (fact, value) in each.when] for value in (wanted, not wanted)]
+        left = [each for each in left if each not in branches[0] and each not in branches[1]]
+        begin = f"If {fact_clauses(fact)[wanted]}"
+        for branch in filter(None, branches):
+            rest = (each._replace(when=tuple(one for one in each.when if one[0] != fact)) for each in branch)
+            texts.append(f"{begin}{':' if branch[1:] else ','} {lowered('. '.join(each.conditional for each in rest))}")
+            begin = "Otherwise"
+    return texts
+
+
+def _open(action: Action, facts: Mapping[str, bool | None]) -> Action | None:
+    """Return an action with those of its conditions that are unknown; None if one is false."""
+    known = [(facts.get(fact), wanted) for fact, wanted in action.when]
+    if any(value is not None and value != wanted for value, wanted in known):
+        return None
     if facts.get("running") is False and (stop := STOP.match(action.do)):
         rest = action.do[stop.end() :]
         action = action._replace(do=rest[:1].upper() + rest[1:])
-    return action.after(unknown)
+    return action._replace(when=tuple(one for one, (value, _) in zip(action.when, known) if value is None))
+
+
+def _asked(actions: list[Action]) -> tuple[str, bool] | None:
+    """Return an unknown condition of the first action on which another one depends, too, with the answer that has a
+    clause: first one whose other answer needs something else. None if there is none."""
+    others = [one for each in actions[1:] for one in each.when]
+    for fact, wanted in actions[0].when:
+        if (fact, not wanted) in others:
+            return fact, wanted == bool(fact_clauses(fact)[wanted])
+    return next((one for one in actions[0].when if one in others and fact_clauses(one[0])[one[1]]), None)

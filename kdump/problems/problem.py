@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_text
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_texts
 from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
 
 FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
@@ -62,8 +62,7 @@ class Problem(NamedTuple):
         cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False) | dict.fromkeys(
             self.case.split("+"), True
         )
-        chosen = (chosen_text(text, {**cases, **self.facts}) for text in texts)
-        return tuple(map(self._text, filter(None, chosen)))
+        return tuple(map(self._text, chosen_texts(texts, {**cases, **self.facts})))
 
     def _text(self, text: str) -> str:
         if "NEXT-OFFSET" not in self.values and self.facts.get("logEndsHere"):

@@ -28,7 +28,7 @@ from kdump.cli import cli
 from kdump.incident.explain.catalogue import messages
 from kdump.log.paths import Target, target
 from kdump.problems import catalogue
-from kdump.problems.advice import PLACEHOLDER
+from kdump.problems.advice import PLACEHOLDER, chosen_texts
 from kdump.problems.catalogue import Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
 from kdump.state.metadata_refusal import Refusal
@@ -545,7 +545,8 @@ def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> No
     alone, with_others = (run("verify", disk, "--topic", topic).stdout for topic in ("payments", "ledger"))
     assert "fetches the partition again" not in alone
     assert "another replica" not in alone
-    assert "If another replica has these offsets intact, once another broker is Leader" in with_others
+    assert "If another replica has these offsets intact, once another broker is Leader" in " ".join(with_others.split())
+    assert " Otherwise, write the partition with the damaged batch repaired" in " ".join(with_others.split())
 
 
 def test_a_damaged_marker_is_named_and_nobody_is_told_to_abort_its_transaction(tmp_path: Path) -> None:
@@ -631,3 +632,16 @@ def test_what_stops_a_startup_and_the_finding_of_the_same_batch_are_one_item(tmp
     items = [each for each in objects("doctor", disk, status=3) if each.get("file") == str(path)]
     assert [(each["code"], each["position"]) for each in items] == [("startup-stops", sum(map(len, before)))]
     assert not any("Truncate" in action for each in items for action in each["actions"])
+
+
+@each_case("code", sorted({code for code, each in ACTIONS if each.when}))
+def test_what_is_unknown_is_asked_once(code: str) -> None:
+    """Two actions on which an unknown fact decides had each an "If"."""
+    names = {fact for one in catalogue.declaration(code).actions for fact, _ in one.when}
+    for fact in names:
+        for others in (True, False):
+            facts = {**dict.fromkeys(names, others), fact: None}
+            text = "; ".join(chosen_texts(catalogue.declaration(code).actions, facts))
+            asked = sum(f"f {clause}" in text for clause in fact_clauses(fact) if clause)
+            assert asked <= 1, (fact, text)
+            assert text.count("Otherwise") <= asked

@@ -20,7 +20,7 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source
-from kdump.problems.advice import chosen_text
+from kdump.problems.advice import chosen_texts
 from kdump.problems.catalogue import Action, findings
 
 __all__ = ["explain"]
@@ -203,7 +203,7 @@ def look_up(explanation: Explanation, disk: DiskEvidence | None) -> dict[str, st
         topics = () if disk is None else disk.places.topics
         explanation.commands = fill(message.commands, parts, directory, on_disk, disks, topics)
         facts = of_message(explanation.about) | ({} if disk is None else disk.facts(explanation, message))
-        action = ". ".join(filter(None, (chosen_text(one, facts) for one in message.actions)))
+        action = ". ".join(chosen_texts(message.actions, facts))
         remedy = "" if disk is None else disk.remedy
         explanation.action = remedy or fill_action(action, explanation.about, directory, on_disk)
     return on_disk

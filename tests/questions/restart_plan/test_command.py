@@ -198,7 +198,7 @@ def test_the_topic_id_of_a_recreated_topic_is_not_replaced(disk: Path) -> None:
     remedy = ledger(disk).remedy
     assert (
         remedy.index("If a topic with its ID was deleted, do nothing")
-        < remedy.index("If no topic with its ID was deleted")
+        < remedy.index("Otherwise, write the lines")
         < remedy.index("topic_id: ")
     )
 
