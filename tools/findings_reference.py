@@ -103,19 +103,17 @@ def shared_actions(problems: Iterable[Declaration]) -> Shared:
 def action_lines(problem: Declaration, shared: Shared, page: str = "") -> Iterator[str]:
     """Yield the actions of a problem, those that are shared by their numbers."""
     link = f"[shared]({page}#shared-actions) {{}}"
-    known = shared.numbers
-    if all(each.conditional in known for each in problem.actions):
-        yield f"- Actions: {link.format(', '.join(str(known[each.conditional]) for each in problem.actions))}."
-        return
-    yield "- Actions:"
+    known, texts = shared.numbers, []
     for is_numbered, group in groupby(problem.actions, lambda each: each.conditional in known):
         if is_numbered:
-            yield f"    - {link.format(', '.join(str(known[each.conditional]) for each in group))}."
+            texts.append(link.format(", ".join(str(known[each.conditional]) for each in group)))
             continue
         for each in group:
             number = shared.bodies.get(each.do)
             other = each if number is None else each._replace(do=f"Do as in {link.format(number)}")
-            yield f"    - {other.conditional}."
+            texts.append(other.conditional)
+    yield "- Actions:" if texts[1:] else f"- Actions: {texts[0]}."
+    yield from (f"    - {text}." for text in texts if texts[1:])
 
 
 def numbered(shared: Shared) -> str:

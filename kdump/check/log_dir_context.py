@@ -126,7 +126,7 @@ class LogDirContext:
         if tiered and not partition.state and not snapshots.issuperset(bases[1:]):
             lacking = never_copied(bases, snapshots, self.remote.end_of(described.id, number))
         own_id = topic_id(partition) if not partition.state else None
-        of_deleted = own_id is not None and bool(self.disks.was_deleted(own_id, self.directory.path))
+        of_deleted = None if own_id is None else self.disks.topic_history(own_id, self.directory.path)[1]
         interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
             context,

@@ -74,8 +74,8 @@ class PartitionContext:
     """Whether a broker is running on the log directory."""
     topic_id: str | None = None
     """Topic ID in the cluster's metadata."""
-    of_deleted_topic: bool = False
-    """Whether the metadata log shows that its own topic ID was that of a topic, which was deleted."""
+    of_deleted_topic: bool | None = None
+    """Whether its own topic ID was that of a topic, which was deleted; None if the metadata log does not show that."""
     replicas: OtherReplicas | None = None
     coordinator: TransactionView | None = None
     transaction_timeout: int = 900_000

@@ -362,14 +362,15 @@ class Disks:
         created = self.copies.topic_times(source, described.id)[0] if described is not None else None
         return created is not None and created > written * 1000
 
-    def was_deleted(self, topic_id: str, path: str) -> bool | None:
-        """Return True if the newest metadata log of the cluster of a log directory deleted the topic with this ID, and
-        False if it did not, and either has the topic or created it; None if that is unknown."""
+    def topic_history(self, topic_id: str, path: str) -> tuple[bool, bool | None]:
+        """Return whether the newest metadata log of the cluster of a log directory created the topic with this ID, and
+        whether it deleted it; None if that is unknown: records are missing, or ZooKeeper had topics before it."""
         source, metadata = self.newest_metadata(path)
         if metadata is None or topic_id in metadata.by_id:
-            return None if metadata is None else False
-        created, deleted = self.copies.topic_times(source, topic_id)
-        return True if deleted is not None else None if created is None else False
+            return metadata is not None, None if metadata is None else False
+        created, deleted, is_complete = self.copies.topic_times(source, topic_id)
+        is_complete &= metadata.zk_migration.get("", "NONE") == "NONE"
+        return created is not None, deleted is not None or (False if created is not None or is_complete else None)
 
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken

@@ -20,6 +20,7 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
+    from kdump.cluster.metadata_log import TopicTimes
     from kdump.state.left_out_records import RecordChoice
     from kdump.state.metadata_image import MetadataImage
 
@@ -81,7 +82,7 @@ class MetadataCopies:
         anything is read."""
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
-        self._times: dict[str, tuple[dict[str, Identity], tuple[dict[str, int], dict[str, int]]]] = {}
+        self._times: dict[str, tuple[dict[str, Identity], TopicTimes]] = {}
 
     def replayed(self, directory: str, run: Run = PLAIN_RUN) -> MetadataImage | None:
         """Return what a node replays from the metadata log in this directory; None if there is none."""
@@ -105,17 +106,17 @@ class MetadataCopies:
         image = self.replayed(directory) if self._copies[directory].has_newer else None
         return {} if image is None else newer_in(image, node)
 
-    def topic_times(self, directory: str, topic_id: str) -> tuple[int | None, int | None]:
+    def topic_times(self, directory: str, topic_id: str) -> tuple[int | None, int | None, bool]:
         """Return when a topic was created and when it was deleted, in epoch ms, by the metadata log in this directory;
-        None where it has no such record."""
+        None where it has no such record; and whether it has all its records."""
         seen = see(os.path.join(directory, METADATA_LOG)).identities
         known = self._times.get(directory)
         if known is None or (topic_id not in known[1][0] and seen != known[0]):
             from kdump.cluster.metadata_log import topic_times
 
             known = self._times[directory] = seen, topic_times(directory, Run(self.limits))
-        created, deleted = known[1]
-        return created.get(topic_id), deleted.get(topic_id)
+        created, deleted, is_complete = known[1]
+        return created.get(topic_id), deleted.get(topic_id), is_complete
 
     def newest(self, directories: Iterable[str], run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kdump.cluster.internal_log import Malformed, bounded, read_records
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
@@ -121,23 +122,35 @@ def changes_between(files: MetadataFiles, first: int, end: int, run: Run = PLAIN
     return expected < end
 
 
-def topic_times(directory: str, run: Run = PLAIN_RUN) -> tuple[dict[str, int], dict[str, int]]:
-    """Return when each topic was created, and when deleted, by the records that the metadata log in a log directory
-    still has, in epoch ms, by topic ID."""
+class TopicTimes(NamedTuple):
+    """When topics were created, and when deleted, in epoch ms, by topic ID. `is_complete`: no record before the end of
+    the log is deleted, damaged or missing."""
+
+    created: dict[str, int]
+    deleted: dict[str, int]
+    is_complete: bool
+
+
+def topic_times(directory: str, run: Run = PLAIN_RUN) -> TopicTimes:
+    """Return what the records state that the metadata log in a log directory still has."""
     times: dict[str, dict[str, int]] = {TOPIC: {}, REMOVE_TOPIC: {}}
+    end, is_complete = 0, True
     try:
         segments = metadata_files(os.path.join(directory, METADATA_LOG)).segments
     except OSError:
         segments = ()
     for path in segments:
         for record in read_records(path, lambda problem: None, Run(bounded(run.limits))):
+            is_complete &= record is not None and record.offset == end
+            end += 1
             of_kind = None if record is None or record.is_control else times.get(metadata_record_name(record.value))
             if record is None or of_kind is None:
                 continue
+            is_complete &= len(of_kind) < MAX_TOPICS
             topic_id = (decode_metadata_record(record.value).values or {}).get("topicId")
             if topic_id is not None and record.timestamp is not None and len(of_kind) < MAX_TOPICS:
                 of_kind[topic_id] = record.timestamp
-    return times[TOPIC], times[REMOVE_TOPIC]
+    return TopicTimes(times[TOPIC], times[REMOVE_TOPIC], is_complete and end > 0)
 
 
 @dataclass

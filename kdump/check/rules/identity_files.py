@@ -20,7 +20,6 @@ from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
-from kdump.problems.advice import NO_FACTS
 from kdump.state.releases import (
     META_VERSION_0,
     META_VERSION_1,
@@ -148,10 +147,10 @@ def missing_topic_id(target: Target, release: KafkaRelease, is_empty: bool) -> I
 
 
 def other_topic_id(
-    target: Target, items: Iterable[Item], topic_id: str, *, of_deleted: bool = False
+    target: Target, items: Iterable[Item], topic_id: str, *, of_deleted: bool | None = None
 ) -> Iterator[Finding]:
     """Yield a finding if the topic ID of a partition.metadata, given everything in it, is not the one in the cluster's
-    metadata. `of_deleted`: it is that of a topic that was deleted, so nothing is damaged."""
+    metadata. `of_deleted`: it is that of a topic that was deleted, so nothing is damaged; None if that is unknown."""
     for item in items:
         if isinstance(item, Entry) and item.values.get("name") == "topic_id":
             stored = item.values["value"]
@@ -165,7 +164,7 @@ def other_topic_id(
                     actual=stored,
                     severity=WARNING if of_deleted else None,
                     case="otherId",
-                    facts={"ofDeleted": True} if of_deleted else NO_FACTS,
+                    facts={"ofDeleted": of_deleted},
                 )
 
 

@@ -41,7 +41,7 @@ def cluster_knowledge(node: StartingNode, log: PartitionPlan | None, quorum: Quo
         own = metadata_after(log, node.disks)
         if own is not None and not own.newer and log.cuts:
             metadata, is_whole = own, True
-    strays = StrayPartitions(metadata, node.leaves_zookeeper, lambda id_: node.disks.was_deleted(id_, node.source))
+    strays = StrayPartitions(metadata, node.leaves_zookeeper, lambda id_: node.disks.topic_history(id_, node.source))
     known = ClusterKnowledge(metadata, is_whole, is_sole, strays)
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
     # topics next to partitions is not what they have.

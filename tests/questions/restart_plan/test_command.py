@@ -192,9 +192,19 @@ def test_strays(disk: Path) -> None:
 
 
 def test_the_topic_id_of_a_recreated_topic_is_not_replaced(disk: Path) -> None:
-    """Its old log must not become part of the new topic: the remedy applies only if the topic was never deleted."""
+    """Its old log must not become part of the new topic: the remedy applies only if the topic was never deleted, which
+    a log of the metadata shows that still has its first record."""
     path = disk / "ledger-0" / "partition.metadata"
     path.write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    assert ledger(disk).remedy.startswith("Write the lines 'version: 0'")
+    check = command.run("verify", disk, "--topic", "ledger").stdout
+    assert "do:   Write the file with the topic ID of the metadata: it is damaged" in check
+    log = disk / "__cluster_metadata-0" / f"{0:020}.log"
+    shutil.copy(FIXTURES / "clean-1" / log.parent.name / f"{327:020}-0000000001.checkpoint", log.parent)
+    later = [each for each in craft.split(log.read_bytes()) if int.from_bytes(each[:8], "big") >= 327]
+    log.with_name(f"{327:020}.log").write_bytes(b"".join(later))
+    for name in log.parent.glob(f"{0:020}.*"):
+        name.unlink()
     remedy = ledger(disk).remedy
     assert (
         remedy.index("If a topic with its ID was deleted, do nothing")

@@ -13,16 +13,16 @@ from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 class StrayPartitions:
     """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
-    ZooKeeper: no KRaft cluster's metadata has its topics. `was_deleted`: whether the topic with an ID was deleted; None
-    if that is unknown."""
+    ZooKeeper: no KRaft cluster's metadata has its topics. `history`: whether the metadata log created the topic with an
+    ID, and whether it deleted it; None if that is unknown."""
 
     def __init__(
         self,
         metadata: MetadataImage | None,
         of_zookeeper: bool = False,
-        was_deleted: Callable[[str], bool | None] = lambda topic_id: None,
+        history: Callable[[str], tuple[bool, bool | None]] = lambda topic_id: (False, None),
     ) -> None:
-        self.metadata, self.of_zookeeper, self.was_deleted = metadata, of_zookeeper, was_deleted
+        self.metadata, self.of_zookeeper, self.history = metadata, of_zookeeper, history
 
     def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
         if self.metadata is None or topic_id is None:
@@ -48,9 +48,9 @@ class StrayPartitions:
         if topic_id is None:
             return Problem("startup-stray-without-id", {**values, "log": f"{topic}-{partition}"}, facts)
         case = "noPartition" if new_id == topic_id else "otherId" if new_id else ""
-        deleted = self.was_deleted(topic_id)
+        was_created, deleted = self.history(topic_id)
         # The log created it and never deleted it: what a node still reads of the log ends before that.
-        facts["metadataLost"] = not self.metadata.topics or deleted is False
+        facts["metadataLost"] = not self.metadata.topics or (was_created and deleted is False)
         facts["ofDeleted"] = False if deleted is None and facts["metadataLost"] else deleted
         return Problem("startup-stray-with-other-id", values, facts, case)
 
