@@ -74,11 +74,11 @@ sentence: it continues below, in lines of the same row."""
 
 class Cell(NamedTuple):
     """How tables write a field, whether or not it is shown by default. `text`: of a value that is not null; `before`:
-    what precedes the cell of a row's answer; `none`: what stands for an empty value."""
+    what precedes the cell of a row's answer; `none`: what stands for an empty value, if its table does not decide."""
 
     text: Callable[[Any], str] | None = None
     before: Callable[[Any], str] | None = None
-    none: str = ""
+    none: str | None = None
 
 
 NUMBER = Cell("{:,}".format)
@@ -298,7 +298,8 @@ def shown_keys(cls: type, sorted_by: str = "") -> tuple[Key, ...]:
 
 
 def _getter(field: _Field) -> Callable[[Any], Any]:
-    get, convert = attrgetter(field.attribute or "__class__"), field.convert
+    get: Callable[[Any], Any] = attrgetter(field.attribute) if field.attribute else lambda item: item
+    convert = field.convert
     if convert is None:
         return get
     return lambda item: None if (value := get(item)) is None else convert(value)
@@ -337,7 +338,7 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     for name, doc in docs.items():
         if doc is not None and doc.inline:
             inner = _fields(get_args(hints[name])[0])
-            fields += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
+            fields += [each._replace(attribute=f"{name}.{each.attribute}".rstrip(".")) for each in inner]
         elif doc is not None or _shown(hints[name]) is not None:
             field = _field(name, hints[name], doc or Doc())._replace(is_key=doc is not None)
             if doc is not None and doc.after:

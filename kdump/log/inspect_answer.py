@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, MS, OFFSET, Doc, Object, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, MS, OFFSET, Cell, Doc, Object, PathText, Shown, answer
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.producer_snapshot import ProducerEntry
-from kdump.log.region import Batch
+from kdump.log.region import BITS, Batch
 from kdump.log.remote_files import BOTH, LOCAL, REMOTE
 
 NOT_IN_MESSAGES = ("offsetDelta", "timestampDelta", "sequence")
@@ -48,25 +48,35 @@ class InspectedRecord(NamedTuple):
     topic: FileTopic
     partition: FilePartition
     tier: FileTier
-    position: Annotated[int, Doc("start of its batch", FILE_BYTE)]
-    offset: Annotated[int | None, Doc("offset of the record; null if a v1 wrapper is damaged", OFFSET)]
-    timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS)]
+    position: Annotated[int, Doc("start of its batch", FILE_BYTE), Shown("batch at", 1, after="sequence")]
+    offset: Annotated[int | None, Doc("offset of the record; null if a v1 wrapper is damaged", OFFSET), Shown()]
+    timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS), Shown(rank=7)]
     timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
-    attributes: Annotated[int, Doc("of the record; of the message itself in magic 0 and 1", "bits")]
+    attributes: Annotated[int, Doc("of the record; of the message itself in magic 0 and 1", "bits"), BITS]
     offsetDelta: Annotated[int | None, Doc("offset minus the batch's baseOffset; null in magic 0 and 1")]
     timestampDelta: Annotated[int | None, Doc("stored timestamp minus baseTimestamp; null in magic 0 and 1", MS)]
-    sequence: Annotated[int | None, Doc("sequence number; -1: none; null in magic 0 and 1")]
-    keySize: Annotated[int, Doc("-1 for a null key", BYTES)]
-    valueSize: Annotated[int, Doc("-1 for a null value (a tombstone)", BYTES)]
-    key: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
+    sequence: Annotated[
+        int | None,
+        Doc("sequence number; -1: none; null in magic 0 and 1"),
+        Shown(rank=2, blank=-1, after="timestamp"),
+        Cell(none=""),
+    ]
+    keySize: Annotated[int, Doc("-1 for a null key", BYTES), Shown(rank=1, after="position")]
+    valueSize: Annotated[int, Doc("-1 for a null value (a tombstone)", BYTES), Shown(rank=1, after="keySize")]
+    key: Annotated[str | None, Doc("text if it is valid UTF-8, else base64"), Shown(rank=8, least=8, after="valueSize")]
     keyEncoding: Annotated[str | None, Doc('"base64" if key is base64', optional=True)]
-    value: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
+    value: Annotated[str | None, Doc("text if it is valid UTF-8, else base64"), Shown(least=28, after="headers")]
     valueEncoding: Annotated[str | None, Doc('"base64" if value is base64', optional=True)]
     headers: Annotated[
         list[Object],
         Doc("of {key, value}, in order; each with keyEncoding and valueEncoding as above, or valueSize with --redact"),
+        Shown(rank=3, least=10, after="key"),
     ]
-    crc: Annotated[int | None, Doc("checksum stored in the message: magic 0 and 1 only", "CRC-32", optional=True)]
+    crc: Annotated[
+        int | None,
+        Doc("checksum stored in the message: magic 0 and 1 only", "CRC-32", optional=True),
+        Cell("0x{:08x}".format),
+    ]
     crcValid: Annotated[bool | None, Doc("whether that checksum matches: magic 0 and 1 only", optional=True)]
     control: Annotated[
         Object | None,

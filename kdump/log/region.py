@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Cell, Doc, Shown, columns
 from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
 from kdump.format import batch_header as v2
@@ -16,7 +16,7 @@ from kdump.format.batch_formats import FORMATS, NEWEST, V2, BatchFormat, format_
 from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_table import NAMES
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, range_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
@@ -92,8 +92,12 @@ class Region:
     """
 
     kind: str
-    position: Annotated[int, Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE)]
-    size: Annotated[int, Doc("its size in the file", BYTES)]
+    position: Annotated[
+        int,
+        Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE),
+        Shown(rank=8),
+    ]
+    size: Annotated[int, Doc("its size in the file", BYTES), Shown(rank=6, after="recordCount")]
 
     def __init__(
         self,
@@ -133,27 +137,49 @@ class ZeroEntries(Region):
 
 
 _header = FORMATS[NEWEST].header.field
+BITS = Cell(lambda bits: f"0x{bits & 0xFFFF:04x}")
 _V2_SIZE = v2.BATCH_HEADER.size
 
 
+def _offsets(batch: Batch) -> str:
+    return range_text(batch.baseOffset, batch.lastOffset) or f"?..{batch.lastOffset}"
+
+
+def _producer(batch: Batch) -> str:
+    none = batch.producerId is None or (batch.producerId == -1 and batch.producerEpoch == -1)
+    return "" if none else f"{batch.producerId}/{batch.producerEpoch}"
+
+
+def _sequences(batch: Batch) -> str:
+    return range_text(None if batch.baseSequence == -1 else batch.baseSequence, batch.lastSequence)
+
+
+@columns(
+    offsets=Shown(right=True, cell=_offsets, after="position"),
+    flags=Shown(rank=8, after="compression"),
+    producer=Shown(rank=4, cell=_producer, after="maxTimestamp"),
+    sequences=Shown(rank=3, right=True, cell=_sequences, after="producer"),
+)
 class Batch(Region):
     """A v2 batch or a v0/v1 message (alone, or a wrapper), with the specification's names for a v2 batch; None for
     fields that a format does not have. Its bytes can be read until the next region is requested."""
 
     baseOffset: Annotated[int | None, _header("baseOffset")]
     batchLength: Annotated[int, _header("batchLength")]
-    partitionLeaderEpoch: Annotated[int | None, _header("partitionLeaderEpoch")]
-    magic: Annotated[int, _header("magic")]
-    crc: Annotated[int, _header("crc")]
-    attributes: Annotated[int, _header("attributes")]
+    partitionLeaderEpoch: Annotated[
+        int | None, _header("partitionLeaderEpoch"), Shown("leaderEpoch", 2, after="sequences"), Cell(none="")
+    ]
+    magic: Annotated[int, _header("magic"), Shown(rank=1, after="partitionLeaderEpoch")]
+    crc: Annotated[int, _header("crc"), Cell("0x{:08x}".format)]
+    attributes: Annotated[int, _header("attributes"), BITS]
     lastOffsetDelta: Annotated[int | None, _header("lastOffsetDelta")]
     baseTimestamp: Annotated[int | None, _header("baseTimestamp")]
-    maxTimestamp: Annotated[int | None, _header("maxTimestamp")]
+    maxTimestamp: Annotated[int | None, _header("maxTimestamp"), Shown(rank=6, after="flags")]
     producerId: Annotated[int | None, _header("producerId")]
     producerEpoch: Annotated[int | None, _header("producerEpoch")]
     baseSequence: Annotated[int | None, _header("baseSequence")]
-    recordCount: Annotated[int | None, _header("recordCount")]
-    compression: Annotated[str, Doc(f"{NAMES}, or unknown(N) for an unknown codec ID")]
+    recordCount: Annotated[int | None, _header("recordCount"), Shown("records", 7, after="offsets")]
+    compression: Annotated[str, Doc(f"{NAMES}, or unknown(N) for an unknown codec ID"), Shown("codec", 5, after="size")]
     timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
     isTransactional: Annotated[bool | None, Doc("attribute bit 4")]
     isControlBatch: Annotated[bool | None, Doc("attribute bit 5")]
@@ -221,7 +247,12 @@ class Batch(Region):
     @property
     def crcValid(
         self,
-    ) -> Annotated[bool, Doc("whether the stored checksum matches the bytes", after="recordCount")]:
+    ) -> Annotated[
+        bool,
+        Doc("whether the stored checksum matches the bytes", after="recordCount"),
+        Shown("crc", 1, after="magic"),
+        Cell(lambda valid: "ok" if valid else "BAD"),
+    ]:
         return self.computedCrc == self.crc
 
     @property

@@ -47,10 +47,29 @@ def table_columns(
     """Return the columns of the table of answers of this class: those that it declares, or the keys in `names`. Raises
     UnknownColumn."""
     if names is None:
-        return [_column(key, zone, get) for key, get in shown_fields(cls, sorted_by) if key.name not in without]
+        return [column_of(key, zone, get) for key, get in shown_fields(cls, sorted_by) if key.name not in without]
     keys, values = {key.name: key for key in answer_keys(cls)}, values_of(cls)
     check_names(names, keys)
-    return [_column(keys[name], zone, values[name]) for name in names]
+    return [column_of(keys[name], zone, values[name]) for name in names]
+
+
+def known_columns(
+    cls: type, zone: tzinfo, cells: dict[str, Callable[[Any], str]], *more: Column, sorted_by: str = ""
+) -> tuple[list[str], dict[str, Column]]:
+    """Return the names of the default columns of a table in which others than keys can be chosen, too, and all columns:
+    the keys, those that the class declares, and `more`. Its own `cells` replace those of its columns; null is "-"."""
+    values, shown = values_of(cls), shown_fields(cls, sorted_by)
+    columns = [column_of(key, zone, values[key.name], "-", right=True) for key in answer_keys(cls)]
+    columns += [*(column_of(key, zone, get, "-") for key, get in shown), *more]
+    known = {column.name: column._replace(cell=cells.get(column.name, column.cell)) for column in columns}
+    return [key.name for key, _ in shown], known
+
+
+def named(names: list[str] | None, default: list[str], known: dict[str, Column]) -> list[Column]:
+    """Return the columns of these names, or the default ones. Raises UnknownColumn."""
+    names = default if names is None else names
+    check_names(names, known)
+    return [known[name] for name in names]
 
 
 def write_answers(
@@ -69,20 +88,23 @@ def write_answers(
         table.flush()
 
 
-def _column(key: Key, zone: tzinfo, get: Callable[[Any], Any]) -> Column:
-    """Return the column of a key; `get` returns its value of an answer."""
+def column_of(key: Key, zone: tzinfo, get: Callable[[Any], Any], none: str = "", *, right: bool = False) -> Column:
+    """Return the column of a key; `get` returns its value of an answer. `none`: what stands for an empty value, if the
+    key does not state it; `right`: times are aligned like numbers."""
     shown = key.shown or Shown()
-    right = key.type.startswith("number") and key.unit != "epoch ms" if shown.right is None else shown.right
+    is_right = key.type.startswith("number") and (right or key.unit != "epoch ms")
     label = key.name if shown.label == "" else shown.label.rstrip()
-    return Column(key.name, label, _text(key, zone, get), right, shown.rank, shown.least, shown.cuts)
+    right = is_right if shown.right is None else shown.right
+    return Column(key.name, label, _text(key, zone, get, none), right, shown.rank, shown.least, shown.cuts)
 
 
-def _text(key: Key, zone: tzinfo, get: Callable[[Any], Any]) -> Callable[[Any], str]:
+def _text(key: Key, zone: tzinfo, get: Callable[[Any], Any], none: str) -> Callable[[Any], str]:
     """Return what formats the cells of a key: of hundreds of thousands of rows."""
-    show, (_, before, none) = cell_text(key, zone), key.cell
+    show, before = cell_text(key, zone), key.cell.before
+    none = none if key.cell.none is None else key.cell.none
     blank, cell = (None, None) if key.shown is None else (key.shown.blank, key.shown.cell)
     if cell is not None:
-        return lambda item: printable(path_text(cell(item)))
+        return lambda item: printable(path_text(cell(get(item))))
     if before is not None:
         return lambda item: before(item) + show(get(item))
     if none:
