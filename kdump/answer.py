@@ -151,7 +151,7 @@ class Unknown(NamedTuple):
     file: Annotated[PathText | None, Doc("the file that would state it")]
 
 
-UnknownKeys = Annotated[list[Unknown], Doc("why offsets of this object are null: each {…}")]
+UnknownKeys = Annotated[list[Unknown], Doc("why offsets of this object are null: each {…}"), Cell(none="")]
 
 
 def unknown_keys(*unknown: Unknown | None) -> list[Unknown]:

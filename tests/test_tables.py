@@ -244,7 +244,6 @@ BY_HAND = {
     "questions/diff/report.py": "a copy is a number within its comparison, and a label names an offset",
     "questions/find/report.py": "the columns of records, of matches",
     "questions/inspect/columns.py": "the type, which every row has",
-    "questions/ls/report.py": "the first column has the width of all names",
     "questions/schema/report.py": "a row is a field, bits of it, or the continuation of a meaning",
     "questions/stats/report.py": "the columns depend on what is counted",
     "spark/query.py": "the columns are the query's",

@@ -25,7 +25,7 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
-from kdump.questions.ls.answer import directory_object, partition_object
+from kdump.questions.ls.answer import directory_answer, partition_answer
 from kdump.render.escape import printable
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
 
@@ -193,9 +193,10 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
     if row.type == "field":
         return None if level.owner is None else _object(browser, level, level.owner)
     if row.type == "partition":
-        return partition_object(item if isinstance(item, PartitionSummary) else single_partition_summary(item))
+        facts = item if isinstance(item, PartitionSummary) else single_partition_summary(item)
+        return answer_object(partition_answer(facts))
     if row.type == "directory" and isinstance(item, LogDirectory):
-        return directory_object(browser.places.facts_of(item))
+        return answer_object(directory_answer(browser.places.facts_of(item)))
     if level.file is None:
         return None
     target = level.file.target

@@ -13,7 +13,7 @@ from kdump.check.finding import Finding
 from kdump.check.rules.bytes import not_checked
 from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import SegmentSummary, read_segment
-from kdump.cluster.segment_answer import segment_object
+from kdump.cluster.segment_answer import segment_answer
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
@@ -30,7 +30,7 @@ def segment_rows(pair: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
     facts, clean = pair
     read_segment(facts)
     if not facts.is_deleted:
-        yield segment_object(facts, clean)
+        yield answer_object(segment_answer(facts, clean))
 
 
 def entry_rows(target: Target) -> Iterator[Row]:

@@ -17,12 +17,20 @@ from kdump.answer import (
     Shown,
     UnknownKeys,
     answer,
-    answer_object,
+    columns,
     of_fact,
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.partition_summary import PartitionSummary, occupied
-from kdump.cluster.segment_answer import ListedBatches, ListedHeaders, batches_answer, headers_answer
+from kdump.cluster.segment_answer import (
+    NOTES,
+    SIZE,
+    ListedBatches,
+    ListedHeaders,
+    batches_answer,
+    damage_style,
+    headers_answer,
+)
 from kdump.log.header_totals import HeaderTotals
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 from kdump.text import path_text
@@ -44,21 +52,23 @@ class FileSizes(NamedTuple):
     """File sizes of a partition, or of several."""
 
     segments: Annotated[int, Doc("number of live segments"), Shown(rank=5)]
-    size: Annotated[int, Doc("length of live segments", BYTES), Shown()]
+    size: Annotated[int, Doc("length of live segments", BYTES), Shown(), SIZE]
     besideSize: Annotated[
         int,
         Doc("length of all other live files: indexes, snapshots, checkpoints", BYTES),
         Shown("others", 8, only="size"),
+        SIZE,
     ]
     deletedSize: Annotated[
-        int, Doc("length of .deleted files, which a broker deletes after file.delete.delay.ms", BYTES)
+        int, Doc("length of .deleted files, which a broker deletes after file.delete.delay.ms", BYTES), SIZE
     ]
-    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
+    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES), SIZE]
     swapSegments: Annotated[int, Doc(SWAPS)]
     onDisk: Annotated[
         int,
         Doc("disk space of all files, hard links counted once; less than their length if they are sparse", BYTES),
         Shown(only="size"),
+        SIZE,
     ]
 
 
@@ -107,7 +117,8 @@ def _measures(value: Object) -> Iterator[tuple[Any, ...]]:
     yield "kdump_topic_deleted_bytes", value["deletedSize"] + own * is_deleted, value["topic"]
 
 
-@answer("partitionLog", measures=_measures)
+@columns(name=Shown("partition", after=""), notes=NOTES)
+@answer("partitionLog", damage_style, measures=_measures)
 class ListedPartition(NamedTuple):
     """A partition directory."""
 
@@ -136,7 +147,8 @@ class ListedPartition(NamedTuple):
     unknown: UnknownKeys
 
 
-@answer("topicLogs", measures=_measures)
+@columns(name=Shown("topic", after=""), notes=NOTES)
+@answer("topicLogs", damage_style, measures=_measures)
 class ListedTopic(NamedTuple):
     """All partitions of a topic."""
 
@@ -148,32 +160,30 @@ class ListedTopic(NamedTuple):
     headers: Annotated[ListedBatches, INLINE]
 
 
-def directory_object(facts: LogDirectorySummary) -> Object:
+def directory_answer(facts: LogDirectorySummary) -> ListedDirectory:
     identity, live = facts.identity, facts.live
-    return answer_object(
-        ListedDirectory(
-            directory=facts.directory.path,
-            clusterId=identity.get("cluster.id"),
-            nodeId=identity.get("node.id", identity.get("broker.id")),
-            directoryId=identity.get("directory.id"),
-            metaPropertiesVersion=identity.get("version"),
-            cleanShutdown=facts.clean,
-            brokerEpoch=facts.shutdown.get("brokerEpoch"),
-            dated=facts.dated,
-            topics=len({partition.topic for partition in live}),
-            partitions=len(live),
-            sizes=_sizes(live),
-            remoteCacheSize=facts.remote_cache,
-            notLive=[
-                NotLive(partition.name, partition.partition.state, whole_size(partition))
-                for partition in facts.partitions
-                if partition.partition.state
-            ],
-            unknown=[_name(path) for path in facts.directory.unknown],
-            otherFiles=[_name(target.path) for target in facts.directory.others],
-            broken=list(facts.broken),
-            absent=[f"{topic}-{partition}" for topic, partition in facts.absent],
-        )
+    return ListedDirectory(
+        directory=facts.directory.path,
+        clusterId=identity.get("cluster.id"),
+        nodeId=identity.get("node.id", identity.get("broker.id")),
+        directoryId=identity.get("directory.id"),
+        metaPropertiesVersion=identity.get("version"),
+        cleanShutdown=facts.clean,
+        brokerEpoch=facts.shutdown.get("brokerEpoch"),
+        dated=facts.dated,
+        topics=len({partition.topic for partition in live}),
+        partitions=len(live),
+        sizes=_sizes(live),
+        remoteCacheSize=facts.remote_cache,
+        notLive=[
+            NotLive(partition.name, partition.partition.state, whole_size(partition))
+            for partition in facts.partitions
+            if partition.partition.state
+        ],
+        unknown=[_name(path) for path in facts.directory.unknown],
+        otherFiles=[_name(target.path) for target in facts.directory.others],
+        broken=list(facts.broken),
+        absent=[f"{topic}-{partition}" for topic, partition in facts.absent],
     )
 
 
@@ -199,41 +209,37 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     )
 
 
-def partition_object(facts: PartitionSummary) -> Object:
-    return answer_object(
-        of_fact(
-            ListedPartition,
-            facts.partition,
-            facts,
-            partitionDirectory=facts.partition.path,
-            topic=path_text(facts.topic),
-            state=facts.partition.state or "live",
-            sizes=_sizes([facts]),
-            logStartOffset=facts.log_start,
-            localLogStartOffset=facts.local_start,
-            unreadableOffsets=None if facts.unreadable is None else tuple(map(OffsetRange._make, facts.unreadable)),
-            highWatermark=facts.high_watermark,
-            checkpointed=CheckpointedOffsets.of(facts.checkpoints),
-            logEndOffset=facts.log_end,
-            headers=headers_answer(facts.headers, facts.damage, facts.errors),
-        )
+def partition_answer(facts: PartitionSummary) -> ListedPartition:
+    return of_fact(
+        ListedPartition,
+        facts.partition,
+        facts,
+        partitionDirectory=facts.partition.path,
+        topic=path_text(facts.topic),
+        state=facts.partition.state or "live",
+        sizes=_sizes([facts]),
+        logStartOffset=facts.log_start,
+        localLogStartOffset=facts.local_start,
+        unreadableOffsets=None if facts.unreadable is None else tuple(map(OffsetRange._make, facts.unreadable)),
+        highWatermark=facts.high_watermark,
+        checkpointed=CheckpointedOffsets.of(facts.checkpoints),
+        logEndOffset=facts.log_end,
+        headers=headers_answer(facts.headers, facts.damage, facts.errors),
     )
 
 
-def topic_object(parts: list[PartitionSummary]) -> Object:
-    """Return the object of all partitions of one topic."""
+def topic_answer(parts: list[PartitionSummary]) -> ListedTopic:
+    """Return the answer about all partitions of one topic."""
     headers = HeaderTotals()
     for partition in parts:
         headers.merge(partition.headers)
     offsets = [partition.offsets for partition in parts]
     damage = next((f"{partition.name}: {partition.damage}" for partition in parts if partition.damage), "")
-    return answer_object(
-        ListedTopic(
-            source=parts[0].partition.source,
-            topic=path_text(parts[0].topic),
-            partitions=len(parts),
-            sizes=_sizes(parts),
-            offsets=None if None in offsets else sum(count for count in offsets if count is not None),
-            headers=batches_answer(headers, damage, [error for partition in parts for error in partition.errors]),
-        )
+    return ListedTopic(
+        source=parts[0].partition.source,
+        topic=path_text(parts[0].topic),
+        partitions=len(parts),
+        sizes=_sizes(parts),
+        offsets=None if None in offsets else sum(count for count in offsets if count is not None),
+        headers=batches_answer(headers, damage, [error for partition in parts for error in partition.errors]),
     )

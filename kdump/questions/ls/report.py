@@ -1,112 +1,76 @@
 """Output of `kdump ls`: a few lines about each log directory, then a table of its partitions, topics or segments; or
-the same as JSON Lines. Table rows are made from the JSON objects."""
+the same as JSON Lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
-from kdump.answer import ANSWERS, BYTES, EPOCH_MS, NAME, TEXT, Key, Object, Shown, answer_keys, shown_keys
+from kdump.answer import NAME, Object, answer_object, row_style
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.partition_summary import PartitionSummary
-from kdump.cluster.segment_answer import segment_object
+from kdump.cluster.segment_answer import ListedSegment, row_batches, segment_answer
 from kdump.format.count_text import count_text, first_of, offsets_text
-from kdump.questions.ls.answer import directory_object, partition_object, topic_object, whole_size
+from kdump.questions.ls.answer import (
+    FileSizes,
+    ListedPartition,
+    ListedTopic,
+    directory_answer,
+    partition_answer,
+    topic_answer,
+)
 from kdump.questions.ls.rows import LsRow
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import known_columns, named
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, check_names, wrapped
+from kdump.render.table import Column, Table, wrapped
 from kdump.render.times import iso
 
 MORE = "+?"
 """Suffix of formats and codecs if the list may be incomplete."""
 WIDE = 40
 """Width from which names are truncated on a narrow terminal."""
+Listed = ListedPartition | ListedTopic | ListedSegment
 
 
-def ls_columns(
-    type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0, *, by_size: bool = False
-) -> list[Column]:
-    """Return the columns for objects of this type: the default ones, with all sizes if `by_size`, or those named.
-    Raises UnknownColumn."""
-    keys = answer_keys(ANSWERS[type_name])
-    columns = {key.name: _column(key, zone) for key in keys}
-    # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
-    columns["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
-    if widest > WIDE:
-        columns["name"] = columns["name"]._replace(least=20, cuts=NAME)
-    columns["notes"] = Column("notes", "notes", _notes, rank=8, least=30, cuts=TEXT)
-    if names is None:
-        shown = shown_keys(ANSWERS[type_name], "size" if by_size else "")
-        return [columns[name] for name in ("name", *(key.name for key in shown), "notes")]
-    check_names(names, columns)
-    return [columns[name] for name in names]
+def _list_text(text: Callable[[Listed], str], row: Listed) -> str:
+    return text(row) + MORE * row_batches(row).partial
 
 
-ROWS = {"logDirectory": "directory", "partitionLog": "partition", "topicLogs": "topic", "logSegment": "segment"}
-
-
-def _column(key: Key, zone: tzinfo) -> Column:
-    show: Callable[[Any], str] = _text
-    if key.unit == BYTES:
-        show = size_text
-    elif key.unit == EPOCH_MS:
-        show = lambda value: iso(value, zone)  # noqa: E731
-    more = MORE if key.name in ("formats", "compressions") else ""
-
-    def cell(fields: Object) -> str:
-        value = fields.get(key.name)
-        shown_value = "-" if value is None else show(value)
-        return shown_value + more if fields["partial"] else shown_value
-
-    shown = key.shown or Shown()
-    right = key.type.startswith("number") and key.unit != EPOCH_MS
-    return Column(key.name, shown.label or key.name, cell, right, shown.rank)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ",".join(printable(str(item)) for item in value)
-    return printable(str(value))
-
-
-def _range(value: Any) -> tuple[int, int]:
-    return (value["first"], value["last"])
-
-
-def _notes(fields: Object) -> str:
+def _notes(row: Listed) -> str:
     """Return what is unusual about a row."""
-    start, local = fields.get("logStartOffset"), fields.get("localLogStartOffset")
-    words = [f"on this disk from {local} on"] if local is not None and local != start else []
-    lacks = fields.get("unreadableOffsets")
-    if lacks:
-        words.append(f"NOT READABLE, neither here nor in remote storage: {offsets_text(map(_range, lacks))}")
-    if None not in (fields.get("highWatermark"), fields.get("logEndOffset")):
-        words += ["high watermark above the log end"] if fields["highWatermark"] > fields["logEndOffset"] else []
-    words += [f"UNREADABLE: {error}" for error in fields["errors"][:1]]
-    if fields["damage"]:
-        words.append(f"DAMAGED: {fields['damage']}")
+    words, batches = list[str](), row_batches(row)
+    if isinstance(row, ListedPartition):
+        if row.localLogStartOffset not in (None, row.logStartOffset):
+            words.append(f"on this disk from {row.localLogStartOffset} on")
+        if row.unreadableOffsets:
+            lacks = offsets_text(row.unreadableOffsets)
+            words.append(f"NOT READABLE, neither here nor in remote storage: {lacks}")
+        if row.highWatermark is not None and row.logEndOffset is not None and row.highWatermark > row.logEndOffset:
+            words.append("high watermark above the log end")
+    words += [f"UNREADABLE: {path_text(error)}" for error in batches.errors[:1]]
+    sizes = [] if batches.damage else [(batches.torn, "torn"), (batches.padding, "padding")]
+    words += [f"DAMAGED: {batches.damage}"] if batches.damage else []
+    if isinstance(row, ListedSegment):
+        swaps = int(row.file.endswith(".swap"))
     else:
-        words += [f"{size_text(fields[name])} {name}" for name in ("torn", "padding") if fields[name]]
-    words += [f"{size_text(fields[name])} {label}" for name, label in _LEFT if fields.get(name)]
-    if fields.get("swapSegments") or fields.get("file", "").endswith(".swap"):
-        words.append(f"{count_text(fields.get('swapSegments', 1), '.swap file')}: a startup completes the compaction")
+        sizes += [(row.sizes.deletedSize, ".deleted"), (row.sizes.unfinishedSize, "that a startup deletes")]
+        swaps = row.sizes.swapSegments
+    words += [f"{size_text(size)} {label}" for size, label in sizes if size]
+    if swaps:
+        words.append(f"{count_text(swaps, '.swap file')}: a startup completes the compaction")
     return printable("; ".join(words))
 
 
-_LEFT = (("deletedSize", ".deleted"), ("unfinishedSize", "that a startup deletes"))
-
-
-def row_object(row: LsRow) -> Object:
-    """Return the JSON object of a row."""
+def row_answer(row: LsRow) -> Listed:
+    """Return the answer of a row."""
     if row.segment is not None:
-        return segment_object(row.segment, row.parts[0].clean)
-    return topic_object(row.parts) if row.by_topic else partition_object(row.parts[0])
+        return segment_answer(row.segment, row.parts[0].clean)
+    return topic_answer(row.parts) if row.by_topic else partition_answer(row.parts[0])
 
 
 class DirectoryStart(NamedTuple):
@@ -138,18 +102,18 @@ def ls_objects(answer: LsPart) -> Iterator[Object]:
     """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
     known only then."""
     if isinstance(answer, DirectoryStart):
-        yield directory_object(answer.facts)
+        yield answer_object(directory_answer(answer.facts))
     elif isinstance(answer, LsRow):
-        yield row_object(answer)
+        yield answer_object(row_answer(answer))
     elif isinstance(answer, RowsEnd) and answer.partition is not None and answer.shown == answer.of:
         answer.partition.sum_up()
-        yield partition_object(answer.partition)
+        yield answer_object(partition_answer(answer.partition))
 
 
 def ls_row_objects(answer: LsPart) -> Iterator[Object]:
     """Yield the objects that are rows: not the partition that follows its segments."""
     if isinstance(answer, LsRow):
-        yield row_object(answer)
+        yield answer_object(row_answer(answer))
 
 
 class LsReport(Sink[LsPart]):
@@ -161,6 +125,8 @@ class LsReport(Sink[LsPart]):
         self.table: Table | None = None
         self._begun = False
         self._widest = 0
+        self._name = ""
+        """Of the current row."""
         self._partial = False
 
     def _begin(self, title: str) -> None:
@@ -197,12 +163,22 @@ class LsReport(Sink[LsPart]):
             self.output.line(("    " if number else "  ") + self.output.paint(line, style))
 
     def _row(self, row: LsRow) -> None:
-        fields = row_object(row)
-        self._partial = self._partial or fields["partial"]
+        listed, self._name = row_answer(row), row.name
+        self._partial = self._partial or row_batches(listed).partial
         if self.table is None:
-            columns = ls_columns(fields["type"], self.zone, self.names, self._widest, by_size=self.by_size)
-            self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
-        self.table.add({**fields, "name": row.name}, "bad" if fields["damage"] or fields["errors"] else "")
+            self.table = Table(self._columns(type(listed)), self.output, full=self.full, chosen=self.names is not None)
+        self.table.add(listed, row_style(listed))
+
+    def _columns(self, cls: type) -> list[Column]:
+        """Return the columns for answers of this class. Raises UnknownColumn."""
+        cells = {"notes": _notes, "name": lambda row: printable(self._name)}
+        default, known = known_columns(cls, self.zone, cells, sorted_by="size" if self.by_size else "")
+        for column in (known["formats"], known["compressions"]):
+            known[column.name] = column._replace(cell=partial(_list_text, column.cell))
+        # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
+        name = known["name"]._replace(label=known["name"].label.ljust(self._widest))
+        known["name"] = name._replace(least=20, cuts=NAME) if self._widest > WIDE else name
+        return named(self.names, default, known)
 
     def tick(self) -> None:
         if self.table is not None:
@@ -224,57 +200,50 @@ class LsReport(Sink[LsPart]):
 
 def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
     """Return a few lines that describe a log directory, each with its style."""
-    fields = directory_object(facts)
-    if fields["clusterId"] is None and fields["nodeId"] is None:
+    answer = directory_answer(facts)
+    if answer.clusterId is None and answer.nodeId is None:
         lines = [("no meta.properties with cluster and node IDs", "")]
     else:
-        directory = f", directory {fields['directoryId']}" if fields["directoryId"] else ""
-        version = fields["metaPropertiesVersion"]
-        lines = [
-            (
-                f"cluster {fields['clusterId']}, node {fields['nodeId']}{directory} (meta.properties version"
-                f" {version})",
-                "",
-            )
-        ]
-    written = f" {iso(facts.dated, zone)}" if facts.dated is not None else ""
-    if facts.clean:
-        epoch = f", broker epoch {fields['brokerEpoch']}" if fields["brokerEpoch"] else ""
+        directory = f", directory {answer.directoryId}" if answer.directoryId else ""
+        version = f" (meta.properties version {answer.metaPropertiesVersion})"
+        lines = [(f"cluster {answer.clusterId}, node {answer.nodeId}{directory}{version}", "")]
+    written = f" {iso(answer.dated, zone)}" if answer.dated is not None else ""
+    if answer.cleanShutdown:
+        epoch = f", broker epoch {answer.brokerEpoch}" if answer.brokerEpoch else ""
         lines.append((f"clean shutdown: .kafka_cleanshutdown written{written}{epoch}", ""))
-    elif facts.clean is False:
+    elif answer.cleanShutdown is False:
         lines.append(
             (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
         )
-    counts = [count_text(fields[name], name[:-1]) for name in ("topics", "partitions", "segments")]
-    lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_other_sizes(fields)}", ""))
-    stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
-    if facts.broken:
-        lines.append((f"damaged or unreadable: {first_of(fields['broken'])}", "bad"))
+    counts = ((answer.topics, "topic"), (answer.partitions, "partition"), (answer.sizes.segments, "segment"))
+    counted = ", ".join(count_text(*count) for count in counts)
+    lines.append((f"{counted}: {size_text(answer.sizes.size)}{_other_sizes(answer.sizes)}", ""))
+    if answer.broken:
+        lines.append((f"damaged or unreadable: {first_of([*map(path_text, answer.broken)])}", "bad"))
     lists = (
-        ("not live", stray),
-        ("not named topic-partition", fields["unknown"]),
-        ("not Kafka's files", fields["otherFiles"]),
-        ("directory missing", fields["absent"]),
+        ("not live", [f"{each.name} ({size_text(each.size)})" for each in answer.notLive]),
+        ("not named topic-partition", [*map(path_text, answer.unknown)]),
+        ("not Kafka's files", [*map(path_text, answer.otherFiles)]),
+        ("directory missing", [*map(path_text, answer.absent)]),
     )
     lines += [(f"{heading}: {first_of(names)}", "torn") for heading, names in lists if names]
-    if facts.remote_cache:
-        lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
+    if answer.remoteCacheSize:
+        lines.append((f"cached remote indexes: {size_text(answer.remoteCacheSize)}", ""))
     return lines
 
 
 def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
-    fields = partition_object(facts)
-    lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_other_sizes(fields)}"]
+    sizes = partition_answer(facts).sizes
+    lines = [f"{count_text(sizes.segments, 'segment')}: {size_text(sizes.size)}{_other_sizes(sizes)}"]
     checkpointed = {"log start": facts.log_start, "high watermark": facts.high_watermark}
     checkpointed["recovery point"] = facts.checkpoints.get("recovery-point-offset")
     offsets = ", ".join(f"{name} {offset}" for name, offset in checkpointed.items() if offset is not None)
     return lines + ([offsets] if offsets else [])
 
 
-def _other_sizes(fields: Object) -> str:
+def _other_sizes(sizes: FileSizes) -> str:
     """Return the sizes of the files that are not segments."""
-    sizes = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
-    sizes += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
-    left = fields["unfinishedSize"]
-    return sizes + (f"; {size_text(left)} that a startup deletes" if left else "")
+    others = f"; {size_text(sizes.besideSize)} of indexes and other files" if sizes.besideSize else ""
+    others += f"; {size_text(sizes.deletedSize)} of .deleted files" if sizes.deletedSize else ""
+    return others + (f"; {size_text(sizes.unfinishedSize)} that a startup deletes" if sizes.unfinishedSize else "")
