@@ -327,7 +327,7 @@ class _Field(NamedTuple):
 def _fields(cls: type) -> tuple[_Field, ...]:
     hints = get_type_hints(cls, include_extras=True)
     docs = {name: _doc(hint) for name, hint in hints.items()}
-    if not any(docs.values()) and not any(map(_shown, hints.values())) and cls not in _TYPE_NAMES:
+    if not any(docs.values()) and cls not in _TYPE_NAMES:
         docs = dict.fromkeys(docs, Doc())  # a nested answer whose names say enough
     for name, member in vars(cls).items():
         if isinstance(member, property):

@@ -247,7 +247,6 @@ BY_HAND = {
     "questions/schema/report.py": "a row is a field, bits of it, or the continuation of a meaning",
     "questions/stats/report.py": "the columns depend on what is counted",
     "spark/query.py": "the columns are the query's",
-    "spark/scan_command.py": "rows are Spark's",
 }
 """Modules with columns that no answer declares, and why."""
 

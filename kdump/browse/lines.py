@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 from typing import Annotated, NamedTuple
 
-from kdump.answer import TEXT, VALUE, Shown, columns
+from kdump.answer import TEXT, VALUE, Doc, Shown, columns
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
@@ -41,7 +41,7 @@ class HexField(NamedTuple):
     """A field in a dump. `record`: index of its record, or HEADER; `inner`: whether `position` is a position in the
     decompressed payload."""
 
-    name: Annotated[str, Shown("field")]
+    name: Annotated[str, Doc(), Shown("field")]
     position: int
     size: Annotated[int, Shown(rank=3, after="position")]
     value: Annotated[str, Shown(rank=8)]

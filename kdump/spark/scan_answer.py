@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.answer import BYTES, NAME, NUMBER, Cell, Doc, PathText, Shown, answer, columns
 from kdump.check.summary import NotInBundle
+from kdump.format.count_text import size_text
 
 FIRST = "only the largest; `kdump query` shows all"
+TOPIC = Shown(least=12, cuts=NAME)
+Number = Annotated[int, Shown(), NUMBER]
+Size = Annotated[int, Shown("size"), Cell(size_text)]
 
 
 class ScannedBroker(NamedTuple):
@@ -44,30 +48,33 @@ class ReplicaDifference(NamedTuple):
     explanation: str
 
 
+@columns(
+    producer=Shown(cell=lambda row: f"{row.producerId}/{row.producerEpoch}", right=True, after="partition"),
+)
 class FleetTransaction(NamedTuple):
     """A transaction that is open at the end of a log."""
 
     cluster: str | None
-    topic: str | None
-    partition: int | None
+    topic: Annotated[str | None, TOPIC]
+    partition: Annotated[int | None, Shown()]
     source: str
     producerId: int
     producerEpoch: int
-    firstOffset: int
-    timestamp: int
-    records: int
-    transactionalId: str | None
-    state: str | None
+    firstOffset: Annotated[int, Shown("from offset"), NUMBER]
+    timestamp: Annotated[int, Shown("started", 3, right=False, after="records")]
+    records: Number
+    transactionalId: Annotated[str | None, TOPIC]
+    state: Annotated[str | None, Shown(rank=4)]
 
 
 class FleetGroup(NamedTuple):
     """A consumer group or share group, and its lag."""
 
     cluster: str | None
-    groupId: str
-    groupType: str
-    state: str
-    lag: int | None
+    groupId: Annotated[str, Shown("group", least=12, cuts=NAME)]
+    groupType: Annotated[str, Shown("type")]
+    state: Annotated[str, Shown()]
+    lag: Annotated[int | None, Shown(), NUMBER]
     lagUnknown: int
     remarks: int
 
@@ -75,27 +82,27 @@ class FleetGroup(NamedTuple):
 class FleetTopic(NamedTuple):
     """A topic, and how evenly its partitions are filled."""
 
-    topic: str
-    partitions: int
-    bytes: int
-    records: int
-    largest: int
-    skew: float | None
+    topic: Annotated[str, TOPIC]
+    partitions: Number
+    bytes: Size
+    records: Number
+    largest: Annotated[int, Shown(), Cell(size_text)]
+    skew: Annotated[float | None, Shown(), Cell(str)]
 
 
 class FleetProducer(NamedTuple):
     """A producer, and what it wrote."""
 
-    producerId: int
-    epochs: int
+    producerId: Annotated[int, Shown("producer")]
+    epochs: Number
     topics: int
-    partitions: int
-    batches: int
-    records: int
-    bytes: int
-    first: int
-    last: int
-    recordsPerSecond: float | None
+    partitions: Number
+    batches: Number
+    records: Number
+    bytes: Size
+    first: Annotated[int, Shown(rank=3, right=False)]
+    last: Annotated[int, Shown(rank=4, right=False)]
+    recordsPerSecond: Annotated[float | None, Shown("records/s"), NUMBER]
 
 
 class FrequentKey(NamedTuple):
@@ -110,20 +117,20 @@ class FrequentKey(NamedTuple):
 class FormatUse(NamedTuple):
     """The batches of one format and codec."""
 
-    magic: int
-    compression: str
-    batches: int
-    records: int
-    bytes: int
+    magic: Annotated[int, Shown()]
+    compression: Annotated[str, Shown("codec")]
+    batches: Number
+    records: Number
+    bytes: Size
 
 
 class BatchFill(NamedTuple):
     """How full the batches of a topic are."""
 
-    topic: str
-    batches: int
-    bytesPerBatch: float
-    recordsPerBatch: float
+    topic: Annotated[str, TOPIC]
+    batches: Number
+    bytesPerBatch: Annotated[float, Shown("bytes/batch"), NUMBER]
+    recordsPerBatch: Annotated[float, Shown("records/batch"), NUMBER]
 
 
 class FleetTimestamps(NamedTuple):
@@ -138,20 +145,20 @@ class FleetTimestamps(NamedTuple):
 class OverdueTopic(NamedTuple):
     """The segments of a topic that are older than retention.ms."""
 
-    topic: str
-    segments: int
-    bytes: int
+    topic: Annotated[str, TOPIC]
+    segments: Number
+    bytes: Size
     retentionMs: int
 
 
 class DirtyPartition(NamedTuple):
     """A partition that the log cleaner has not cleaned up to its active segment."""
 
-    topic: str | None
-    partition: int | None
+    topic: Annotated[str | None, TOPIC]
+    partition: Annotated[int | None, Shown()]
     source: str
-    dirtyBytes: int
-    bytes: int
+    dirtyBytes: Annotated[int, Shown("dirty"), Cell(size_text)]
+    bytes: Size
     ratio: float
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kdump import jsonl
-from kdump.answer import NAME
 from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.command_line.command_run import print_error
@@ -28,20 +27,29 @@ from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.query import CommandOptions, added, argument, flag, group, many, option, timeout_option
-from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
+from kdump.render.state_tables import known_columns, named
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 from kdump.render.times import iso
+from kdump.spark.scan_answer import (
+    BatchFill,
+    DirtyPartition,
+    FleetGroup,
+    FleetProducer,
+    FleetTopic,
+    FleetTransaction,
+    FormatUse,
+    OverdueTopic,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Object = dict[str, Any]
-CellText = Callable[[Object], str]
 MAX_REPLICAS = 50
 """Maximum number of ranges of offsets to print at which replicas differ."""
 LOST = {"diverged": "lost when a follower truncates them", "missing": "missing in a replica"}
@@ -93,14 +101,14 @@ class ScanReport(Sink[FleetEnd]):
         report.write(totals, summary["seconds"], "everything")
         self._copies(summary)
         self._replicas(summary)
-        self._transactions(summary)
-        self._table("groups with lag", [g for g in summary["groups"] if g["lag"]], GROUPS)
-        self._table("topics", summary["topics"], TOPICS)
-        self._table("producers", summary["producers"], producer_columns(self.zone))
-        self._table("formats and codecs", summary["formats"], FORMATS)
-        self._table("smallest batches", summary["fill"], FILL)
-        self._table("older than retention.ms", summary["retention"], RETENTION)
-        self._table("not compacted yet", summary["compaction"], COMPACTION)
+        self._table("open transactions", FleetTransaction, summary["openTransactions"], None)
+        self._table("groups with lag", FleetGroup, [group for group in summary["groups"] if group["lag"]])
+        self._table("topics", FleetTopic, summary["topics"])
+        self._table("producers", FleetProducer, summary["producers"])
+        self._table("formats and codecs", FormatUse, summary["formats"])
+        self._table("smallest batches", BatchFill, summary["fill"])
+        self._table("older than retention.ms", OverdueTopic, summary["retention"])
+        self._table("not compacted yet", DirtyPartition, summary["compaction"])
         unit_counts = summary["units"]
         kept = f", {unit_counts['kept']:,} unchanged" if unit_counts["kept"] else ""
         on = f" ({unit_counts['continued']:,} only from a later segment on)" if unit_counts["continued"] else ""
@@ -136,112 +144,20 @@ class ScanReport(Sink[FleetEnd]):
                 self.output.text(f"    {count_text(row['lost'], 'record')} are {LOST[row['kind']]}")
             self.output.text(f"    {printable(row['explanation'])}", style="dim")
 
-    def _transactions(self, summary: Object) -> None:
-        rows = summary["openTransactions"]
+    def _table(self, title: str, cls: type[Any], rows: list[Object], most: int | None = SHOWN) -> None:
+        """Write the first rows, at most `most`, which are objects of the answer `cls`."""
         if not rows:
             return
-        self.output.title("open transactions")
-        table = Table(transaction_columns(self.zone), self.output)
-        for row in rows:
-            table.add(row)
-        table.flush()
-
-    def _table(self, title: str, rows: list[Object], columns: list[Column]) -> None:
-        if not rows:
-            return
-        more = f" (the first {SHOWN} of {len(rows)})" if len(rows) > SHOWN else ""
+        more = f" (the first {most} of {len(rows)})" if most is not None and len(rows) > most else ""
         self.output.title(title + more)
-        table = Table(columns, self.output)
-        for row in rows[:SHOWN]:
-            table.add(row)
+        times = {name: self._time(name) for name in ("timestamp", "first", "last")}
+        table = Table(named(None, *known_columns(cls, self.zone, times)), self.output)
+        for row in rows[:most]:
+            table.add(cls(*map(row.get, cls._fields)))
         table.flush()
 
-
-def _text(name: str) -> CellText:
-    return lambda row: "-" if row[name] is None else printable(str(row[name]))
-
-
-def _number(name: str) -> CellText:
-    return lambda row: "-" if row[name] is None else f"{row[name]:,}"
-
-
-def _size(name: str) -> CellText:
-    return lambda row: "-" if row[name] is None else size_text(row[name])
-
-
-def _time(name: str, zone: tzinfo) -> CellText:
-    return lambda row: iso(row[name], zone)
-
-
-def _right(name: str, label: str, cell: CellText) -> Column:
-    return Column(name, label, cell, right=True)
-
-
-TOPIC = Column("topic", "topic", _text("topic"), least=12, cuts=NAME)
-PARTITION = _right("partition", "partition", _text("partition"))
-RECORDS = _right("records", "records", _number("records"))
-SIZE = _right("bytes", "size", _size("bytes"))
-BATCHES = _right("batches", "batches", _number("batches"))
-
-
-def transaction_columns(zone: tzinfo) -> list[Column]:
-    """Return the columns of open transactions, with times in `zone`."""
-    return [
-        TOPIC,
-        PARTITION,
-        _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
-        _right("firstOffset", "from offset", _number("firstOffset")),
-        RECORDS,
-        Column("timestamp", "started", _time("timestamp", zone), rank=3),
-        Column("transactionalId", "transactionalId", _text("transactionalId"), least=12, cuts=NAME),
-        Column("state", "state", _text("state"), rank=4),
-    ]
-
-
-def producer_columns(zone: tzinfo) -> list[Column]:
-    """Return the columns of producers, with times in `zone`."""
-    return [
-        _right("producerId", "producer", _text("producerId")),
-        _right("epochs", "epochs", _number("epochs")),
-        _right("partitions", "partitions", _number("partitions")),
-        BATCHES,
-        RECORDS,
-        SIZE,
-        Column("first", "first", _time("first", zone), rank=3),
-        Column("last", "last", _time("last", zone), rank=4),
-        _right("recordsPerSecond", "records/s", _number("recordsPerSecond")),
-    ]
-
-
-GROUPS = [
-    Column("groupId", "group", _text("groupId"), least=12, cuts=NAME),
-    Column("groupType", "type", _text("groupType")),
-    Column("state", "state", _text("state")),
-    _right("lag", "lag", _number("lag")),
-]
-TOPICS = [
-    TOPIC,
-    _right("partitions", "partitions", _number("partitions")),
-    SIZE,
-    RECORDS,
-    _right("largest", "largest", _size("largest")),
-    _right("skew", "skew", _text("skew")),
-]
-FORMATS = [
-    _right("magic", "magic", _text("magic")),
-    Column("compression", "codec", _text("compression")),
-    BATCHES,
-    RECORDS,
-    SIZE,
-]
-FILL = [
-    TOPIC,
-    BATCHES,
-    _right("bytesPerBatch", "bytes/batch", _number("bytesPerBatch")),
-    _right("recordsPerBatch", "records/batch", _number("recordsPerBatch")),
-]
-RETENTION = [TOPIC, _right("segments", "segments", _number("segments")), SIZE]
-COMPACTION = [TOPIC, PARTITION, _right("dirtyBytes", "dirty", _size("dirtyBytes")), SIZE]
+    def _time(self, name: str) -> Callable[[Any], str]:
+        return lambda row: iso(getattr(row, name), self.zone)
 
 
 EXAMPLES = """
