@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import groupby
 from textwrap import wrap
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import Shown
 from kdump.format.count_text import plain_count
 from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct
 from kdump.questions.schema.answer import versions_text
-from kdump.render.escape import printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.style import cut
 from kdump.render.table import GAP, Column, Table
@@ -62,27 +64,23 @@ class StructReport(Sink[NamedStruct]):
         paint = output.paint
         output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
         texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
-        table = Table([Column("", "", str, least=20)], output)  # wraps like the table below
         for text in texts:
-            table.line(text, "dim")
+            output.text(text, style="dim")
         output.line("")
         shown = list(rows(struct, version))
         if not shown:
             output.line("no fields")
             return
         merged = struct.schema is not None and version is None
-        lines: list[Cells] = []
-        for number, row in enumerate(shown):
-            lines.append(Cells(row, shown[number - 1] if number else None, row.meaning))
-            lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
-        columns, width_left = _fitting(_columns(merged=merged), lines, output.width)
+        lines = [*_lines(shown, merged=merged)]
+        columns, width_left = _fitting(table_columns(FieldLine)[2 if merged else 0 :], lines, output.width)
         fields = Table(columns, output, chosen=True)
         for line in lines:
             is_long = width_left is not None and len(line.meaning) > width_left
             first, *rest = wrap(line.meaning, width_left or 0) if is_long else [line.meaning]
             fields.add(line._replace(meaning=first))
             for continuation in rest:
-                fields.add(Cells(None, None, continuation))
+                fields.add(FieldLine(meaning=continuation))
         fields.flush()
 
 
@@ -99,31 +97,46 @@ def _title(struct: NamedStruct, version: int | None) -> str:
     return f"{_extent(struct)}, flexible {flexible}"
 
 
-class Cells(NamedTuple):
-    """A line of the table: a field and the field before it; bits and their field; or the continuation of a meaning."""
+class FieldLine(NamedTuple):
+    """A line of the table: a field, bits of one, or the continuation of a meaning."""
 
-    item: StructField | Bits | None
-    before: StructField | None
-    meaning: str
-
-
-def _columns(*, merged: bool) -> list[Column]:
-    columns = [
-        Column("position", "position", _position, right=True, rank=6),
-        Column("size", "size", lambda cells: _of(cells, "size"), right=True, rank=5),
-        Column("type", "type", _type),
-        Column("name", "field", _name),
-        Column("versions", "versions", lambda cells: _of(cells, "versions") if merged else "", rank=7),
-        Column("nullable", "nullable", lambda cells: _nullable(cells, merged), rank=6),
-        Column("tag", "tag", _tag, rank=6),
-        Column("default", "default", _default, rank=4),
-        Column("unit", "unit", lambda cells: _of(cells, "unit"), rank=1),
-        Column("meaning", "meaning", lambda cells: cells.meaning),
-    ]
-    return columns[2:] if merged else columns
+    position: Annotated[str, Shown(rank=6, right=True)] = ""
+    size: Annotated[str, Shown(rank=5, right=True)] = ""
+    type: Annotated[str, Shown()] = ""
+    name: Annotated[str, Shown("field")] = ""
+    versions: Annotated[str, Shown(rank=7)] = ""
+    nullable: Annotated[str, Shown(rank=6)] = ""
+    tag: Annotated[str, Shown(rank=6)] = ""
+    default: Annotated[str, Shown(rank=4)] = ""
+    unit: Annotated[str, Shown(rank=1)] = ""
+    meaning: Annotated[str, Shown()] = ""
 
 
-def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tuple[list[Column], int | None]:
+def _lines(fields: list[StructField], *, merged: bool) -> Iterator[FieldLine]:
+    """Yield a line for each field, and for its bits; `merged`: of all versions of a message."""
+    before: StructField | None = None
+    for field in fields:
+        after = f"after {before.name}" if before is not None and before.depth == field.depth else ""
+        is_tagged = field.tagged and field.tagged != field.versions
+        yield FieldLine(
+            after if field.position is None else str(field.position),
+            "" if field.size is None else str(field.size),
+            field.type,
+            "  " * field.depth + field.name,
+            field.versions * merged,
+            field.nullable if merged else "yes" * bool(field.nullable and "NULLABLE" in field.type),
+            "" if field.tag is None else f"{field.tag} ({field.tagged})" if is_tagged else str(field.tag),
+            "" if field.default is NOT_GIVEN else json.dumps(field.default, ensure_ascii=False),
+            field.unit,
+            field.meaning,
+        )
+        for bits in field.bits:
+            kind = f"  bit {bits.shift}" if bits.width == 1 else f"  bits {bits.shift}-{bits.shift + bits.width - 1}"
+            yield FieldLine(type=kind, name="  " * (field.depth + 1) + bits.name, meaning=_bits_meaning(bits))
+        before = field
+
+
+def _fitting(columns: list[Column], lines: list[FieldLine], width: int | None) -> tuple[list[Column], int | None]:
     """Return the columns that are not empty, as many as leave room for meanings; and that room, None for a pipe."""
     columns = [column for column in columns if any(column.cell(line) for line in lines)]
     if width is None or columns[-1].name != "meaning":
@@ -136,56 +149,6 @@ def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tu
         if width_left >= longest or lowest.rank == 9:
             return columns, max(width_left, 20)
         columns.remove(lowest)
-
-
-def _of(cells: Cells, name: str) -> str:
-    value = getattr(cells.item, name, None) if isinstance(cells.item, StructField) else None
-    return "" if value is None else str(value)
-
-
-def _position(cells: Cells) -> str:
-    row, before, _ = cells
-    if not isinstance(row, StructField):
-        return ""
-    if row.position is not None:
-        return str(row.position)
-    return f"after {before.name}" if isinstance(before, StructField) and before.depth == row.depth else ""
-
-
-def _type(cells: Cells) -> str:
-    row = cells.item
-    if row is None or isinstance(row, StructField):
-        return row.type if row else ""
-    return f"  bit {row.shift}" if row.width == 1 else f"  bits {row.shift}-{row.shift + row.width - 1}"
-
-
-def _name(cells: Cells) -> str:
-    row, before, _ = cells
-    if row is None:
-        return ""
-    depth = row.depth if isinstance(row, StructField) else before.depth + 1 if before is not None else 1
-    return "  " * depth + row.name
-
-
-def _nullable(cells: Cells, merged: bool) -> str:
-    row = cells.item
-    if not isinstance(row, StructField) or not row.nullable:
-        return ""
-    return row.nullable if merged else "yes" if "NULLABLE" in row.type else ""
-
-
-def _tag(cells: Cells) -> str:
-    row = cells.item
-    if not isinstance(row, StructField) or row.tag is None:
-        return ""
-    return f"{row.tag} ({row.tagged})" if row.tagged and row.tagged != row.versions else str(row.tag)
-
-
-def _default(cells: Cells) -> str:
-    row = cells.item
-    if not isinstance(row, StructField) or row.default is NOT_GIVEN:
-        return ""
-    return printable(json.dumps(row.default, ensure_ascii=False))
 
 
 def _bits_meaning(bits: Bits) -> str:
