@@ -7,8 +7,9 @@ import os
 import shlex
 from collections.abc import Iterator
 from datetime import tzinfo
+from typing import Annotated, NamedTuple
 
-from kdump.answer import PATH
+from kdump.answer import PATH, Cell, PathText, Shown, of_fact
 from kdump.format.count_text import count_text, plain_count
 from kdump.io.source import RECORDS as PAYLOADS
 from kdump.problems.problem import title_of
@@ -36,8 +37,9 @@ from kdump.questions.diff.differences import (
 from kdump.questions.diff.run import Diff, FollowerOutcome
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import Table
 from kdump.render.times import iso
 
 
@@ -107,6 +109,20 @@ CELL = 40
 """Bytes of a sample's key or value that are shown."""
 
 
+class CopyRow(NamedTuple):
+    """A copy in the table."""
+
+    letter: Annotated[str, Shown(" ")]
+    path: Annotated[PathText, Shown("copy", least=16, cuts=PATH)]
+    logStartOffset: Annotated[int, Shown("logStart", 6)]
+    logEndOffset: Annotated[int | None, Shown("logEnd"), Cell(none="unknown")]
+    highWatermark: Annotated[int | None, Shown(rank=3)]
+    segments: Annotated[int, Shown(rank=1)]
+    epochs: Annotated[str, Shown("epochs@offsets", 8, 14)]
+    damage: Annotated[str, Shown(rank=7)]
+    behind: Annotated[str, Shown(rank=5)]
+
+
 class DiffReport(Sink["Diff | DiffSummary"]):
     """Writes the reports of partitions, one after the other. Those that are the same get one line if `everything` is
     asked for, and a report only if the user has `named` them."""
@@ -169,21 +185,14 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         self.output.text(f"{name_of(diff)}: {word}{details}")
 
     def _copies(self, diff: Diff) -> None:
-        has_tails = diff.history
-        columns = [
-            Column("copy", "", lambda n: letter(n)),
-            Column("path", "copy", lambda n: printable(path_text(diff.copies[n].path)), least=16, cuts=PATH),
-            Column("logStart", "logStart", lambda n: str(diff.copies[n].logStartOffset), True, 6),
-            Column("logEnd", "logEnd", lambda n: _end(diff.copies[n]), True),
-            Column("highWatermark", "highWatermark", lambda n: _mark(diff.copies[n]), True, 3),
-            Column("segments", "segments", lambda n: str(diff.copies[n].segments), True, 1),
-            Column("epochs", "epochs@offsets", lambda n: _epochs(diff.copies[n]), False, 8, 14),
-            Column("damage", "damage", lambda n: _damage_cell(diff.copies[n]), False, 7),
-            Column("behind", f"from {has_tails} on", lambda n: _tail_text(diff, n), False, 5),
-        ]
+        columns = table_columns(CopyRow)
+        columns[-1] = columns[-1]._replace(label=f"from {diff.history} on")
         table = Table(columns, self.output, full=self.full)
-        for number in range(len(diff.copies)):
-            table.add(number)
+        for number, copy in enumerate(diff.copies):
+            tail = diff.tail(number)
+            behind = "" if tail is None else count_text(tail.records, "record")
+            damage = count_text(copy.damaged, "byte range") if copy.damaged else ""
+            table.add(of_fact(CopyRow, copy, letter=letter(number), epochs=_epochs(copy), damage=damage, behind=behind))
         table.flush()
 
     def _epochs(self, diff: Diff) -> Iterator[str]:
@@ -392,28 +401,11 @@ def _later_leader(diff: Diff) -> Iterator[str]:
         yield f"whether the records of {whose} were committed is unknown: there is no high watermark of {whose} here"
 
 
-def _end(copy: CopyFacts) -> str:
-    return "unknown" if copy.logEndOffset is None else str(copy.logEndOffset)
-
-
-def _mark(copy: CopyFacts) -> str:
-    return "" if copy.highWatermark is None else str(copy.highWatermark)
-
-
 def _epochs(copy: CopyFacts) -> str:
     if copy.epochs is not None:
         return ", ".join(f"{each.epoch}@{each.startOffset}" for each in copy.epochs)
     text = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
     return f"{text} (batches)" if text else ""
-
-
-def _damage_cell(copy: CopyFacts) -> str:
-    return count_text(copy.damaged, "byte range") if copy.damaged else ""
-
-
-def _tail_text(diff: Diff, number: int) -> str:
-    tail = diff.tail(number)
-    return "" if tail is None else count_text(tail.records, "record")
 
 
 def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
