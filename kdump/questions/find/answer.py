@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, Shown, answer, columns
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.inspect_answer import InspectedRecord
 from kdump.log.paths import Target
@@ -35,17 +35,21 @@ STATES = {
 """What a record is, with the words for it in tables. outsideLog: in bytes between or after the batches of a segment."""
 
 
+@columns(partition=Shown(after=""))
 @answer("match")
 class Match(NamedTuple):
     """A record that matches, with the keys of a record of `inspect`."""
 
-    states: Annotated[list[str], Doc(f"what it is: one or more of {', '.join(STATES)}")]
+    states: Annotated[
+        list[str], Doc(f"what it is: one or more of {', '.join(STATES)}"), Shown("what it is", after="timestamp")
+    ]
     supersededBy: Annotated[
         int | None, Doc("of superseded: the newest record with its key in the log", OFFSET, optional=True)
     ]
     goes: Annotated[
         str | None,
         Doc("with --when: what removes it, such as retention.ms, or why nothing is known to", optional=True),
+        Shown(least=16, after="states"),
     ]
     goesAt: Annotated[
         int | None,

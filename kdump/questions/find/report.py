@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 
 from kdump.answer import Object, answer_object
@@ -10,7 +10,7 @@ from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
 from kdump.log.expression.terms import UNDECODED
 from kdump.log.remote_files import tier
-from kdump.questions.find.answer import Answer, Found, NotSearched, SearchCoverage
+from kdump.questions.find.answer import Answer, Found, Match, NotSearched, SearchCoverage
 from kdump.questions.find.coverage import AS_BYTES, LIMIT, NOT_THERE
 from kdump.questions.find.search_report import Names
 from kdump.questions.inspect.columns import TableDecoder, record_columns
@@ -20,6 +20,7 @@ from kdump.render.inspect_json import record_object
 from kdump.render.record_template import compile_template, render
 from kdump.render.redaction import Redaction, redacted_record
 from kdump.render.sink import Sink
+from kdump.render.state_tables import known_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, check_names
 from kdump.render.times import iso
@@ -108,34 +109,34 @@ class FoundTable(Sink[Answer]):
     ) -> None:
         self.output = output
         self._has_notes = names is None
-        own = [
-            Column("partition", "partition", _partition, rank=9),
-            Column("states", "what it is", lambda found: found.state, rank=9),
-        ]
-        if tier("") is not None:
-            own.append(Column("tier", "tier", lambda found: tier(found.target.path) or "", rank=9))
-        if when:
-            own.append(Column("goes", "goes", lambda found: _goes(found, zone), rank=9, least=16))
+        cells: dict[str, Callable[[Found], str]] = {
+            "partition": _partition,
+            "states": lambda found: found.state,
+            "tier": lambda found: tier(found.target.path) or "-",
+            "goes": lambda found: _goes(found, zone),
+            "supersededBy": lambda found: _text(found.superseded_by),
+            "producerId": lambda found: _text(found.producer),
+            "isTransactional": lambda found: "yes" if found.is_transactional else "no",
+            "topic": lambda found: printable(found.target.topic or "-"),
+            "file": lambda found: printable(path_text(found.target.path)),
+        }
+        _, known = known_columns(Match, zone, cells)
+        has_tier = ["tier"] if tier("") is not None else []
+        own = [known[name] for name in ("partition", "states", *has_tier, *["goes"][: int(when)])]
         self._found: Found | None = None
         decodes = TableDecoder(lambda record: self._found.reading if self._found else None)
         every = {column.name: column for column in record_columns(zone, None, full, decodes)}
         decoded = {"keyDecoded": "key", "valueDecoded": "value"}
         of_records = [_of_record(column) for name, column in every.items() if decoded.get(name, name) in OF_RECORDS]
-        numbers = [
-            Column("size", "size", lambda found: str(found.size), right=True),
-            Column("producerId", "producerId", lambda found: _text(found.producer), right=True),
-            Column("supersededBy", "supersededBy", lambda found: _text(found.superseded_by), right=True),
-            Column("isTransactional", "isTransactional", lambda found: "yes" if found.is_transactional else "no"),
-        ]
+        numbers = [known[name] for name in ("size", "producerId", "supersededBy", "isTransactional")]
         own += [column for column in numbers if column.name in asked]
         columns = [own[0], *of_records[:2], *own[1:], *of_records[2:]]
         if names is not None:
             own += numbers
-            more = [name for name in names if name not in ("topic", "file", *(column.name for column in own))]
-            chosen = dict(zip(more, map(_of_record, record_columns(zone, more, full, decodes))))
-            chosen |= {column.name: column for column in own}
-            chosen["topic"] = Column("topic", "topic", lambda found: printable(found.target.topic or "-"))
-            chosen["file"] = Column("file", "file", lambda found: printable(path_text(found.target.path)))
+            own += [known[name] for name in ("topic", "file", "tier")]
+            chosen = {column.name: column for column in own}
+            more = [name for name in names if name not in chosen]
+            chosen |= dict(zip(more, map(_of_record, record_columns(zone, more, full, decodes))))
             check_names(names, chosen)
             columns = [chosen[name] for name in names]
         self.table = Table(columns, output, full=full, chosen=names is not None)
