@@ -7,9 +7,9 @@ from array import array
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import NAME
+from kdump.answer import EPOCH_MS, NAME, NUMBER, Cell, Doc, Shown, of_fact
 from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.histograms import SizeClass, late_classes, median, size_classes
@@ -20,6 +20,7 @@ from kdump.questions.stats.totals import RecordLocation, Stats, codecs_of
 from kdump.render.amounts import average, bar, duration_text, heights, number, per, share, size_text, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
+from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.style import cut
 from kdump.render.table import Column, Table
@@ -53,6 +54,27 @@ class StatsPart(NamedTuple):
     is_total: bool = False
 
 
+class StatsRow(NamedTuple):
+    """Statistics of a partition in a table of several."""
+
+    name: Annotated[str, Shown("partition", least=20, cuts=NAME)]
+    bytes: Annotated[int, Shown("size"), Cell(size_text)]
+    batches: Annotated[int, Shown(rank=7), NUMBER]
+    records: Annotated[int, Shown(), NUMBER]
+    readable: Annotated[int | None, Shown(rank=6), NUMBER]
+    committed: Annotated[int | None, Shown(rank=6), NUMBER]
+    fill: Annotated[str, Shown("rec/batch", 6, right=True)]
+    ratio: Annotated[float | None, Shown(rank=5), Cell("{:.1f}x".format)]
+    codecs: Annotated[str, Shown(rank=3)]
+    value: Annotated[str, Shown(rank=4, right=True)]
+    nullKeys: Annotated[str, Shown("null keys", 3, right=True)]
+    tombstones: Annotated[str, Shown(rank=4, right=True)]
+    rate: Annotated[str, Shown("rec/s", 5, right=True)]
+    oldest: Annotated[int | None, Doc(unit=EPOCH_MS), Shown(rank=1)]
+    newest: Annotated[int | None, Doc(unit=EPOCH_MS), Shown(rank=2)]
+    damaged: Annotated[int, Shown("damage", 8, blank=0)]
+
+
 class StatsReport(Sink[StatsPart]):
     """Writes statistics of partitions: of a single one all, of several one row each and all of the total, or all of
     each (`detail`)."""
@@ -64,7 +86,7 @@ class StatsReport(Sink[StatsPart]):
         self.width = min(100, output.width or PIPE_WIDTH)
         self.written = False
         self.detail = detail
-        self._rows = self.row_table()
+        self._rows = Table(table_columns(StatsRow, zone), output, full=full)
         self._count = 0
         self._first: Stats | None = None
         """The first partition, until it is known whether it is the only one."""
@@ -85,7 +107,7 @@ class StatsReport(Sink[StatsPart]):
         else:
             for statistics in (self._first, stats):
                 if statistics is not None:
-                    self._rows.add(statistics, "bad" if statistics.damaged else "")
+                    self._rows.add(_row(statistics), "bad" if statistics.damaged else "")
             self._first = None
 
     def tick(self) -> None:
@@ -94,32 +116,6 @@ class StatsReport(Sink[StatsPart]):
     def end(self) -> None:
         if self._first is not None:
             self.write(self._first, title_of(self._first))
-
-    def row_table(self) -> Table:
-        """Return a table with one row per partition."""
-
-        def time(when: int | None) -> str:
-            return "" if when is None else iso(when, self.zone)
-
-        columns = [
-            Column("name", "partition", name_of, least=20, cuts=NAME),
-            Column("bytes", "size", lambda s: size_text(s.bytes), True),
-            Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
-            Column("records", "records", lambda s: f"{s.records:,}", True),
-            Column("readable", "readable", lambda s: _unlike(s.readable, s.records), True, 6),
-            Column("committed", "committed", lambda s: _unlike(s.committed, s.readable), True, 6),
-            Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
-            Column("ratio", "ratio", lambda s: "" if s.ratio is None or s.unknown else f"{s.ratio:.1f}x", True, 5),
-            Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
-            Column("value", "value", _mean_value, True, 4),
-            Column("nullKeys", "null keys", lambda s: _few(s, s.nullKeys), True, 3),
-            Column("tombstones", "tombstones", lambda s: _few(s, s.tombstones), True, 4),
-            Column("rate", "rec/s", lambda s: _rate(s), True, 5),
-            Column("oldest", "oldest", lambda s: "" if s.unknown else time(s.oldest), False, 1),
-            Column("newest", "newest", lambda s: "" if s.unknown else time(s.newest), False, 2),
-            Column("damage", "damage", lambda s: str(s.damaged or ""), True, 8),
-        ]
-        return Table(columns, self.output, full=self.full)
 
     def write(self, stats: Stats, title: str) -> None:
         """Write the statistics of one partition, or of all together, in detail."""
@@ -479,24 +475,32 @@ def name_of(stats: Stats) -> str:
     return printable(f"{stats.topic}-{stats.partition}" + (f" ({state})" if state else ""))
 
 
+def _row(stats: Stats) -> StatsRow:
+    """Return the row of a partition: of what depends on its records nothing if these are unknown, and of what consumers
+    receive what is not the same as before it."""
+    of_records = dict[str, Any](ratio=None, value="", nullKeys="", tombstones="", rate="", oldest=None, newest=None)
+    if not stats.unknown:
+        nulls = {name: getattr(stats, name) for name in ("nullKeys", "tombstones")}
+        of_records = {name: share(count, stats.dataRecords) if count else "" for name, count in nulls.items()}
+        of_records["value"] = average(stats.valueBytes, stats.dataRecords - stats.tombstones)
+        of_records["rate"] = _rate(stats)
+    return of_fact(
+        StatsRow,
+        stats,
+        name=name_of(stats),
+        readable=None if stats.readable == stats.records else stats.readable,
+        committed=None if stats.committed == stats.readable else stats.committed,
+        fill=average(stats.records, stats.soundBatches),
+        codecs=",".join(name for name, _ in codecs_of(stats)),
+        **of_records,
+    )
+
+
 def _rate(stats: Stats) -> str:
-    if stats.seconds is None or stats.unknown:
+    if stats.seconds is None:
         return ""
     rate = (stats.dataRecords - stats.untimed) / stats.seconds
     return number(rate) if rate >= 0.01 else "<0.01"
-
-
-def _unlike(count: int | None, other: int | None) -> str:
-    """Return a number if it is known and another one than that in the column before."""
-    return "" if count is None or count == other else f"{count:,}"
-
-
-def _few(stats: Stats, part: int) -> str:
-    return share(part, stats.dataRecords) if part and not stats.unknown else ""
-
-
-def _mean_value(stats: Stats) -> str:
-    return "" if stats.unknown else average(stats.valueBytes, stats.dataRecords - stats.tombstones)
 
 
 def _range(size_class: SizeClass, show: Callable[[int], str]) -> str:
