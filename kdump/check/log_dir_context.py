@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.answer import of_fact
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.cluster.disks import Disks
@@ -209,17 +210,14 @@ def own_context(partition: PartitionDirectory, options: Options, *, is_copy: boo
             CheckpointedEpoch(line.values["epoch"], line.values["startOffset"], line.position, line.size)
             for line in lines
         )
-    return PartitionContext(
-        topic=partition.topic,
-        partition=partition.partition,
-        state=partition.state,
+    return of_fact(
+        PartitionContext,
+        partition,
+        options,
         compacted=True if partition.topic in COMPACTED_TOPICS else None,
-        max_message_bytes=options.max_message_bytes,
         epochs=epochs,
         epochs_at=target,
         is_copy=is_copy,
-        transaction_timeout=options.transaction_timeout,
-        now=options.now,
         release=named_release(options),
     )
 
