@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.problems import catalogue
-from kdump.problems.catalogue import FAMILIES, Declaration, all_problems
+from kdump.problems.catalogue import FAMILIES, Action, Declaration, all_problems
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
@@ -30,15 +30,13 @@ Before any repair: stop the broker, back the partition's directory up, and compa
 
 "Tried" is what a broker and a consumer of 4.3.1 did with such damage ([broker-trials.json](broker-trials.json) has the
 damage and the logs). Unless stated otherwise, the broker starts normally: a clean startup reads little of a log, and
-has not found the damage. *Nothing noticed*: the consumer reads everything, too. An action of each error was done on a
-real broker's disk, unless it is **untried**: see [remedy-trials.json](remedy-trials.json),
-[incident-trials.json](incident-trials.json), [salvage-trials.json](salvage-trials.json),
-[rescue-trials.json](rescue-trials.json), [space-trials.json](space-trials.json) and
-[coordinator-trials.json](coordinator-trials.json).
+has not found the damage. *Nothing noticed*: the consumer reads everything. Each action of an error that changes
+something was done on a real broker's disk ([incident-trials.json](incident-trials.json) and others), unless it is
+**untried**.
 
 ## Shared actions
 
-Actions of several findings, or of [other problems](problems.md), which refer to them by number.
+Actions of several findings or [other problems](problems.md).
 
 {shared}
 """
@@ -49,6 +47,8 @@ CAUSE = re.compile(
     r"|Got exception while starting|Error starting LogManager)).*(?:Exception|Error|ERROR)"
 )
 """A line of a log from which the cause is known."""
+CHANGES_NOTHING = "it changes nothing"
+"""Why an action needs no trial: it looks, compares, waits or copies."""
 STARTS = "broker starts normally; "
 UNNOTICED = f"{STARTS}consumer reads everything."
 LOADING = "There was an error in one of the threads during logs loading: "
@@ -74,6 +74,12 @@ def consumer(trial: dict[str, Any]) -> str:
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
 
 
+def told(action: Action) -> str:
+    """Return an action after its conditions, and why it is untried."""
+    is_told = action.untried and action.untried != CHANGES_NOTHING
+    return f"{action.conditional} (**untried**: {action.untried})" if is_told else action.conditional
+
+
 def is_shared(text: str, count: int) -> bool:
     return count >= SHARED or (count > 1 and len(text.split()) >= LONG)
 
@@ -88,12 +94,12 @@ class Shared(NamedTuple):
 def shared_actions(problems: Iterable[Declaration]) -> Shared:
     """Return the actions that several problems have, some with another condition."""
     actions = [action for problem in problems for action in problem.actions]
-    counts = Counter(action.conditional for action in actions)
+    counts = Counter(told(action) for action in actions)
     long = Counter(action.do for action in actions if len(action.do.split()) >= LONG)
-    bodies = {action.do: action.conditional for action in reversed(actions) if long[action.do] > 1}
+    bodies = {action.do: told(action) for action in reversed(actions) if long[action.do] > 1}
     for action in actions:
-        if action.do in bodies and is_shared(action.conditional, counts[action.conditional]):
-            bodies[action.do] = action.conditional
+        if action.do in bodies and is_shared(told(action), counts[told(action)]):
+            bodies[action.do] = told(action)
     named = {*bodies.values()}
     shared = [text for text, count in counts.items() if text in named or is_shared(text, count)]
     numbers = {text: number for number, text in enumerate(shared, 1)}
@@ -104,14 +110,14 @@ def action_lines(problem: Declaration, shared: Shared, page: str = "") -> Iterat
     """Yield the actions of a problem, those that are shared by their numbers."""
     link = f"[shared]({page}#shared-actions) {{}}"
     known, texts = shared.numbers, []
-    for is_numbered, group in groupby(problem.actions, lambda each: each.conditional in known):
+    for is_numbered, group in groupby(problem.actions, lambda each: told(each) in known):
         if is_numbered:
-            texts.append(link.format(", ".join(str(known[each.conditional]) for each in group)))
+            texts.append(link.format(", ".join(str(known[told(each)]) for each in group)))
             continue
         for each in group:
             number = shared.bodies.get(each.do)
-            other = each if number is None else each._replace(do=f"Do as in {link.format(number)}")
-            texts.append(other.conditional)
+            other = each if number is None else each._replace(do=f"Do as in {link.format(number)}", untried="")
+            texts.append(told(other))
     yield "- Actions:" if texts[1:] else f"- Actions: {texts[0]}."
     yield from (f"    - {text}." for text in texts if texts[1:])
 
@@ -135,7 +141,6 @@ def section(
     lines += [f"- **{code.severity}**{unless}" + ("" if code.family in TITLES else f"; family `{code.family}`")]
     lines += [f"- Impact: {as_in(impacts, code.code, code.consequence).replace('{offset}', 'N')}."]
     lines += action_lines(code, shared)
-    lines += [code.tried] if code.untried else []
     told = [f"broker {trial['broker']}; consumer {consumer(trial)}." for trial in trials]
     told = ["nothing noticed." if text == UNNOTICED else text.removeprefix(STARTS) for text in told]
     lines += [f"- Tried: {text}" for text in told]

@@ -1,8 +1,8 @@
 """python -m tools.incident_trials JARS DISKS [--only NAME,…] [--out docs/incident-trials.json]
 
 Makes incidents on the disks of a real broker, takes the first action of the item that `kdump doctor` prints for each,
-does it as printed, starts the broker, reads the partition, stops the broker and runs doctor again: the item must be
-gone, no error left, and nothing else lost.
+or another one that the incident names, does it as printed, starts the broker, reads the partition, stops the broker and
+runs doctor again: the item must be gone, no error left, and nothing else lost.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17 and a minute
 an incident."""
@@ -150,7 +150,10 @@ class Operator:
         return f"kafka-topics.sh --describe {match[1]}: Leader 2, Isr 2; {match[2]} is moved out of log.dirs"
 
     def start(self, action: str) -> str:
-        self.words(action, r"Start (the broker once another one that has them is Leader|Kafka 4\.3 or later)")
+        self.words(
+            action,
+            r"(?i)Start (the broker(:| once another one that has them is Leader)|Kafka 4\.3 or later)",
+        )
         return "the broker is started"
 
     def save(self, action: str) -> str:
@@ -178,8 +181,8 @@ class Operator:
 
     def move_out(self, action: str) -> str:
         """Move a file or directory out of the log directory."""
-        match = self.words(action, r"[Mm]ove (\S+) out of the (?:log )?directory")
-        Path(match[1]).rename(self.work / "moved")
+        match = self.words(action, r"[Mm]ove (\S+) (?:out of the (?:log )?directory|(?:of this node )?away)")
+        (self.nodes[1] / match[1]).rename(self.work / "moved")
         return f"{match[1]} is moved out"
 
     def put_back(self, action: str) -> str:
@@ -243,9 +246,7 @@ class Operator:
 
     def write_own_id(self, action: str) -> str:
         """Write partition.metadata with the topic ID that is printed."""
-        match = self.words(
-            ". ".join(self.actions), r"write the lines 'version: 0' and '(topic_id: \S+)' to its partition.metadata"
-        )
+        match = self.words(action, r"(?i)write the lines 'version: 0' and '(topic_id: \S+)' to its partition.metadata")
         (self.nodes[1] / ORDERS / "partition.metadata").write_text(f"version: 0\n{match[1]}")
         return f"the lines are written: {match[1]}"
 
@@ -253,7 +254,7 @@ class Operator:
         """Take a directory out of log.dirs: it does not belong to the broker, or its disk is gone."""
         self.words(
             action,
-            r"Check that \S+ belongs to this broker|or remove it from log.dirs|start the broker with only one|"
+            r"Check that \S+ belongs to this broker|or remove it from log.dirs|(?i:s)tart the broker with only one|"
             r"move the other out of (?:log.dirs|the log directory)",
         )
         (other,) = [path for path in self.dirs if path.name == "disk-1-second"]
@@ -328,14 +329,14 @@ class Operator:
         return f"--group app {match[1]} --execute, after which it reads {ranges(offsets)}"
 
     def look(self, action: str) -> str:
-        """Look at the producer, and keep the files that the second action names."""
-        match = self.words(action, r"kdump (inspect \S+ --producer-id \d+)")
-        self.words(self.actions[1], "Keep the .index and the producer snapshots")
+        """Look at the producer, as the first action says, and keep the files that the second one names."""
+        match = self.words(self.actions[0], r"kdump (inspect \S+ --producer-id \d+)")
+        self.words(action, "Keep the .index and the producer snapshots")
         return f"kdump {match[1]}: {len(kdump(*match[1].split(), '--json').splitlines())} rows; the files are kept"
 
     def other_directory_id(self, action: str) -> str:
         """Set another directory.id in the second directory, which has partitions of its own."""
-        match = self.words(". ".join(self.actions), r"set another directory.id in (\S+): the broker registers it")
+        match = self.words(action, r"set another directory.id in (\S+): the broker registers it")
         return damage.set_property(Path(match[1]), "directory.id", "SECONDpABlNgsHloSKd7mg")
 
     def compare_meta(self, action: str) -> str:
@@ -378,10 +379,14 @@ class Operator:
         match = self.words(
             action, r"kafka-configs.sh --bootstrap-controller HOST:PORT (--alter .* --delete-config \S+);"
         )
+        return self.configure_and_start(match[1])
+
+    def configure_and_start(self, words: str) -> str:
+        assert self.cluster is not None
         controller = ("--bootstrap-controller", f"127.0.0.1:{self.cluster.ports['controller']}")
-        self.cluster.java_run(config_command(self.cluster.jars), *controller, *match[1].split())
+        self.cluster.java_run(config_command(self.cluster.jars), *controller, *words.split())
         self.start_broker()
-        return f"{match[1]} on the controller; the broker is started"
+        return f"{words} on the controller; the broker is started"
 
     def compact(self, action: str) -> str:
         """Copy the partition, and compact it, on the running cluster."""
@@ -394,8 +399,84 @@ class Operator:
 
     def correct_cluster_id(self, action: str) -> str:
         """Correct the cluster ID of a broker."""
-        match = self.words(action, r"set cluster.id=(\S+), which its controller has, in (\S+)")
+        match = re.search(r"set cluster.id=(\S+), which its controller has, in (\S+)", action)
+        if match is None:
+            self.words(action, "correct cluster.id where it is wrong")
+            return damage.set_property(self.nodes[1] / META, "cluster.id", CLUSTER)
         return damage.set_property(Path(match[2]), "cluster.id", match[1])
+
+    def copy_topic_id(self, action: str) -> str:
+        """Copy partition.metadata from another replica."""
+        self.words(action, f"opy partition.metadata from another replica of {LEDGER}")
+        shutil.copy(self.nodes[2] / LEDGER / "partition.metadata", self.nodes[1] / LEDGER)
+        return f"{LEDGER}/partition.metadata is copied from broker 2"
+
+    def raise_throttle(self, action: str) -> str:
+        """Raise the throttle of a broker that has started and does not follow."""
+        cluster = self.cluster
+        assert cluster is not None
+        self.words(action, "aise the throttle")
+        where = ("--bootstrap-server", cluster.alive())
+
+        def in_sync() -> str:
+            out = cluster.java_run("org.apache.kafka.tools.TopicCommand", *where, "--describe", "--topic", "ledger")
+            return self.words(out, r"Isr: (\S+)")[1]
+
+        self.start_broker("broker-2")
+        before, config = in_sync(), "follower.replication.throttled.rate=100000000"
+        words = ("--alter", "--entity-type", "brokers", "--entity-name", "2", "--add-config", config)
+        cluster.java_run(config_command(cluster.jars), *where, *words)
+        time.sleep(2 * FETCHING_SECONDS)
+        return f"broker 2 is started: Isr {before}; kafka-configs.sh {' '.join(words)}: Isr {in_sync()}"
+
+    def repair_and_delete_mark(self, action: str) -> str:
+        """Repair the damaged log as kdump verify says, which deletes .kafka_cleanshutdown, too."""
+        self.words(action, r"ut the damaged logs here right \(kdump verify\), then delete .kafka_cleanshutdown")
+        place = self.nodes[1] / ORDERS
+        repair = re.search(rf"in place of {place} while.*? --out NEW", kdump("verify", str(self.nodes[1])), re.S)
+        assert repair is not None
+        done = self.replace(" ".join(repair[0].split()))
+        (self.nodes[1] / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        return f"kdump verify; {done}; .kafka_cleanshutdown is deleted"
+
+    def use_subdirectory(self, action: str) -> str:
+        """Move what is in the log directory to a subdirectory, which becomes the log directory."""
+        self.words(action, "se a subdirectory of the file system as the log directory")
+        root, new = self.nodes[1], self.nodes[1] / "kafka"
+        paths = [path for path in root.iterdir() if path.name != "lost+found"]
+        new.mkdir()
+        for path in paths:
+            path.rename(new / path.name)
+        self.dirs[:] = [new]
+        return f"all but lost+found is moved to {new}, which is log.dirs now"
+
+    def mount_target(self, action: str) -> str:
+        """Make the target of a link available."""
+        self.words(action, "ake the link's target available again")
+        (self.work / "volume").rename(self.work / "mounted")
+        return "the target of the link is there again"
+
+    def raise_index_bytes(self, action: str) -> str:
+        """Raise a config while only the controller is up, and start the broker."""
+        assert self.cluster is not None
+        match = self.words(action, r"kafka-configs.sh --bootstrap-controller HOST:PORT (--alter .* --add-config \S+)$")
+        return self.configure_and_start(match[1])
+
+    def restore_disk(self, action: str) -> str:
+        """Put the disk of the voter in place."""
+        self.words(action, "estore the disk of the voter")
+        self.nodes[1].rename(self.work / "moved")
+        (self.work / "backup").rename(self.nodes[1])
+        return "the voter's own disk is in its place again"
+
+    def restore_snapshot(self, action: str) -> str:
+        """Put the snapshot in place, of which there is a backup."""
+        match = self.words(action, r"estore the snapshot|put back (\S+.checkpoint)")
+        backup = self.work / "backup"
+        backup = backup if backup.exists() else max((self.nodes[0] / METADATA).glob("*.checkpoint"))
+        name = match[1] or backup.name
+        shutil.copy(backup, self.nodes[1] / METADATA / name)
+        return f"{name} is put back from a backup"
 
     def keep_one(self, action: str) -> str:
         """Keep the live directory of two."""
@@ -474,12 +555,13 @@ class Operator:
 
 
 class Incident(NamedTuple):
-    """An incident. `damage`: makes it on the disk of broker 1; `code`: of doctor's item; `act`: does its first action;
-    `partition`: that the item is about, and that is read afterwards; `is_running`: the action is done on the running
-    cluster; `given`: the nodes whose disks doctor gets, 0 is the controller; `release`: that is to be started, if it is
-    another one than that of the disk; `first`: the broker that is started first; `is_of_partition`: whether the item is
-    about the partition alone; `recipe`: one of those for startups, which makes the incident; `stays`: what is wrong
-    stays on the disk, and its action is to live with it; `later`: the nodes that the action starts."""
+    """An incident. `damage`: makes it on the disk of broker 1; `code`: of doctor's item; `act`: does its first
+    action; `partition`: that the item is about, and that is read afterwards; `is_running`: the action is done
+    on the running cluster; `given`: the nodes whose disks doctor gets, 0 is the controller; `release`: that is
+    to be started, if it is another one than that of the disk; `first`: the broker that is started first;
+    `is_of_partition`: whether the item is about the partition alone; `recipe`: one of those for startups, which
+    makes the incident; `stays`: what is wrong stays on the disk, and its action is to live with it; `later`:
+    the nodes that the action starts; `words`: of the action that is done, if it is not the first one."""
 
     name: str
     code: str
@@ -497,6 +579,7 @@ class Incident(NamedTuple):
     disk: str = ""
     properties: Callable[[str], str] | None = None
     made: Callable[[Path, Path, Path], object] | None = None
+    words: str = ""
 
 
 def index_gone(disk: Disk) -> None:
@@ -534,6 +617,15 @@ def same_replica(disk: Disk) -> None:
     shutil.copytree(disk.root.parent / "disk-2" / LEDGER, disk.file(LEDGER))
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         disk.checkpoint(name, LEDGER, disk.end(LEDGER))
+
+
+def torn_tail_of_replica(disk: Disk) -> None:
+    """Half of the last batch of ledger-0 reached the disk of broker 1, which is a follower and was killed; the replica
+    of broker 2 is intact."""
+    same_replica(disk)
+    disk.crashed(LEDGER, 0)
+    start, header = disk.batches(LEDGER)[-1]
+    os.truncate(disk.log(LEDGER), start + header.size // 2)
 
 
 def diverged_replicas(disk: Disk) -> None:
@@ -777,7 +869,7 @@ INCIDENTS = [
     of_node("cluster-id-of-two", "startup-cluster-id-differs", damage.cluster_id_of_two, Operator.out_of_log_dirs),
     of_recipe(
         "directory-id-twice", "directory-id-twice", "startup-directory-id-duplicate", Operator.other_directory_id
-    ),
+    )._replace(words="another directory.id"),
     of_node("directory-is-a-file", "startup-directory-failed", damage.directory_is_file, Operator.out_of_log_dirs),
     of_recipe("epoch-largest", "quorum-epoch-largest", "startup-stops", Operator.move_out),
     of_recipe("batch-too-short", "short-batch", "startup-stops", Operator.recover_last),
@@ -843,10 +935,13 @@ INCIDENTS = [
         PAYMENTS,
         given=(0, 1),
         stays=True,
+        words="Keep the .index",
     ),
     of_node("disk-full", "startup-stops", damage.disk_full, Operator.free),
     of_node("snapshots-gone", "snapshot-missing", damage.snapshots_gone, Operator.delete_mark),
-    of_node("stray-of-other-id", "startup-stray", damage.topic_id_wrong, Operator.write_own_id),
+    of_node("stray-of-other-id", "startup-stray", damage.topic_id_wrong, Operator.write_own_id)._replace(
+        words="rite the lines"
+    ),
     of_node("future-in-place", "startup-stops", incidents.future_in_place, Operator.keep_one),
     of_node("deletion-denied", "startup-offline", incidents.deletion_denied, Operator.give_to_user),
     of_node("node-id-configured", "startup-stops", incidents.unchanged, Operator.set_configured_id)._replace(
@@ -1009,13 +1104,14 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
         before = items(*given, options=(*NOW, *options))
         item = next((row for row in mine(before) if row["code"] == incident.code), None)
         if item is None:  # nothing that doctor puts first
-            before = [row for row in others_found(node.paths) if row["code"] == incident.code]
+            before = [row for row in others_found(node.paths, given) if row["code"] == incident.code]
             item = next(row for row in before if row["code"] == incident.code)
         others = [row["code"] for row in before[: before.index(item)] if row["code"] not in usual]
-        action = item["actions"][0]
+        action = next(each for each in item["actions"] if incident.words in each)
         result: Result = {"name": incident.name, "what": " ".join(str(trial.what).split())}
         result["kafka"] = incident.disk or KAFKA
-        result |= {"code": item["code"], "isFirst": not others, "action": shown(action, work)}
+        result |= {"code": item["code"]} | ({} if incident.words else {"isFirst": not others})
+        result["action"] = shown(action, work)
         result["problems"] = problems(node.paths)
         if incident.release and item["code"] == "startup-stops":
             result["before"] = trial.before()
@@ -1052,7 +1148,9 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
             for role in [*cluster.ports][1:]:
                 cluster.processes[role].terminate()
                 cluster.processes[role].wait(STOP_SECONDS)
-        after = mine(items(*(path for path in given if path not in dirs or path in operator.dirs)))
+        after = mine(
+            items(*(path for path in given if path not in dirs), *(path for path in operator.dirs if dirs[0] in given))
+        )
         after = running if incident.given == (0,) else after
         left = {row["code"] for row in after if row["severity"] == "error" or row["code"] == incident.code}
         left -= {incident.code} if incident.stays else set()
@@ -1068,12 +1166,12 @@ def startup_recipes() -> dict[str, Any]:
     return {recipe.name: recipe for recipe in [*every, *module.chosen()]}
 
 
-def others_found(paths: Sequence[Path]) -> list[Result]:
-    """Return what restart-plan and verify find, each with its actions."""
+def others_found(paths: Sequence[Path], given: Sequence[Path]) -> list[Result]:
+    """Return what restart-plan finds of a node and verify on the disks given, each with its actions."""
     stops = restart_plan(map(str, paths)).allStops
     found: list[Result] = [{"code": stop.code, "actions": [*stop.actions]} for stop in stops]
-    findings = (one for unit in units(tuple(map(str, paths)), Options()) for one in unit.run(CheckTotals()))
-    return found + [{"code": one.code, "actions": [*one.actions]} for one in findings if one.severity == "error"]
+    findings = (one for unit in units(tuple(map(str, given)), Options()) for one in unit.run(CheckTotals()))
+    return found + [{"code": one.code, "actions": [*one.actions]} for one in findings if one.severity != "info"]
 
 
 def problems(paths: Sequence[Path]) -> list[str]:

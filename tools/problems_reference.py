@@ -13,8 +13,7 @@ HEAD = """# The other problems
 
 What `restart-plan`, `doctor`, `retention` and `space` report besides the [findings of verify](findings.md). {name}
 stands for a value; DIR, TOPIC and the like for what the problem is about. An action that depends on a fact begins with
-it: where the fact is known, kdump prints the action without it, or not at all. What of them was tried with real brokers
-is in the trials of [findings.md](findings.md).
+it: where the fact is known, kdump prints the action without it, or not at all.
 """
 TITLES = {
     "startup": "What stops a startup, and what a startup does to data",

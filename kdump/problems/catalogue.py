@@ -5,6 +5,8 @@ In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of th
 the problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION,
 OFFSET, NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its
 condition, if it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+It ends with the trials on a real broker's disk in which it was done, [tried: NAME, NAME] of docs/*-trials.json, or with
+[untried: REASON]; those of a phrase are those of each action that refers to it.
 "Stop the broker and" at its beginning is left out if the broker is not running. Keys before the first problem of a
 file hold for all that have no own.
 """
@@ -42,6 +44,7 @@ _PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
 _KEY = re.compile(r"^(\w+) = ", re.M)
 _CONDITION = re.compile(r"\[([\w ]+)\] ")
+_MARK = re.compile(r" \[(un)?tried: ([^]]*)\]")
 
 
 def families(name: str) -> tuple[str, ...]:
@@ -59,10 +62,13 @@ def family_names() -> list[str]:
 
 
 class Action(NamedTuple):
-    """Something to do, and the facts on which it depends: all of `when` must hold, each as (fact, its value)."""
+    """Something to do, and the facts on which it depends: all of `when` must hold, each as (fact, its value). `trials`:
+    those in which it was done, names in docs/*-trials.json; `untried`: why there is none."""
 
     do: str
     when: tuple[tuple[str, bool], ...] = ()
+    trials: tuple[str, ...] = ()
+    untried: str = ""
 
     def after(self, conditions: list[str]) -> str:
         """Return what to do, after conditions in words."""
@@ -107,22 +113,12 @@ class Declaration:
     at the same position of the same file."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
-    untried: str = ""
-    """Why no action was tried on a real broker; "" if one was."""
-    trials: tuple[str, ...] = ()
-    """The trials in which an action that repairs it was done on a real broker's disk: names in docs/*-trials.json."""
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
     needs_log_dir: bool = False
     """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
     coordinator's log (check/log_dir_context.py)."""
-
-    @property
-    def tried(self) -> str:
-        """The line of a page that names the trials."""
-        reason = f": {self.untried}" if self.untried else ""
-        return f"- Actions tried: {', '.join(self.trials) or f'**untried**{reason}'}"
 
 
 KEYS = {
@@ -134,7 +130,6 @@ KEYS = {
     "kafka": "source",
     "title": "title",
     "titles": "titles",
-    "untried": "untried",
     "urgency": "urgency",
     "alwaysChecked": "always_checked",
     "needsLogDirectory": "needs_log_dir",
@@ -162,11 +157,10 @@ def declaration(code: str) -> Declaration:
     actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
     covers = tuple(fields.get("covers", ()))
     never = tuple(_filled_list(fields.get("never", ())))
-    trials = tuple(fields.get("trials", ()))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
     fix = ". ".join(one.conditional for one in actions)
     of_object = tuple(map(action, _filled_list(fields.get("objectActions", ()))))
-    values |= {"never": never, "covers": covers, "trials": trials, "object_actions": of_object}
+    values |= {"never": never, "covers": covers, "object_actions": of_object}
     return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 
@@ -234,9 +228,14 @@ def _parsed(file: str, name: str) -> dict[str, Any]:
 
 
 def action(text: str) -> Action:
-    """Return an action of a file, which begins with its condition, if it has one."""
+    """Return an action of a file, which begins with its condition, if it has one, and ends with its trials."""
+    marks = _MARK.findall(text)
+    trials = tuple(name for is_not, names in marks if not is_not for name in names.split(", "))
+    text = _MARK.sub("", text)
     condition = _CONDITION.match(text)
-    return Action(text) if condition is None else Action(text[condition.end() :], conditions(condition[1]))
+    when = () if condition is None else conditions(condition[1])
+    do = text if condition is None else text[condition.end() :]
+    return Action(do, when, trials, next((reason for is_not, reason in marks if is_not), ""))
 
 
 @cache
