@@ -26,11 +26,13 @@ from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.incident.explain.catalogue import messages
+from kdump.kafka.errors import CorruptRecord, FullIndex, KafkaError
 from kdump.log.paths import Target, target
 from kdump.problems import catalogue
 from kdump.problems.advice import PLACEHOLDER, chosen_texts
 from kdump.problems.catalogue import Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
+from kdump.questions.restart_plan.answer import startup_failure
 from kdump.state.metadata_refusal import Refusal
 from tests import craft
 from tests.command import objects, run
@@ -623,6 +625,23 @@ def test_a_record_that_no_release_applies_was_written_by_none() -> None:
             facts = {"soleVoter": True, "everyRelease": every, "missingElsewhere": False}
             actions = Problem(code, defaultdict(lambda: "X"), facts).actions
             assert any("the release that wrote it" in action for action in actions) != every
+
+
+def test_a_broker_that_is_no_voter_fetches_the_metadata_again(tmp_path: Path) -> None:
+    """It was told to rebuild the metadata of its cluster, as its only voter."""
+    for node in (0, 1):
+        disk = copy_disk(DISKS / "kafka-4.3" / f"clean-{node}", tmp_path / f"disk-{node}")
+        log = disk / f"__cluster_metadata-0/{0:020}.log"
+        log.write_bytes(craft.with_metadata_record(log.read_bytes(), b"\x01\x7b\x00\x00"))
+        (stop,) = kdump.restart_plan([str(disk)]).allStops
+        assert any("fetches the log again" in action for action in stop.actions) == (node == 1)
+        assert any("kdump rescue" in action for action in stop.actions) == (node == 0)
+
+
+@pytest.mark.parametrize("error", [FullIndex("full", "", file="/disk/a-b-0/0.log"), CorruptRecord(0, "damaged")])
+def test_a_command_of_a_log_that_cannot_be_loaded_names_its_topic(error: KafkaError) -> None:
+    error.file = "/disk/a-b-0/0.log"
+    assert re.findall(r"--(?:topic|entity-name) ([\w-]+)", ". ".join(startup_failure(error).actions)) == ["a-b"]
 
 
 def test_the_first_action_is_the_one_to_do_now() -> None:

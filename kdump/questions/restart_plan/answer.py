@@ -127,17 +127,15 @@ SMALL_FILES = {
 def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> StartupFailure:
     """Return the stop for an exception that nothing handles while a log is loaded: the broker exits."""
     file, code = error.file, CODES.get(type(error), "")
+    partition = os.path.dirname(file)
+    topic = os.path.basename(partition).rpartition("-")[0]
+    values = {"DIR": partition or os.curdir, "TOPIC": topic, "problem": error, "root": os.path.dirname(partition)}
     if not isinstance(error, BadLine):
-        values = {"DIR": os.path.dirname(file) or os.curdir, "problem": error}
         return failure(EXIT, code, file, error.exception, error.position, error.offset, values=values)
     name = os.path.basename(file)
     newer = f"{name} {error.newer}" if error.newer else ""
     kind = EXIT if error.is_number else OFFLINE
-    partition = os.path.dirname(file)
-    topic = os.path.basename(partition).rpartition("-")[0]
-    values = {"root": os.path.dirname(partition), "DIR": partition, "TOPIC": topic}
     facts = {"versionOnly": error.is_version}
-    values["problem"] = error
     stop = failure(
         kind, SMALL_FILES[name], file, error.exception, error.position, newer=newer, facts=facts, values=values
     )

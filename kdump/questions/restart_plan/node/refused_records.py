@@ -67,6 +67,7 @@ class RefusedMetadata:
             more = f", nor {count_text(len(refused) - 1, 'later record')}" if len(refused) > 1 else ""
             verb = "read" if first.reader else "abort" if first is activation else "apply"
             values = {"record": what, "verb": verb, "more": more, "uncommitted": why, "folder": self.folder}
+            facts = {} if self.quorum is None else self.quorum.facts
             self.stops.append(
                 failure(
                     EXIT,
@@ -75,7 +76,7 @@ class RefusedMetadata:
                     first.exception,
                     first.position if first.file else None,
                     first.offset,
-                    facts={"soleVoter": not self.is_one_of_several, "everyRelease": first.by_every_release},
+                    facts=facts | {"everyRelease": first.by_every_release},
                     values=values,
                 )
             )
