@@ -125,6 +125,12 @@ REMEDIES = [
     Remedy("segment-renamed", "segment-name-mismatch", "name-above-first-offset", "users-0",
            "the .log is renamed to the base offset of its first batch, its indexes are left",
            renamed(f"users-0/{260:020}.log", f"users-0/{254:020}.log")),
+    Remedy("segment-renamed-last-removed", "segment-name-mismatch", "", "clicks-0",
+           "the .log before the last is renamed to the base offset of its first batch, its indexes are left, and the "
+           ".index of the last segment is deleted",
+           lambda root: (*(renamed(f"clicks-0/{ZERO}.{kind}", f"clicks-0/{5:020}.{kind}")(root)
+                           for kind in ("index", "timeindex")),
+                         removed(f"clicks-0/{11263:020}.index")(root), None)[-1], True),
     Remedy("cleaner-checkpoint-removed", "checkpoint-invalid", "cleaner-count", "sessions-0",
            "cleaner-offset-checkpoint is moved away", removed("cleaner-offset-checkpoint"), True),
     Remedy("start-checkpoint-removed", "checkpoint-invalid", "start-count", "trimmed-0",

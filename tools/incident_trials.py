@@ -405,37 +405,28 @@ class Operator:
             return damage.set_property(self.nodes[1] / META, "cluster.id", CLUSTER)
         return damage.set_property(Path(match[2]), "cluster.id", match[1])
 
+    def repair_metadata(self, action: str) -> str:
+        """Copy the files of the repaired metadata log over the damaged ones."""
+        pattern = r"copy its files over those of (\S+) while the node is stopped.*?(kdump salvage \S+ \S+ --out) NEW"
+        match = self.words(action, pattern)
+        out = self.work / "new"
+        kdump(*match[2].split()[1:], str(out))
+        for path in (out / METADATA).iterdir():
+            shutil.copy(path, Path(match[1]) / path.name)
+        return f"{match[2]} {NEW}, whose files are copied over those of {match[1]}"
+
     def copy_topic_id(self, action: str) -> str:
         """Copy partition.metadata from another replica."""
         self.words(action, f"opy partition.metadata from another replica of {LEDGER}")
         shutil.copy(self.nodes[2] / LEDGER / "partition.metadata", self.nodes[1] / LEDGER)
         return f"{LEDGER}/partition.metadata is copied from broker 2"
 
-    def raise_throttle(self, action: str) -> str:
-        """Raise the throttle of a broker that has started and does not follow."""
-        cluster = self.cluster
-        assert cluster is not None
-        self.words(action, "aise the throttle")
-        where = ("--bootstrap-server", cluster.alive())
-
-        def in_sync() -> str:
-            out = cluster.java_run("org.apache.kafka.tools.TopicCommand", *where, "--describe", "--topic", "ledger")
-            return self.words(out, r"Isr: (\S+)")[1]
-
-        self.start_broker("broker-2")
-        before, config = in_sync(), "follower.replication.throttled.rate=100000000"
-        words = ("--alter", "--entity-type", "brokers", "--entity-name", "2", "--add-config", config)
-        cluster.java_run(config_command(cluster.jars), *where, *words)
-        time.sleep(2 * FETCHING_SECONDS)
-        return f"broker 2 is started: Isr {before}; kafka-configs.sh {' '.join(words)}: Isr {in_sync()}"
-
     def repair_and_delete_mark(self, action: str) -> str:
         """Repair the damaged log as kdump verify says, which deletes .kafka_cleanshutdown, too."""
         self.words(action, r"ut the damaged logs here right \(kdump verify\), then delete .kafka_cleanshutdown")
         place = self.nodes[1] / ORDERS
-        repair = re.search(rf"in place of {place} while.*? --out NEW", kdump("verify", str(self.nodes[1])), re.S)
-        assert repair is not None
-        done = self.replace(" ".join(repair[0].split()))
+        report = " ".join(kdump("verify", str(self.nodes[1])).split())
+        done = self.replace(self.words(report, rf"in place of {place} while.*? --out NEW")[0])
         (self.nodes[1] / ".kafka_cleanshutdown").unlink(missing_ok=True)
         return f"kdump verify; {done}; .kafka_cleanshutdown is deleted"
 
@@ -993,6 +984,90 @@ INCIDENTS = [
     ),
     of_disk("4.4.0-kraft", "level-missing", "startup-stops", incidents.without_level, Operator.copy_formatted)._replace(
         given=(1,), made=incidents.formatted, properties=incidents.dynamic
+    ),
+]
+INCIDENTS += [
+    Incident(
+        "torn-tail-replica",
+        "batch-truncated",
+        torn_tail_of_replica,
+        Operator.start,
+        LEDGER,
+        given=(0, 1, 2),
+        first=2,
+        words="tart the broker: it truncates these bytes",
+    ),
+    Incident(
+        "segment-renamed-and-damaged",
+        "segment-name-mismatch",
+        damage.segment_renamed_and_damaged,
+        Operator.replace,
+        words="o not rename the file",
+    ),
+    *(
+        of_node(name, code, made, act)._replace(words=words)
+        for name, code, made, act, words in (
+            (
+                "snapshots-gone-and-bit",
+                "snapshot-missing",
+                damage.snapshots_gone_and_bit,
+                Operator.repair_and_delete_mark,
+                "ut the damaged logs here right",
+            ),
+            (
+                "directory-copied",
+                "startup-directory-id-duplicate",
+                damage.directory_copied,
+                Operator.out_of_log_dirs,
+                "tart the broker with only one",
+            ),
+            ("lost-and-found", "startup-stops", damage.lost_and_found, Operator.use_subdirectory, "se a subdirectory"),
+            (
+                "broken-link",
+                "startup-partition-blocked",
+                damage.broken_link,
+                Operator.mount_target,
+                "ake the link's target available again",
+            ),
+            ("record-unreadable", "startup-stops", damage.record_unreadable, Operator.move_out, "ove "),
+        )
+    ),
+    of_node("cluster-id-of-others", "startup-cluster-id-wrong", other_cluster_id, Operator.correct_cluster_id)._replace(
+        given=(1, 2), words="orrect cluster.id where it is wrong"
+    ),
+    of_node("metadata-bit", "crc-mismatch", damage.metadata_bit, Operator.repair_metadata)._replace(
+        words="rite the log"
+    ),
+    of_node("topic-id-unknown", "startup-stray", damage.topic_id_unknown, Operator.copy_topic_id)._replace(
+        given=(1,), words="opy partition.metadata from another replica"
+    ),
+    of_node("index-full", "startup-stops", damage.index_full, Operator.raise_index_bytes)._replace(
+        is_running=True, later=("broker",)
+    ),
+    of_disk("3.6.2-kraft", "voters-of-other", "startup-stops", incidents.voters_of_other, Operator.move_out)._replace(
+        properties=incidents.as_it_was, words="ove "
+    ),
+    of_node(
+        "sole-voter-without-snapshot",
+        "startup-stops",
+        incidents.sole_voter_without_snapshot,
+        Operator.restore_snapshot,
+    )._replace(given=(1,), words="estore the snapshot"),
+    of_disk(
+        "4.4.0-kraft",
+        "first-checkpoint-gone",
+        "startup-stops",
+        incidents.without_first_checkpoint,
+        Operator.restore_snapshot,
+    )._replace(given=(1,), made=incidents.formatted, properties=incidents.dynamic, words="put back"),
+    of_disk(
+        "4.4.0-kraft", "sole-voter-other-disk", "startup-stops", incidents.other_disk, Operator.restore_disk
+    )._replace(
+        partition=incidents.MINE,
+        given=(1,),
+        made=incidents.only_voter,
+        properties=incidents.dynamic,
+        words="estore the disk of the voter",
     ),
 ]
 DIVERGENCE = {"startup-order", "replicas-diverge"}

@@ -2,7 +2,8 @@
 
 Changes what a bucket has of a tiered topic while its broker is stopped, starts the real broker with it, and reads the
 topic with the Java consumer from the log start on: the first offset that it does not get is the one that `kdump verify
---remote` names. Then does what the first action says for what can be put back, without a restart, and reads again.
+--remote` names. Then does what the first action says for what can be put back, or another one that the change names,
+without a restart, and reads again.
 
 JARS has the jars of tools/kafka-test-jars.xml (LocalTieredStorage is in the tests of kafka-storage), DISKS the disk
 kafka-4.3-tiered. Needs Java 17, 1 GB of memory and ten minutes."""
@@ -47,11 +48,14 @@ class Bucket(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of the bucket; `object`: what is put back afterwards, by its base offset and suffix."""
+    """A change of the bucket; `objects`: what is put back afterwards, by its base offset and suffix; `act`: what is
+    done in place of that, and `after`: the offset from which it is read then."""
 
     name: str
     do: Callable[[Bucket], None]
     objects: tuple[tuple[int, str], ...]
+    act: Callable[[Cluster, Bucket, dict[tuple[int, str], Path]], str] | None = None
+    after: int = FIRST
 
 
 def delete(first: int, *suffixes: str) -> Change:
@@ -84,6 +88,30 @@ def swapped(bucket: Bucket) -> None:
     two.write_bytes(first)
 
 
+def delete_records(cluster: Cluster, bucket: Bucket, gone: dict[tuple[int, str], Path]) -> str:
+    """Raise the log start offset beyond the segment."""
+    file = cluster.work / "offsets.json"
+    file.write_text(json.dumps({"partitions": [{"topic": TOPIC, "partition": 0, "offset": SECOND}], "version": 1}))
+    out, _ = cluster.tool("DeleteRecordsCommand", "--offset-json-file", str(file))
+    (low,) = re.findall(r"low_watermark: (\d+)", out)
+    return f"kafka-delete-records.sh with offset {SECOND}: the log start offset is {low}"
+
+
+def reindex(cluster: Cluster, bucket: Bucket, gone: dict[tuple[int, str], Path]) -> str:
+    """Write the indexes again from a copy of the segment's object, and put them in place."""
+    copy, out = cluster.work / "copy" / f"{TOPIC}-0", cluster.work / "indexes"
+    copy.mkdir(parents=True)
+    shutil.copy(bucket.of(SECOND, "log"), copy / f"{SECOND:020}.log")
+    words = ("reindex", str(copy), "--out", str(out))
+    subprocess.run([sys.executable, "-m", "kdump", *words], check=False, capture_output=True)
+    for (first, suffix), path in gone.items():
+        (made,) = out.rglob(f"{first:020}.{suffix}")
+        shutil.copy(made, path)
+    return (
+        f"kdump reindex of a copy of the object, whose .{' and .'.join(suffix for _, suffix in gone)} is put in place"
+    )
+
+
 CHANGES = [
     Change("unchanged", lambda bucket: None, ()),
     delete(FIRST, "log"),
@@ -98,6 +126,8 @@ CHANGES = [
     rewrite("flipped", SECOND, "log", flipped),
     Change("swapped", swapped, ((FIRST, "log"), (SECOND, "log"))),
     rewrite("older", SECOND, "log", lambda data: data[: len(data) // 3] + bytes(len(data) - len(data) // 3)),
+    delete(FIRST, "log")._replace(name="skipped", act=delete_records, after=SECOND),
+    delete(SECOND, "index")._replace(name="reindexed", act=reindex),
 ]
 
 
@@ -112,17 +142,17 @@ def predicted(disk: Path, tier: Path) -> tuple[int, list[str]]:
     return first, sorted({f"{each.code}: {each.severity}" for each in found if each.severity != "info"})
 
 
-def read(cluster: Cluster) -> tuple[int, str]:
-    """Return the first offset that the consumer does not get, and what it says."""
+def read(cluster: Cluster, first: int = FIRST) -> tuple[int, str]:
+    """Return the first offset from there on that the consumer does not get, and what it says."""
     command = cluster.java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", f"127.0.0.1:{cluster.ports['broker']}", "--topic", TOPIC, "--partition", "0"),
-        *("--offset", str(FIRST), "--max-messages", str(END - FIRST), "--timeout-ms", str(SECONDS * 1000)),
+        *("--offset", str(first), "--max-messages", str(END - first), "--timeout-ms", str(SECONDS * 1000)),
         *("--formatter-property", "print.offset=true", "--formatter-property", "print.value=false"),
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     offsets = [int(line.rpartition(":")[2]) for line in done.stdout.splitlines() if line.startswith("Offset:")]
-    expected = FIRST
+    expected = first
     for offset in offsets:
         if offset != expected:
             break
@@ -149,12 +179,15 @@ def tried(change: Change, jars: Path, disks: Path) -> dict[str, Any]:
             assert cluster.started(), cluster.log("broker")[-20:]
             got, consumer = read(cluster)
             broker = re.findall(r"\b(\w+Exception)\b", "\n".join(cluster.log("broker")))
-            again = None
+            again, did = None, {}
             if got < END:
-                for each, data in whole.items():
-                    paths[each].write_bytes(data)
-                again, _ = read(cluster)
-        return {
+                if change.act is not None:
+                    did = {"did": change.act(cluster, bucket, paths)}
+                else:
+                    for each, data in whole.items():
+                        paths[each].write_bytes(data)
+                again, _ = read(cluster, change.after)
+        return did | {
             "name": change.name,
             "codes": codes,
             "predicted": first,

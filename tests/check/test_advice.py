@@ -282,8 +282,8 @@ def test_a_damaged_bootstrap_checkpoint_is_moved_away() -> None:
 
 
 TRIED_IN = ["remedy", "incident", "salvage", "rescue", "space", "coordinator", "remote", "start", "replica", "election"]
-MOST_UNTRIED = 0.24
-"""Share of the actions of errors that were not tried. It may only fall."""
+MOST_UNTRIED = 0.1
+"""Share of the actions of errors that change something."""
 
 
 def of_errors() -> dict[str, list[Action]]:
@@ -319,7 +319,7 @@ def test_an_action_that_was_tried_is_the_one_that_was_printed(row: dict[str, Any
         words = re.split(r"\{[^}]*\}|\b[A-Z-]{3,}\b", chosen_texts([action], {"running": False})[0])
         if all(part.strip(" .:,").lower() in printed for part in words):
             return
-    assert row["name"] in ("node-of-other-cluster", "index-gone-unclean"), printed  # the words were others then
+    raise AssertionError(printed)
 
 
 @each_case(

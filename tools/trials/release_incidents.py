@@ -30,6 +30,11 @@ def other_node_id(properties: str) -> str:
     return with_property(properties, "node.id", "7")
 
 
+def as_it_was(properties: str) -> str:
+    """server.properties is as the broker had it."""
+    return properties
+
+
 def other_voter(properties: str) -> str:
     """controller.quorum.voters has another node."""
     return re.sub(r"(?m)^(controller\.quorum\.voters)=0@", r"\1=5@", properties)
@@ -45,6 +50,18 @@ def own_controller(disk: Disk) -> Node:
     path = disk.file(f"{METADATA}/quorum-state")
     path.write_text(path.read_text().replace('"voterId":0', '"voterId":1').replace('"leaderId":0', '"leaderId":1'))
     return Node((disk.root,), combined=True)
+
+
+def sole_voter_without_snapshot(disk: Disk) -> Node:
+    """The node is its own controller; its metadata log starts at 327, and the snapshot up to there is gone."""
+    importlib.import_module("tests.damages").lose_kraft_snapshot(disk.root)
+    return own_controller(disk)
+
+
+def voters_of_other(disk: Disk) -> None:
+    """quorum-state has another voter than the cluster, which server.properties has."""
+    path = disk.file(f"{METADATA}/quorum-state")
+    path.write_text(path.read_text().replace('"voterId":0', '"voterId":5'))
 
 
 def directory_of_other_node(disk: Disk) -> Node:
@@ -206,6 +223,19 @@ def without_level(disk: Disk) -> Node:
     group = value_of(Entry("FeatureLevelRecord", {"name": "group.version", "featureLevel": 1}), known((4, 3)))
     change_metadata(disk, lambda _, value: group if LEVEL in value else value)
     return Node((disk.root,), combined=True)
+
+
+def without_first_checkpoint(disk: Disk) -> Node:
+    """The checkpoint that kafka-storage wrote for a controller is gone; it was never started."""
+    (checkpoint,) = disk.file(METADATA).glob("*.checkpoint")
+    checkpoint.rename(disk.root.parent / "backup")
+    return Node((disk.root,), combined=True)
+
+
+def other_disk(disk: Disk) -> Node:
+    """The only voter has another disk, with a copy of its metadata log, which was formatted."""
+    shutil.copytree(disk.root, disk.root.parent / "backup")
+    return formatted_again(disk)
 
 
 def formatted_again(disk: Disk) -> Node:

@@ -328,3 +328,59 @@ def directory_is_file(disk: Disk) -> Node:
     second = disk.root.with_name(f"{disk.root.name}-second")
     second.touch()
     return Node((disk.root, second))
+
+
+def broken_link(disk: Disk) -> None:
+    """A partition's directory is a link to another file system, which is not mounted."""
+    shutil.move(disk.file(ORDERS), disk.root.parent / "volume")
+    disk.file(ORDERS).symlink_to(disk.root.parent / "mounted")
+
+
+def lost_and_found(disk: Disk) -> None:
+    """The log directory is a file system, with its lost+found."""
+    disk.file("lost+found").mkdir()
+
+
+def segment_renamed_and_damaged(disk: Disk) -> None:
+    """A segment that starts at 0 is named 5, and a bit flipped in it."""
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 90)
+    for path in disk.file(ORDERS).glob(f"{ZERO}.*"):
+        path.rename(path.with_name(f"{5:020}{path.suffix}"))
+
+
+def snapshots_gone_and_bit(disk: Disk) -> None:
+    """A partition with an open transaction has no .snapshot, and a bit flipped in another log."""
+    snapshots_gone(disk)
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 90)
+
+
+def index_full(disk: Disk) -> None:
+    """A topic has segment.index.bytes=8, which is room for one entry, and the .index of a segment is gone."""
+    with_config(disk, "orders-none", "segment.index.bytes", "8")
+    disk.file(f"{ORDERS}/{ZERO}.index").unlink()
+
+
+def record_unreadable(disk: Disk) -> None:
+    """The broker's metadata log ends with a record of an unknown type, which the controller does not have."""
+    path = max(disk.file(METADATA).glob("*.log"))
+    path.write_bytes(with_metadata_record(path.read_bytes(), b"\x01\x7b\x00\x00"))
+
+
+def topic_id_unknown(disk: Disk) -> None:
+    """The partition.metadata of ledger-0 is missing, and so is the metadata log, which the broker fetches again."""
+    disk.file("ledger-0/partition.metadata").unlink()
+    shutil.rmtree(disk.file(METADATA))
+
+
+def metadata_bit(disk: Disk) -> None:
+    """A bit flipped in the metadata log of the only controller."""
+    controller = Disk(disk.root.parent / "disk-0")
+    batches = controller.batches(METADATA)
+    controller.flip(controller.log(METADATA), batches[len(batches) // 2][0] + 70)
+
+
+def directory_copied(disk: Disk) -> Node:
+    """log.dirs has a copy of the log directory, too."""
+    second = disk.root.with_name(f"{disk.root.name}-second")
+    shutil.copytree(disk.root, second)
+    return Node((disk.root, second))
