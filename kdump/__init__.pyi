@@ -12,6 +12,7 @@ from kdump.log.entries import Entry as Entry
 from kdump.log.output_directory import OutputError as OutputError
 from kdump.log.record import Record as Record
 from kdump.log.region import Batch as Batch, Region as Region
+from kdump.questions.bundle.run import bundle as bundle
 from kdump.questions.carve.carved_runs import CarvedRun as CarvedRun
 from kdump.questions.carve.run import CarvedFile as CarvedFile, carve as carve
 from kdump.questions.carve.search import CarvedBatch as CarvedBatch
@@ -21,6 +22,7 @@ from kdump.questions.find.run import find as find
 from kdump.questions.producers.run import producers as producers
 from kdump.questions.registry.run import registry as registry
 from kdump.questions.reindex.run import Reindexed as Reindexed, reindex as reindex
+from kdump.questions.rescue.run import rescue as rescue
 from kdump.questions.restart_plan.answer import RestartPlan as RestartPlan
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster as restart_cluster
 from kdump.questions.restart_plan.run import restart_plan as restart_plan

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from kdump.io.run import PLAIN_RUN, Run
 
@@ -112,9 +112,9 @@ def now_option(what: str = "Compute ages as of this time") -> Any:
     return option("--now", type=NOW, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
 
 
-def as_of_option() -> Any:
-    """Return the field of --as-of, an offset or epoch ms."""
-    about = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
+def as_of_option(verb: str = "Show") -> Any:
+    """Return the field of --as-of, an offset or epoch ms; `verb` begins its help text."""
+    about = f"{verb} the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
     return option("--as-of", type=AS_OF, help=about)
 
 
@@ -126,9 +126,9 @@ def history_option() -> Any:
 class Query:
     """A question about paths. Raises ValueError for a value that is none of the choices, and for an unknown release."""
 
-    paths: str | Iterable[str] = field(
-        metadata={ADDS: Parameter((), "", {"metavar": "PATH…", "nargs": -1, "required": True})}
-    )
+    paths_metavar: ClassVar[str] = "PATH…"
+    """What help calls `paths`, of which there is at least one."""
+    paths: str | Iterable[str] = field(metadata={ADDS: Parameter((), "", {"nargs": -1, "required": True})})
     run: Run = field(default=PLAIN_RUN, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -166,6 +166,6 @@ def offered(name: str, query: Callable[P, Asks], answers: Callable[[Asks], Answe
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = answers.__module__, answers.__doc__
     returned = inspect.signature(answers).return_annotation
-    signature = inspect.signature(query).replace(return_annotation=returned)
-    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__signature__ = inspect.signature(query).replace(return_annotation=returned)  # type: ignore[attr-defined]
+    function.query = query  # type: ignore[attr-defined]
     return cast("Callable[P, Answers]", function)

@@ -100,21 +100,21 @@ def test_damage_is_left_out_unless_asked_for(tmp_path: Path) -> None:
 def test_a_path_is_one_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every function takes one path as it takes several, and refuses none."""
     monkeypatch.chdir(FIXTURES)
-    out: dict[str, Any] = {"report": "page.html", "salvage": "salvaged"}
+    out: dict[str, Any] = {"report": "page.html", "salvage": "salvaged", "bundle": "bundle"}
     for name in kdump.API:
         function = getattr(kdump, name)
         if not (inspect.isfunction(function) and {"paths", "sources"} & {*inspect.signature(function).parameters}):
             continue
         with pytest.raises(ValueError, match="no path was given"):
-            function([], *([str(tmp_path / out[name])] if name in out else ["isControl"] * (name == "find")))
+            function([], *["isControl"] * (name == "find"), **{"out": str(tmp_path)} if name in out else {})
         if name == "diff":
             with pytest.raises(ValueError, match="diff compares two or more paths, not clean-2 alone"):
                 list(kdump.diff("clean-2"))
         elif name not in ("registry", "connect"):
             answers = []
             for number, given in enumerate(("clean-2", ["clean-2"])):
-                more = [str(tmp_path / f"{number}{out[name]}")] if name in out else ["isControl"] * (name == "find")
-                answer = function(given, *more)
+                more = {"out": str(tmp_path / f"{number}{out[name]}")} if name in out else {}
+                answer = function(given, *["isControl"] * (name == "find"), **more)
                 answers.append([*answer] if isinstance(answer, Iterator) else answer)
             assert len(answers[0]) == len(answers[1]) if isinstance(answers[0], list) else answers[1], name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import importlib
 import inspect
 import re
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import kdump
 from kdump.all_answers import TYPES
 from kdump.answer import ANSWERS, answer_type
+from kdump.query import ADDS
 
 HEAD = """# The API, name by name
 
@@ -24,6 +26,10 @@ API](api.md) shows how to use it. Unless stated otherwise, sizes and positions a
 offsets are absolute. None means that there is no value. Members with the names of JSON keys are described there.
 `paths`, unless stated otherwise: segments, partition directories, log directories, or directories above them. What
 cannot be read is passed to `unreadable` of the [Run](#kdumprun), which raises it by default.
+
+Parameters without a type are options of a command, whose types `help()` shows: durations are in ms, `as_of` is an
+offset or, from 13 digits on, epoch ms, inclusive; an empty one restricts nothing; ValueError is raised for a value
+that is not allowed.
 """
 UNREAD = (
     r"`options\.unreadable` is called with the SourceError for (?:each file|what|a path)(?: that)? could not be read"
@@ -100,21 +106,27 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     found = definition(module, answers)
     assert found is not None
     assert isinstance(found.node, ast.FunctionDef)
-    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()
-    texts = [
-        f"{each.name}: {each.annotation} = {'PLAIN_RUN' if each.name == 'run' else _shown(each.default)}"
-        for each in sorted(parameters, key=lambda each: each.name == "run")
-        if each.name != "paths"
-    ]
-    written = ast.parse(f"def {name}(paths: str | Iterable[str], *, {', '.join(texts)}): ...").body[0]
+    function = getattr(importlib.import_module(module), name)
+    names = sorted(inspect.signature(function).parameters, key=lambda each: (each != "paths", each == "run"))
+    written = ast.parse(f"def {name}({names[0]}, *, {', '.join(names[1:])}): ...").body[0]
     assert isinstance(written, ast.FunctionDef)
-    node = copy.copy(found.node)
+    node = copy.deepcopy(found.node)
     node.args = written.args
+    said = node.body[0]
+    assert isinstance(said, ast.Expr)
+    said.value = ast.Constant(f"{ast.get_docstring(node)}\n\n{_options(name, function.query)}")
     return Found(found.module, node)
 
 
-def _shown(value: object) -> str:
-    return "..." if isinstance(value, tuple) and value else repr(value)
+def _options(name: str, query: type) -> str:
+    """Return which options of the command the parameters are."""
+    flags = {each.name: getattr(each.metadata.get(ADDS), "flags", ()) for each in dataclasses.fields(query)}
+    others = [
+        f"`{each}` is `{flag[-1]}`"
+        for each, flag in flags.items()
+        if flag and flag[-1][2:].replace("-", "_") not in (each, each.removesuffix("s"))
+    ]
+    return f"Parameters are the options of `kdump {name}`" + (f"; {', '.join(others)}" if others else "") + "."
 
 
 def meaning(module: str, dotted: str) -> Found | None:
@@ -184,7 +196,8 @@ def signature(module: str, node: ast.FunctionDef, name: str) -> str:
 
 
 def _argument(module: str, arg: ast.arg, value: ast.expr | None) -> str:
-    return f"{arg.arg}: {annotation(module, arg.annotation)}" + (f" = {default(value)}" if value is not None else "")
+    of_type = f": {annotation(module, arg.annotation)}" if arg.annotation is not None else ""
+    return arg.arg + of_type + (f" = {default(value)}" if value is not None else "")
 
 
 def doc(node: ast.AST) -> str:

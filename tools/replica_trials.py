@@ -31,7 +31,7 @@ from kdump.check.options import Options
 from kdump.cluster.metadata_log import read_metadata
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.questions.rescue.answer import CONTROLLER_STEP
-from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.rescuer import NewController
 from kdump.questions.rescue.run import rescue
 from kdump.questions.restart_plan.answer import STOPPED
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
@@ -276,10 +276,10 @@ class Lab:
         """Lose the controller's disk, rescue it from those of the brokers, and do what the steps say."""
         disk = self.cluster.dirs["controller"][0]
         shutil.rmtree(disk)
-        request = RescueRequest(controllers=(NewController(0, "127.0.0.1", self.cluster.ports["controller"]),))
+        controllers = (NewController(0, "127.0.0.1", self.cluster.ports["controller"]),)
         out = self.cluster.work / "made"
         shutil.rmtree(out, ignore_errors=True)
-        made = rescue([str(self.cluster.dirs[role][0]) for role in BROKERS], str(out), request=request)
+        made = rescue([str(self.cluster.dirs[role][0]) for role in BROKERS], out=str(out), controllers=controllers)
         for each in made.steps:
             if each.command is not None and not each.command.startswith(("kdump", "kafka-")):
                 disk.mkdir(exist_ok=True)

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ from kdump.format.known_releases import known
 from kdump.format.message_writer import encode
 from kdump.format.schema import load
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueError
-from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.rescuer import NewController
 from kdump.questions.rescue.run import rescue
 from kdump.state.as_of import AsOf
 from tests.craft import split, with_metadata_record
@@ -111,6 +110,10 @@ class Layout(NamedTuple):
         return f"{self.release}-{kind}-{self.quorum}"
 
 
+Request = dict[str, Any]
+"""Arguments of kdump.rescue."""
+
+
 class Case(NamedTuple):
     """`damage`: changes the disks and says what to ask kdump.rescue; `missing`: matches the names of the facts that are
     lost; `clean`: the nodes are shut down before."""
@@ -118,7 +121,7 @@ class Case(NamedTuple):
     name: str
     what: str
     layout: Layout
-    damage: Callable[[Nodes], RescueRequest]
+    damage: Callable[[Nodes], Request]
     missing: str = ""
     clean: bool = False
 
@@ -296,24 +299,24 @@ class Nodes:
         return int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
 
 
-def lose(*nodes: int) -> Callable[[Nodes], RescueRequest]:
+def lose(*nodes: int) -> Callable[[Nodes], Request]:
     """Return the damage that these nodes' disks are lost."""
 
-    def damage(cluster: Nodes) -> RescueRequest:
+    def damage(cluster: Nodes) -> Request:
         for node in nodes:
             shutil.rmtree(cluster.disk(node))
-        return RescueRequest()
+        return {}
 
     return damage
 
 
-def fatal(*entries: Entry) -> Callable[[Nodes], RescueRequest]:
+def fatal(*entries: Entry) -> Callable[[Nodes], Request]:
     """Return the damage that records are in every copy of the log, also in those of the brokers."""
 
-    def damage(cluster: Nodes) -> RescueRequest:
+    def damage(cluster: Nodes) -> Request:
         cluster.append(cluster.all, *entries)
         # What looks newer than kdump is left out only for a release that is named.
-        return RescueRequest(release=parse_release(cluster.layout.release))
+        return {"kafka_version": cluster.layout.release}
 
     return damage
 
@@ -322,53 +325,53 @@ def config(name: str, value: str) -> Entry:
     return Entry("ConfigRecord", {"resourceType": 2, "resourceName": "configured", "name": name, "value": value})
 
 
-def fewer_controllers(cluster: Nodes) -> RescueRequest:
+def fewer_controllers(cluster: Nodes) -> Request:
     """Two of three controllers are lost; the rescued cluster has one."""
     for node in (2, 3):
         shutil.rmtree(cluster.disk(node))
     cluster.controllers = cluster.voters = [1]
     host, _, port = cluster.address(1).rpartition(":")
-    return RescueRequest(controllers=(NewController(1, host, int(port)),))
+    return {"controllers": (NewController(1, host, int(port)),)}
 
 
-def diverging(cluster: Nodes) -> RescueRequest:
+def diverging(cluster: Nodes) -> Request:
     """Controller 1 has records that were never committed, controller 2 those of a later leader; 3 is lost."""
     cluster.append([1], topic("V", "never-committed"))
     cluster.append_epoch(2, topic("W", "of-the-later-leader"))
     shutil.rmtree(cluster.disk(3))
-    return RescueRequest()
+    return {}
 
 
-def earlier(cluster: Nodes) -> RescueRequest:
+def earlier(cluster: Nodes) -> Request:
     """The last records, by which a topic was made, are not wanted."""
     end = cluster.end(cluster.brokers[0])
     cluster.append(cluster.all, topic("V", "unwanted"), partition("V", replicas=[11], isr=[11], leader=11))
-    return RescueRequest(moment=AsOf(offset=end - 1))
+    return {"as_of": AsOf(offset=end - 1)}
 
 
-def asked(cluster: Nodes) -> RescueRequest:
+def asked(cluster: Nodes) -> Request:
     """A record is left out on request."""
     end = cluster.end(cluster.brokers[0])
     cluster.append(cluster.all, topic("V", "unwanted"))
-    return RescueRequest(leave_out=frozenset((end,)))
+    return {"leave_out": frozenset((end,))}
 
 
-def without_metadata(cluster: Nodes) -> RescueRequest:
+def without_metadata(cluster: Nodes) -> Request:
     """The controllers' disks, and every copy of the metadata log on brokers, are lost."""
     for node in cluster.all:
         if node not in cluster.brokers:
             shutil.rmtree(cluster.disk(node))
         shutil.rmtree(cluster.log(node), ignore_errors=True)
     controllers = tuple(NewController(each, "127.0.0.1", cluster.controller_port(each)) for each in cluster.voters)
-    return RescueRequest(
-        controllers=controllers,
-        release=parse_release(cluster.layout.release),
-        from_data=True,
-        dynamic_quorum=cluster.layout.quorum == DYNAMIC,
-    )
+    return {
+        "controllers": controllers,
+        "kafka_version": cluster.layout.release,
+        "from_data": True,
+        "dynamic_quorum": cluster.layout.quorum == DYNAMIC,
+    }
 
 
-def without_logs(cluster: Nodes) -> RescueRequest:
+def without_logs(cluster: Nodes) -> Request:
     """Every copy of the metadata log is lost, but the controllers' disks still have their meta.properties."""
     kept = {node: (cluster.disk(node) / "meta.properties").read_bytes() for node in cluster.controllers}
     request = without_metadata(cluster)
@@ -378,17 +381,17 @@ def without_logs(cluster: Nodes) -> RescueRequest:
     return request
 
 
-def set_aside(cluster: Nodes) -> RescueRequest:
+def set_aside(cluster: Nodes) -> Request:
     """The brokers have been started with newly formatted controllers, and have set every directory aside."""
     request = without_metadata(cluster)
     for node in cluster.brokers:
         for number, each in enumerate(sorted(cluster.disk(node).glob("*-[0-9]*"))):
             if each.is_dir() and "." not in each.name.rpartition("-")[2] and not each.name.endswith("-delete"):
                 each.rename(each.with_name(f"{each.name}.{number:032x}-stray"))
-    return replace(request, with_stray=True)
+    return request | {"with_stray": True}
 
 
-def without_ids(cluster: Nodes) -> RescueRequest:
+def without_ids(cluster: Nodes) -> Request:
     """Some directories have lost their partition.metadata, one topic all of them."""
     request = without_metadata(cluster)
     for node in cluster.brokers:
@@ -397,13 +400,13 @@ def without_ids(cluster: Nodes) -> RescueRequest:
     return request
 
 
-def with_configs(cluster: Nodes) -> RescueRequest:
+def with_configs(cluster: Nodes) -> Request:
     """There is an old listing of the topics."""
     request = without_metadata(cluster)
-    return replace(request, configs=str(cluster.classes / LISTING))
+    return request | {"configs": str(cluster.classes / LISTING)}
 
 
-def without_broker(cluster: Nodes) -> RescueRequest:
+def without_broker(cluster: Nodes) -> Request:
     """The disk of broker 12 is lost, too."""
     request = without_metadata(cluster)
     shutil.rmtree(cluster.disk(12))
@@ -411,7 +414,7 @@ def without_broker(cluster: Nodes) -> RescueRequest:
     return request
 
 
-def behind(cluster: Nodes) -> RescueRequest:
+def behind(cluster: Nodes) -> Request:
     """Broker 12 has lost the end of a log, broker 11 that of another one."""
     request = without_metadata(cluster)
     for node, name in ((12, "t4-0"), (11, "t5-1")):
@@ -421,7 +424,7 @@ def behind(cluster: Nodes) -> RescueRequest:
     return request
 
 
-def moving(cluster: Nodes) -> RescueRequest:
+def moving(cluster: Nodes) -> Request:
     """The only copy of a partition that is moved between disks is the new one."""
     request = without_metadata(cluster)
     place = cluster.disk(11) / "t6-0"
@@ -568,7 +571,7 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
             "differences": [],
         }
         try:
-            made = rescue(disks, f"{folder}/rescued", request=request)
+            made = rescue(disks, out=f"{folder}/rescued", **request)
         except RescueError as error:
             return result | {"differences": [str(error)]}
         now = hashes(cluster.work)
@@ -582,7 +585,7 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
             cluster.start()
             answered = cluster.client("check")
             after = answered[: answered.index("--")]
-            found += _compared(facts, after, case.missing, rebuilt=request.from_data and not request.configs)
+            found += _compared(facts, after, case.missing, rebuilt="from_data" in request and "configs" not in request)
             result["lost"] = [each.what for each in made.unknowns]
             result["works"] = [line.replace("\t", ": ") for line in answered[answered.index("--") + 1 :]]
             found += [line for line in result["works"] if not line.endswith(": works")]

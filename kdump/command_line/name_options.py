@@ -34,7 +34,7 @@ class TopicFilter:
     that have matched."""
 
     def __init__(self, patterns: tuple[str, ...], option: str) -> None:
-        self.option = option
+        self.option, self.typed = option, patterns
         self._unmatched = {pattern: _compiled(pattern, option) for pattern in patterns}
         self._patterns = list(self._unmatched.values())
         self._known: dict[str, bool] = {}
@@ -54,6 +54,9 @@ class TopicFilter:
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.typed)
 
     @property
     def is_named(self) -> bool:

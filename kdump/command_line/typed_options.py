@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache, wraps
+from types import FunctionType
 from typing import Any, TypeVar, get_type_hints
 
 import click
 
 from kdump.command_line.name_options import selected_names, topic_filter
-from kdump.command_line.params import DurationParam, SizeParam, parse_as_of, parse_now
+from kdump.command_line.params import DurationParam, Param, SizeParam, parse_as_of, parse_now
+from kdump.format.numbers import LONG_MAX
 from kdump.io.command_line_paths import without_slash
 from kdump.query import ADDS, AS_OF, GLOBS, NOW, RELEASE, CommandOptions, Parameter, Query, add_options
 
@@ -42,9 +44,25 @@ KINDS: dict[str, dict[str, Any]] = {
     GLOBS: {"metavar": "GLOB"},
     "names": {},
     "numbers": {"type": int},
+    "offset": {"type": click.IntRange(0, LONG_MAX)},
 }
 """Attributes of options by the types of kdump.query, without that of releases."""
 T = TypeVar("T")
+
+
+class ParsedParam(Param):
+    """What a function parses that raises ValueError."""
+
+    name = "TEXT"
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
@@ -57,10 +75,12 @@ def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
         more = more | {"type": ReleaseParam()}
     elif isinstance(kind, str):
         more = {**more, "type": None, **KINDS[kind]}
+    elif isinstance(kind, FunctionType):
+        more = more | {"type": ParsedParam(kind)}
     if "choices" in more:
         more = {name: value for name, value in more.items() if name != "choices"}
         more["type"] = click.Choice(parameter.more["choices"])
-    if more.get("type") is int or isinstance(kind, click.types.IntParamType):
+    if more.get("type") is int or isinstance(more.get("type"), click.types.IntParamType):
         more = {"metavar": "N", **more}
     if not flags:
         return click.argument(name, **more)
@@ -80,6 +100,8 @@ def declared(cls: type) -> list[Callable[[Any], Any]]:
     for each in fields(cls):
         adds = each.metadata.get(ADDS)
         if isinstance(adds, Parameter):
+            if each.name == "paths" and issubclass(cls, Query):
+                adds = adds._replace(more={"metavar": cls.paths_metavar, **adds.more})
             decorators.append(_add(each.name, adds))
         elif adds is not None:
             decorators += declared(adds) if isinstance(adds, type) else [adds]

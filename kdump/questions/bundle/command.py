@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import click
@@ -14,18 +13,15 @@ from kdump.command_line.command_run import print_error, replace_names, report_un
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
-from kdump.io.hash_key import read_hash_key
 from kdump.log.output_directory import OutputError, refuse_output
-from kdump.log.pseudonyms import Pseudonyms
-from kdump.query import CommandOptions, added, argument, flag, many, option
-from kdump.questions.bundle.directory_writer import BundleOptions
+from kdump.query import CommandOptions, added, group
+from kdump.questions.bundle.directory_writer import BundleQuery
 from kdump.questions.bundle.report import BundleReport
-from kdump.questions.bundle.run import BundleSummary, bundle
+from kdump.questions.bundle.run import BundleSummary, answers
 from kdump.render.progress import Progress
 from kdump.signals import Terminated
 from kdump.streams import write_all
@@ -43,7 +39,6 @@ Exit status: 0, or 2 for a usage error, or if something could not be read or
 written.
 """
 STDOUT = 1
-DEPTHS = ("headers", "crc", "records")
 LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
     "with their metadata, values of configs, and the schemas of a registry. It has no SCRAM credentials, delegation "
@@ -55,49 +50,13 @@ REPLACED = (
     "that are numbers or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and "
     "nodes, times and sizes"
 )
-NO_INTERNAL_HELP = "Omit the records of Kafka's own topics, and of a schema registry's."
 
 
 @dataclass(frozen=True)
 class BundleCommandOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
-    out: str = option(
-        "--out",
-        metavar="DIR",
-        required=True,
-        help="Write the bundle to this directory, or bring the one there up to date; -: write it to standard output, "
-        "packed, as --tar would.",
-    )
-    tar: str | None = option(
-        "--tar", metavar="FILE", help="Also pack it into this new file, to send it: a compressed tar."
-    )
-    depth: str = option(
-        "--depth",
-        type=click.Choice(DEPTHS),
-        default="crc",
-        help="How much to read of each segment: headers alone, everything to verify checksums, or also to decode the "
-        "records for the findings of verify and for stats.  [crc]",
-    )
-    topics: tuple[str, ...] = many(
-        "--records", metavar="GLOB", help="Also include the records of these topics (a glob or a /regex/); repeatable."
-    )
-    internal: bool = option("--no-internal", flag_value=False, default=True, help=NO_INTERNAL_HELP)
-    schemas: bool = option(
-        "--no-schemas", flag_value=False, default=True, help="Omit the records of a schema registry's topic."
-    )
-    redact: bool = flag(
-        "--redact",
-        help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere; under "
-        "--hash-key, also the same as in other bundles.",
-    )
-    hash_key: str | None = option(
-        "--hash-key",
-        metavar="FILE",
-        help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the "
-        "same on all brokers (16 bytes or more). The key is not in the bundle.",
-    )
+    query: BundleQuery = group(BundleQuery)
     output: OutputOptions = added(
         output_options(
             json="Write the summary as JSON.",
@@ -117,44 +76,27 @@ def command(options: BundleCommandOptions) -> None:
     records: batch headers, the result of each checksum, small files, transaction markers, and Kafka's own topics and
     that of a schema registry, without credentials. The commands take it in place of the log directory, on any host. A
     second run into the same directory reads only what has changed. Nothing is written to the disks."""
-    read_once(options.paths)
+    read_once(options.query.paths)
     exit_with(lambda: _run(options), OutputError)
 
 
 def _run(options: BundleCommandOptions) -> int:
-    is_stream = options.out == "-"
+    query, out = options.query, options.query.out
+    is_stream = out == "-"
     if is_stream:
         _refuse_standard_output(options)
+        out = partial(write_all, STDOUT)
     output = options.output.output(on_stderr=is_stream)
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
-    has_records = topic_filter(options.topics, "--records")
-    if options.redact and options.topics:
+    if query.redact and query.topics:
         raise click.UsageError("--redact and --records cannot be combined: nothing in the records can be replaced")
-    key = None if options.hash_key is None else read_hash_key(options.hash_key)
-    names = Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None
-    if names is not None:
-        replace_names(names)
-    made = BundleOptions(
-        checksums=options.depth != "headers",
-        records=options.depth == "records",
-        internal=options.internal,
-        schemas=options.schemas,
-        has_records=lambda topic: bool(options.topics) and has_records(topic),
-        reading=options.reading.run(),
-        names=names,
-        has_key=key is not None,
-        hash_key=key,
-    )
-    with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
+    with Progress("bundle", expected=lambda: segment_bytes(query.paths, lambda topic: True)) as progress:
+        run = options.reading.run(unreadable=report_unreadable, **progress.listeners)
+        query = replace(query, out=out, run=run)
+        if query.names is not None:
+            replace_names(query.names)
         try:
-            summary = bundle(
-                options.paths,
-                partial(write_all, STDOUT) if is_stream else options.out,
-                made,
-                options.topics,
-                run=options.reading.run(unreadable=report_unreadable, **progress.listeners),
-                packed=options.tar,
-            )
+            summary = answers(query)
         except (KeyboardInterrupt, Terminated) as error:
             if is_stream:  # what is on a disk is removed; this stays where it went
                 by = error if isinstance(error, Terminated) else "SIGINT"
@@ -164,18 +106,18 @@ def _run(options: BundleCommandOptions) -> int:
     sink.end()
     output.flush()
     if not options.output.quiet:
-        leaves = REPLACED if options.redact else LEAVES
-        print_error(leaves + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
+        leaves = REPLACED if query.redact else LEAVES
+        print_error(leaves + (f"; and the records of {', '.join(query.topics)}." if query.topics else "."))
     return 2 if unreadable() else 0
 
 
 def _refuse_standard_output(options: BundleCommandOptions) -> None:
     """Raise click.UsageError or OutputError if the bundle cannot go to standard output."""
-    if options.tar is not None or options.output.format != TABLE:
+    if options.query.tar is not None or options.output.format != TABLE:
         raise click.UsageError("--out - cannot be combined with --tar, --json or --format: it writes the packed bundle")
     if os.isatty(STDOUT):
         raise click.UsageError("--out -: standard output is a terminal; redirect it to a file (.tar.zst)")
     with suppress(OSError):  # no /proc
         path = os.readlink(f"/proc/self/fd/{STDOUT}")
         if os.path.isfile(path):
-            refuse_output(path, options.paths)
+            refuse_output(path, list(options.query.paths))

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import MISSING, dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -19,8 +21,8 @@ from kdump.format.errors import DecodeError
 from kdump.io.bundle.index import MAX_FILE, MAX_FILES, Bytes, StoredDirectory, StoredFile, head_of, row_of
 from kdump.io.errors import SourceError, is_only_noted, reason
 from kdump.io.frames import FRAME, Writable
-from kdump.io.hash_key import HashKey
-from kdump.io.run import Limits, Run
+from kdump.io.hash_key import HashKey, read_hash_key
+from kdump.io.run import LISTENERS, Limits, Run
 from kdump.io.sorted_lines import SortedLines
 from kdump.io.source import Source
 from kdump.io.window import Window
@@ -32,6 +34,7 @@ from kdump.log.paths import Target, target
 from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.region import Batch
 from kdump.log.stored_verdicts import SUMS
+from kdump.query import Query, flag, many, option, selects
 from kdump.questions.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
@@ -48,6 +51,7 @@ from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search
 from kdump.questions.stats.totals import newest, newest_before
 
+DEPTHS = ("headers", "crc", "records")
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
 COMPRESSED = (".gz", ".zst")
@@ -64,23 +68,70 @@ class Refused(SourceError):
     """A file is left out whenever it is read, unless it changes."""
 
 
-@dataclass(frozen=True)
-class BundleOptions:
-    """What a bundle is to have. `checksums`: verify them; `records`: decode records and keep what is found out about
-    them; `internal`: Kafka's own topics are complete, `schemas`: so is that of a schema registry, `has_records`: and
-    those of other topics for which it is true; `names`: replacements of all names, None if they stay; `has_key`: their
-    key is one of the user's, and the same in the next run; `hash_key`: that under which records of compacted topics are
-    hashed that are not in the bundle."""
+@dataclass(frozen=True, kw_only=True)
+class BundleQuery(Query):
+    """What a bundle is to have, and where it goes."""
 
-    checksums: bool
-    records: bool
-    internal: bool
-    schemas: bool
-    has_records: Callable[[str], bool]
-    reading: Options
-    names: Pseudonyms | None = None
-    has_key: bool = False
-    hash_key: HashKey | None = None
+    paths_metavar: ClassVar[str] = "LOGDIR…"
+
+    out: str | Callable[[bytes], object] = option(
+        "--out",
+        metavar="DIR",
+        required=True,
+        otherwise=MISSING,
+        help="Write the bundle to this directory, or bring the one there up to date; -: write it to standard output, "
+        "packed, as --tar would.",
+    )
+    tar: str | None = option(
+        "--tar", metavar="FILE", help="Also pack it into this new file, to send it: a compressed tar."
+    )
+    depth: str = option(
+        "--depth",
+        choices=DEPTHS,
+        default="crc",
+        help="How much to read of each segment: headers alone, everything to verify checksums, or also to decode the "
+        "records for the findings of verify and for stats.  [crc]",
+    )
+    topics: Iterable[str] = many(
+        "--records", type="globs", help="Also include the records of these topics (a glob or a /regex/); repeatable."
+    )
+    internal: bool = option(
+        "--no-internal",
+        flag_value=False,
+        default=True,
+        help="Omit the records of Kafka's own topics, and of a schema registry's.",
+    )
+    schemas: bool = option(
+        "--no-schemas", flag_value=False, default=True, help="Omit the records of a schema registry's topic."
+    )
+    redact: bool = flag(
+        "--redact",
+        help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere; under "
+        "--hash-key, also the same as in other bundles.",
+    )
+    hash_key: str | None = option(
+        "--hash-key",
+        metavar="FILE",
+        help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the "
+        "same on all brokers (16 bytes or more). The key is not in the bundle.",
+    )
+
+    @cached_property
+    def key(self) -> HashKey | None:
+        return None if self.hash_key is None else read_hash_key(self.hash_key)
+
+    @cached_property
+    def names(self) -> Pseudonyms | None:
+        """What replaces the names; None if they stay."""
+        return Pseudonyms(secrets.token_bytes(32) if self.key is None else self.key.key) if self.redact else None
+
+    @cached_property
+    def reading(self) -> Options:
+        """How the writers of its parts read, who tell nobody."""
+        return replace(Options.given(self.run), **LISTENERS)
+
+    def has_records(self, topic: str) -> bool:
+        return bool(self.topics) and selects(self.topics)(topic)
 
 
 class Before(NamedTuple):
@@ -98,7 +149,7 @@ class DirectoryWriter:
         self,
         path: str,
         inside: str,
-        options: BundleOptions,
+        options: BundleQuery,
         before: Before | None,
         known: Callable[[str], PartitionContext],
         run: Run,
@@ -289,7 +340,7 @@ class DirectoryWriter:
                 file.name,
                 file.seen or file.status,
                 self._keep(is_snapshot),
-                checksums=self.options.checksums,
+                checksums=self.options.depth != "headers",
                 limits=self.options.reading.limits,
                 records=records,
                 hashes=self._record_hasher(),
@@ -346,11 +397,11 @@ class DirectoryWriter:
         return max(sizes)
 
     def _record_hasher(self) -> RecordHasher | None:
-        key = self.options.hash_key
+        key = self.options.key
         return RecordHasher(key) if key is not None and self.known(self.path).compacted else None
 
     def _records_writer(self, file: StoredFile, segment: Target) -> RecordsWriter | None:
-        if not self.options.records:
+        if self.options.depth != "records":
             return None
         keyed = bool(self.known(self.path).compacted)
         return RecordsWriter(segment, self.options.reading, keyed=keyed, before=self._newest_before(file))

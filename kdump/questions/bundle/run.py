@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
@@ -22,9 +22,12 @@ from kdump.log.find_directories import find_directories
 from kdump.log.live_files import PAUSES
 from kdump.log.output_directory import OutputError, OutputExists, refuse_output
 from kdump.log.partition_directory import partition
-from kdump.questions.bundle.directory_writer import Before, BundleOptions, DirectoryWriter
+from kdump.query import offered
+from kdump.questions.bundle.directory_writer import Before, BundleQuery, DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace, Place, StreamPlace
 from kdump.version import __version__
+
+__all__ = ["bundle"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -71,19 +74,12 @@ class MadeWith(NamedTuple):
         return same and len(self.directories) == len(other.directories)
 
 
-def bundle(
-    paths: Iterable[str],
-    out: str | Callable[[bytes], object],
-    options: BundleOptions,
-    topics: tuple[str, ...] = (),
-    *,
-    run: Run,
-    packed: str | None = None,
-) -> BundleSummary:
-    """Make a bundle of directories in the directory `out`, or bring the one there up to date; or pass the bytes of a
-    packed one to `out`. `topics`: the patterns that `options.has_records` matches; `packed`: the new tar file to pack
-    the directory into. Raises OutputError, and SourceError for a path without Kafka's files."""
-    sources = [os.path.abspath(path) for path in paths]
+def answers(query: BundleQuery) -> BundleSummary:
+    """Write a small copy of the log directories `paths` into the directory `out`, or bring the bundle there up to date;
+    a function as `out` gets the bytes of a packed one. Raises OutputError, and SourceError for a path without Kafka's
+    files."""
+    out, run = query.out, query.run
+    sources = [os.path.abspath(path) for path in query.paths]
     for path in sources:
         if is_bundle(path):
             raise SourceError(f"{path}: is a bundle")
@@ -92,36 +88,39 @@ def bundle(
         if not os.path.isdir(path):
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
     _refuse_without_files(sources, run)
-    if options.names is not None and topics:
+    if query.names is not None and query.topics:
         raise ValueError("the records of clients cannot be redacted")
     made_with = MadeWith(
-        sources if options.names is None else list(map(options.names.path, sources)),
-        "records" if options.records else "crc" if options.checksums else "headers",
-        options.internal,
-        options.schemas,
-        list(topics),
-        None if options.hash_key is None else options.hash_key.name,
-        options.names.fingerprint if options.names is not None else None,
+        sources if query.names is None else list(map(query.names.path, sources)),
+        query.depth,
+        query.internal,
+        query.schemas,
+        list(query.topics),
+        None if query.key is None else query.key.name,
+        query.names.fingerprint if query.names is not None else None,
     )
-    manifest = _manifest(made_with, options)
+    manifest = _manifest(made_with, query)
     if not isinstance(out, str):
         stream = StreamPlace(STANDARD_OUTPUT, out, manifest["created"])
-        writer = _BundleWriter(stream, sources, manifest, options, run, is_again=False)
+        writer = _BundleWriter(stream, sources, manifest, query, run, is_again=False)
         writer.run()
         return writer.summary
     refuse_output(out, sources)
     place = DirectoryPlace(out, sources)
     with place.locked():
-        writer = _BundleWriter(place, sources, manifest, options, run, is_again=_is_again(place, made_with, options))
+        writer = _BundleWriter(place, sources, manifest, query, run, is_again=_is_again(place, made_with, query))
         writer.summary.out = out
         writer.run()
-        if packed is not None:
+        if query.tar is not None:
             run.show("packing")
-            place.pack(packed, sources, {**manifest, "complete": True})
+            place.pack(query.tar, sources, {**manifest, "complete": True})
     return writer.summary
 
 
-def _manifest(made_with: MadeWith, options: BundleOptions) -> dict[str, Any]:
+bundle = offered("bundle", BundleQuery, answers)
+
+
+def _manifest(made_with: MadeWith, options: BundleQuery) -> dict[str, Any]:
     """Return the manifest of a bundle that is not complete yet."""
     names: list[str] = []
     hides = options.names
@@ -141,7 +140,7 @@ def _manifest(made_with: MadeWith, options: BundleOptions) -> dict[str, Any]:
     }
 
 
-def _is_again(place: DirectoryPlace, made_with: MadeWith, options: BundleOptions) -> bool:
+def _is_again(place: DirectoryPlace, made_with: MadeWith, options: BundleQuery) -> bool:
     """Check that what is in the directory, if anything, is a bundle of the same directories. Return True if its
     parts are still true where nothing has changed. No other run may be writing it."""
     values = place.earlier()
@@ -152,7 +151,7 @@ def _is_again(place: DirectoryPlace, made_with: MadeWith, options: BundleOptions
         same_format = values["format"] == FORMAT
     except KeyError as error:
         raise OutputError(f"{place.name}/{MANIFEST} is not that of a bundle: {error}") from error
-    if not before.can_become(made_with, has_key=options.has_key) or not same_format:
+    if not before.can_become(made_with, has_key=options.key is not None) or not same_format:
         raise OutputExists(
             f"{place.name} is a bundle of other directories, or made with other options; choose a new directory"
         )
@@ -180,7 +179,7 @@ class _BundleWriter:
         place: Place,
         sources: list[str],
         manifest: dict[str, Any],
-        options: BundleOptions,
+        options: BundleQuery,
         run: Run,
         *,
         is_again: bool,

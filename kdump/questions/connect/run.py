@@ -92,11 +92,9 @@ def answers(query: ConnectQuery) -> Iterator[ConnectAnswer]:
     """Yield what Kafka Connect and MirrorMaker hold, as their topics on these disks have it, with a Note for what could
     not be read and for what their workers skip. Secrets in configs are hidden.
 
-    `paths` and `as_of` as in `registry`. `show`: connectors (Connector), tasks (ConnectorTask), offsets
-    (ConnectorOffset), checkpoints (MirrorCheckpoint); `history`: a RecordedChange for each change in place of these;
-    `deleted`: only what was deleted. `connectors` restricts the answers. `connect_topics`: topics of Connect with other
-    names than usual. Raises ValueError for an unknown `show`, and for an offset if there are several logs, and
-    SourceError as `transactions` does."""
+    `show`: connectors (Connector), tasks (ConnectorTask), offsets (ConnectorOffset), checkpoints (MirrorCheckpoint);
+    `history`: a RecordedChange for each change in place of these. Raises ValueError for an offset if there are several
+    logs, and SourceError as `transactions` does."""
     run = query.run
     sources, notes = _find(tuple(query.paths), query)
     yield from notes

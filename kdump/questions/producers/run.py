@@ -75,10 +75,7 @@ class ProducersQuery(Query):
 def answers(query: ProducersQuery) -> Iterator[ProducersAnswer]:
     """Yield the producers of partitions, one partition after the other: see kdump.questions.producers.run.
 
-    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `run` as in `transactions`. `states`:
-    live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
-    each producer, in log order. `expiration`: the broker's producer.id.expiration.ms, by default that of
-    `kafka_version`, the release ("3.6"), by default what the disk states."""
+    `events`: also yield the events of each producer, in log order."""
     options = Options.as_of(query.run, query.now, only=frozenset({"transactions"}), kafka_version=query.kafka_version)
     inputs, _ = find_partitions(query.paths, options)
     is_selected = selects(query.topics)

@@ -94,10 +94,8 @@ def answers(query: RegistryQuery) -> Iterator[RegistryAnswer]:
 
     `paths`: log directories, directories of that topic, or segments in it. `show`: versions (RegisteredVersion, and
     RegistrySetting), deleted (versions only), history (a RecordedChange for each change), or usage (a SchemaUsage for
-    each schema ID in the records of each partition). `subjects`, `ids` and, for usage, `topics` restrict the answers;
-    an empty one restricts nothing. `as_of`: an offset or, from 13 digits on, epoch ms, inclusive. `carved`: a directory
-    that kdump.carve has written, with further deleted versions. Raises ValueError for an unknown `show`, and for an
-    offset if there are several registries, and SourceError as `transactions` does."""
+    each schema ID in the records of each partition). Raises ValueError for an offset if there are several registries,
+    and SourceError as `transactions` does."""
     run = query.run
     found, notes = _find(tuple(query.paths), query)
     yield from notes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import click
 
@@ -12,20 +10,18 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.params import Param, parse_as_of
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
-from kdump.format.kafka_release import KafkaRelease
 from kdump.io.run import Run
 from kdump.log.output_directory import OutputError
-from kdump.query import CommandOptions, added, argument, flag, many, option, release_option
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.rescue.answer import RescueCopy, RescueError
 from kdump.questions.rescue.report import RescueReport
-from kdump.questions.rescue.rescuer import NewController, RescueRequest
-from kdump.questions.rescue.run import rescue
+from kdump.questions.rescue.rescuer import RescueQuery
+from kdump.questions.rescue.run import answers
 from kdump.render.progress import Progress
+from kdump.state.as_of import AsOf
 
-CONTROLLER = re.compile(r"(\d{1,10})@(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@\[\]]+)):(\d{1,5})")
 EXAMPLES = """
 \b
 Examples:
@@ -42,63 +38,12 @@ path could not be read, or if nothing was written.
 """
 
 
-class ControllerParam(Param):
-    """A controller as controller.quorum.voters names it: 1@host:9093."""
-
-    name = "ID@HOST:PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NewController:
-        if isinstance(value, NewController):
-            return value
-        match = CONTROLLER.fullmatch(value)
-        if match is None or int(match[1]) >= 1 << 31 or not 0 < int(match[4]) < 1 << 16:
-            self.fail(f"{value!r} is not a controller; use ID@HOST:PORT, such as 1@kafka-1:9093", param, ctx)
-        return NewController(int(match[1]), match[2] or match[3], int(match[4]))
-
-
 @dataclass(frozen=True)
 class RescueOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    out: str | None = option(
-        "--out", metavar="DIR", help="Write log directories for controllers to this new directory."
-    )
     dry_run: bool = flag("--dry-run", help="Write nothing; show what would be written.")
-    as_of: str | None = option(
-        "--as-of",
-        metavar="OFFSET|TIME",
-        help="Take the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h).",
-    )
-    copy: str | None = option(
-        "--copy", metavar="DIR", help="Take the state from the copy in this log directory.  [the newest]"
-    )
-    leave_out: tuple[int, ...] = many(
-        "--leave-out", type=click.IntRange(0, (1 << 63) - 1), help="Leave out the record at this offset; repeatable."
-    )
-    controllers: tuple[NewController, ...] = many(
-        "--controller",
-        type=ControllerParam(),
-        help="Write a log directory for this controller; repeatable.  [the voters that the metadata names]",
-    )
-    kafka_version: KafkaRelease | None = release_option("Leave out what controllers cannot apply that are")
-    from_data: bool = flag(
-        "--from-data", help="If no copy of the metadata is left: rebuild it from the brokers' partition directories."
-    )
-    configs: str | None = option(
-        "--configs",
-        metavar="FILE",
-        help="With --from-data: take configs from this file: the output of kafka-configs.sh --describe or "
-        "kafka-topics.sh --describe, or JSON.",
-    )
-    with_stray: bool = flag(
-        "--with-stray", help="With --from-data: also rebuild topics that only stray directories have."
-    )
-    dynamic_quorum: bool = flag(
-        "--dynamic-quorum",
-        help="With --from-data: the nodes have controller.quorum.bootstrap.servers, not controller.quorum.voters.",
-    )
-    while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
+    query: RescueQuery = group(RescueQuery)
     output: OutputOptions = added(
         output_options(
             json="Write JSON Lines: one rescueSummary, then rescueCopy, rescueRecord and others.",
@@ -117,13 +62,14 @@ def command(options: RescueOptions) -> None:
     controller that halts whenever it starts, or controllers whose disks are lost. A path is a log directory of any node
     of the cluster, or a directory above it; pass all that are left. If no copy is left, --from-data rebuilds topics,
     leaders and replicas from the partition directories. Nothing is changed in place."""
-    if (options.out is None) != options.dry_run:
+    query = options.query
+    if (query.out is None) != options.dry_run:
         raise click.UsageError("pass one of --out DIR and --dry-run")
-    if options.from_data and (options.as_of or options.copy or options.leave_out):
+    if query.from_data and (query.moment != AsOf() or query.copy or query.leave_out):
         raise click.UsageError(
             "--as-of, --copy and --leave-out are about a copy of the metadata; --from-data uses none"
         )
-    if not options.from_data and (options.configs or options.with_stray or options.dynamic_quorum):
+    if not query.from_data and (query.configs or query.with_stray or query.dynamic_quorum):
         raise click.UsageError("--configs, --with-stray and --dynamic-quorum need --from-data")
     exit_with(lambda: run(options), RescueError, OutputError)
 
@@ -134,20 +80,8 @@ def run(options: RescueOptions) -> int:
     sink = options.output.sink(
         output, lambda: RescueReport(output, options.output.zone, full=options.output.full), (RescueCopy,), report=True
     )
-    request = RescueRequest(
-        parse_as_of(options.as_of, options.output.zone),
-        options.copy,
-        frozenset(options.leave_out),
-        options.controllers,
-        options.kafka_version,
-        options.while_running,
-        options.from_data,
-        options.configs,
-        options.with_stray,
-        options.dynamic_quorum,
-    )
-    expected = (lambda: segment_bytes(options.paths, lambda topic: True)) if options.from_data else None
-
+    query = options.query
+    expected = (lambda: segment_bytes(query.paths, lambda topic: True)) if query.from_data else None
     with Progress("rescue", expected=expected) as progress:
 
         def at(done: int, total: int | None) -> None:
@@ -155,7 +89,7 @@ def run(options: RescueOptions) -> int:
             progress.more(done - progress.done)
 
         reading = Run(limits=options.reading.limits, at=at, more=progress.more)
-        made = rescue(options.paths, options.out, request=request, run=reading)
+        made = answers(replace(query, run=reading))
     for answer in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
         sink.add(answer)
     sink.end()

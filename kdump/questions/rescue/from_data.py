@@ -38,8 +38,8 @@ from kdump.questions.rescue.coordinators import Coordinators, partition_count
 from kdump.questions.rescue.data_copies import DELETE, NOT_USED, DataCopies, FoundTopic, LogCopy
 from kdump.questions.rescue.rescuer import (
     WITH_DIRECTORY_ID,
+    RescueQuery,
     Rescuer,
-    RescueRequest,
     refuse_copies,
     refuse_zookeeper,
     refused,
@@ -65,7 +65,7 @@ class DataRescuer(Rescuer):
 
     more_offsets, more_epochs = FAR_OFFSETS, FAR_EPOCHS
 
-    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+    def __init__(self, disks: Disks, asked: RescueQuery, run: Run) -> None:
         super().__init__(disks, asked, run)
         self.epoch_places = ()  # the state is made of them
         self._old = [each for each in self.places if file_system.isdir(os.path.join(each.path, METADATA_LOG))]

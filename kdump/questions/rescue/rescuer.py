@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, cast
 
 from kdump.answer import answer_object
 from kdump.cluster.disks import Disks
@@ -22,6 +24,7 @@ from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
 from kdump.problems.problem import title_of
+from kdump.query import Query, as_of_option, flag, many, option, release_option
 from kdump.questions.rescue.answer import (
     Rescue,
     RescueController,
@@ -47,7 +50,6 @@ LEDGER = "ledger.jsonl"
 WITH_DIRECTORY_ID = (3, 7)
 LISTENER = "CONTROLLER"
 """Name of the controllers' listener, if no voter states another one."""
-END = AsOf()
 
 
 class NewController(NamedTuple):
@@ -62,26 +64,72 @@ class NewController(NamedTuple):
         return f"{self.node_id}@{host}:{self.port}"
 
 
-@dataclass(frozen=True)
-class RescueRequest:
-    """What to rescue. `copy`: the log directory whose copy is used, None for the newest; `leave_out`: offsets of
-    records; `controllers`: none for the voters that the metadata names; `release`: None for the one that the disks
-    state; `while_running`: also read the disks of nodes at work.
+CONTROLLER = re.compile(r"(\d{1,10})@(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@\[\]]+)):(\d{1,5})")
 
-    `from_data`: rebuild the metadata from the partition directories; only then, `configs`: path of a file with the
-    topics' configs, `with_stray`: also rebuild topics that only stray directories have, `dynamic_quorum`: nodes find
-    the controllers by controller.quorum.bootstrap.servers."""
 
-    moment: AsOf = END
-    copy: str | None = None
-    leave_out: frozenset[int] = frozenset()
-    controllers: tuple[NewController, ...] = ()
-    release: KafkaRelease | None = None
-    while_running: bool = False
-    from_data: bool = False
-    configs: str | None = None
-    with_stray: bool = False
-    dynamic_quorum: bool = False
+def parse_controller(typed: str | NewController) -> NewController:
+    """Parse a controller as controller.quorum.voters names it: 1@host:9093. Raises ValueError."""
+    match = CONTROLLER.fullmatch(str(typed))
+    if match is None or int(match[1]) >= 1 << 31 or not 0 < int(match[4]) < 1 << 16:
+        raise ValueError(f"{typed!r} is not a controller; use ID@HOST:PORT, such as 1@kafka-1:9093")
+    return NewController(int(match[1]), match[2] or match[3], int(match[4]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RescueQuery(Query):
+    """What to rescue."""
+
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write log directories for controllers to this new directory."
+    )
+    as_of: int | AsOf | None = as_of_option("Take")
+    copy: str | None = option(
+        "--copy", metavar="DIR", help="Take the state from the copy in this log directory.  [the newest]"
+    )
+    leave_out: Iterable[int] = many(
+        "--leave-out", type="offset", help="Leave out the record at this offset; repeatable."
+    )
+    controllers: Iterable[str | NewController] = many(
+        "--controller",
+        metavar="ID@HOST:PORT",
+        type=parse_controller,
+        help="Write a log directory for this controller; repeatable.  [the voters that the metadata names]",
+    )
+    kafka_version: KafkaRelease | str | None = release_option("Leave out what controllers cannot apply that are")
+    from_data: bool = flag(
+        "--from-data", help="If no copy of the metadata is left: rebuild it from the brokers' partition directories."
+    )
+    configs: str | None = option(
+        "--configs",
+        metavar="FILE",
+        help="With --from-data: take configs from this file: the output of kafka-configs.sh --describe or "
+        "kafka-topics.sh --describe, or JSON.",
+    )
+    with_stray: bool = flag(
+        "--with-stray", help="With --from-data: also rebuild topics that only stray directories have."
+    )
+    dynamic_quorum: bool = flag(
+        "--dynamic-quorum",
+        help="With --from-data: the nodes have controller.quorum.bootstrap.servers, not controller.quorum.voters.",
+    )
+    while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
+
+    @cached_property
+    def moment(self) -> AsOf:
+        return AsOf.of(self.as_of)
+
+    @cached_property
+    def release(self) -> KafkaRelease | None:
+        return cast("KafkaRelease | None", self.kafka_version)
+
+    @cached_property
+    def offsets(self) -> frozenset[int]:
+        """The offsets of records to leave out."""
+        return frozenset(self.leave_out)
+
+    @cached_property
+    def new_controllers(self) -> list[NewController]:
+        return [parse_controller(each) for each in self.controllers]
 
 
 class Rescuer:
@@ -94,7 +142,7 @@ class Rescuer:
     epoch_places: Sequence[LogDirectory]
     """Log directories whose partitions may have higher leader epochs than the state."""
 
-    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+    def __init__(self, disks: Disks, asked: RescueQuery, run: Run) -> None:
         self.disks, self.asked, self.run = disks, asked, run
         self.places = self.epoch_places = disks.directories
         cluster_id = disks.one_cluster()
@@ -159,7 +207,7 @@ class Rescuer:
         """Return the voters of the rescued cluster, each with its directory and endpoints as far as they are known.
         Raises RescueError if none is."""
         known = self.image.voters
-        asked = {each.node_id: each for each in self.asked.controllers}
+        asked = {each.node_id: each for each in self.asked.new_controllers}
         numbers = list(asked) or sorted(known)
         if not numbers:
             raise RescueError(

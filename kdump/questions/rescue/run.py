@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kdump.cluster.disks import Disks
@@ -19,8 +19,7 @@ from kdump.format.metadata_record import decode_metadata_record, is_usual
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
 from kdump.io.errors import SourceError, Unread, raise_error, reason
-from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.run import Run
 from kdump.kafka.config_def import config_exception
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import topic_id
@@ -29,15 +28,17 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.problem import title_of
+from kdump.query import offered
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueInvention, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.first_start import DiskReplicas, first_start, put_in_charge
 from kdump.questions.rescue.from_data import NOTE, DataRescuer
 from kdump.questions.rescue.ledger import ledger
-from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies, refuse_zookeeper, refused
+from kdump.questions.rescue.rescuer import RescueQuery, Rescuer, refuse_copies, refuse_zookeeper, refused
 from kdump.questions.rescue.steps import steps, steps_of_copies
 from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
+from kdump.state.as_of import AsOf
 from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
@@ -46,43 +47,37 @@ from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
 from kdump.state.secrets import CONFIG, SECRET_FIELDS
 
+__all__ = ["rescue"]
 
-@takes_paths
-def rescue(
-    paths: str | Iterable[str],
-    out: str | None = None,
-    *,
-    request: RescueRequest | None = None,
-    run: Run = PLAIN_RUN,
-) -> Rescue:
+
+def answers(query: RescueQuery) -> Rescue:
     """Find the copies of a cluster's metadata in the log directories `paths`, of any of its nodes, and write a log
     directory for each of its controllers to `out`, a new directory; without `out`, only say what would be written.
-    With `from_data` in the request, no copy is left, and the metadata is rebuilt from the partition directories.
-
-    `run.at` is called with the bytes of metadata read so far and the total, and `run.more` with those of partitions.
+    With `from_data`, no copy is left, and the metadata is rebuilt from the partition directories.
 
     Raises RescueError if there is nothing to rescue, or a decision is needed; SourceError if a path cannot be read or
-    has no log directory, because a copy in it may be the newest; OutputError. Nothing has been written then.
-    """
-    asked = request or RescueRequest()
-    paths = list(paths)
-    directory = None if out is None else OutputDirectory(out, paths)
+    has no log directory, because a copy in it may be the newest; OutputError. Nothing has been written then."""
+    paths = list(query.paths)
+    directory = None if query.out is None else OutputDirectory(query.out, paths)
     for path in paths:
         if not file_system.exists(path):
             raise missing(path)
-    run = replace(run, unreadable=raise_error)
+    run = replace(query.run, unreadable=raise_error)
     disks = Disks.at(paths, run)
     for path in paths:
         if not disks.below(path):
             raise no_kafka_files(path, f"{path}: no Kafka log directory here or below")
-    kind: type[Rescuer] = DataRescuer if asked.from_data else CopyRescuer
-    return kind(disks, asked, run).result(directory, out)
+    kind: type[Rescuer] = DataRescuer if query.from_data else CopyRescuer
+    return kind(disks, query, run).result(directory, query.out)
+
+
+rescue = offered("rescue", RescueQuery, answers)
 
 
 class CopyRescuer(Rescuer):
     """Rescues the state that a copy of the metadata log has."""
 
-    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+    def __init__(self, disks: Disks, asked: RescueQuery, run: Run) -> None:
         _refuse_missing(disks)
         super().__init__(disks, asked, run)
         self._taken: set[bytes] = set()
@@ -90,7 +85,7 @@ class CopyRescuer(Rescuer):
         # Each copy is replayed once, before it is known which release has written it.
         self.release = asked.release or NEWEST
         choices = disks.copies.choices = _Choices(
-            self._rule_of_any if asked.release is None else self._rule, asked.leave_out
+            self._rule_of_any if asked.release is None else self._rule, asked.offsets
         )
         self.histories = MetadataHistories(disks, asked.copy, run)
         refuse_copies(disks)
@@ -142,7 +137,7 @@ class CopyRescuer(Rescuer):
         image = self._first_replay()
         try:
             if image is None:
-                self.choice = _Choices(self._rule, self.asked.leave_out, self.line)[self.source]
+                self.choice = _Choices(self._rule, self.asked.offsets, self.line)[self.source]
                 image = replay_metadata(self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice)
         except Unreachable as error:
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
@@ -166,7 +161,7 @@ class CopyRescuer(Rescuer):
             )
         if not image.features and not image.topics and not image.brokers:
             raise RescueError(f"{folder}: the metadata log describes no cluster yet")
-        missing = self.asked.leave_out - {each.refusal.offset for each in self.choice.left_out}
+        missing = self.asked.offsets - {each.refusal.offset for each in self.choice.left_out}
         if missing:
             raise RescueError(
                 f"--leave-out {min(missing)}: {folder} has no metadata record at this offset after its snapshot"
@@ -178,7 +173,7 @@ class CopyRescuer(Rescuer):
         """Return the state that was found when the copies were compared, unless a rule of the release was not applied:
         a replay takes a second for each 50,000 records."""
         image, left_out = self.disks.copies.replayed(self.source), self.choice.left_out
-        if image is None or self.asked.moment != END or image.is_partial:
+        if image is None or self.asked.moment != AsOf() or image.is_partial:
             return None
         is_known = self.asked.release is not None or self.release == NEWEST
         if any(left.refusal.until < self.line or (left.refusal.record == CONFIG and not is_known) for left in left_out):

@@ -29,20 +29,14 @@ RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
 def answers(
     query: RetentionQuery, *, servers: Sequence[ServerProperties] = (), remote: RemoteStorage | None = None
 ) -> Iterator[RetentionAnswer]:
-    """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
-    directories, log directories, or directories above. For each partition every SegmentRetention, every
-    RetentionBlocker, and PartitionRetention; before these a Note for what could not be taken into account. Reads
-    lazily, in bounded memory.
+    """Yield what retention and the cleaner do with the partitions that `paths` stand for: for each every
+    SegmentRetention, every RetentionBlocker, and PartitionRetention; before these a Note for what could not be taken
+    into account. Reads lazily, in bounded memory.
 
-    `now`: epoch ms that times are compared with, by default the current time. `config`: values by the name of a topic
-    config, which override all others, or of a broker config, which override the broker's but not the topic's own;
-    `properties`: the broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk.
-    `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
-    what the next cleaning would remove. `kafka_version`: the broker's release ("3.6"), by default the one that the disk
-    states.
-
-    What cannot be read is passed to `run.unreadable`, which raises it by default. Raises ValueError for a config or a
-    release that does not exist, or a value that a broker would reject."""
+    `config`: values by the name of a topic config, which override all others, or of a broker config, which override the
+    broker's but not the topic's own; `properties`: the broker's server.properties. `deep=False` does not read records,
+    and counts no tombstones; `keys=True` reads compacted logs twice more, to find what the next cleaning would remove.
+    Raises ValueError for a config that does not exist, or a value that a broker would reject."""
     # `servers`: the server.properties of the nodes, if there are several; `remote`: the bucket to compare with.
     options = Options.as_of(
         query.run,

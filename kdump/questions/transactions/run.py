@@ -86,15 +86,8 @@ class TransactionsQuery(Query):
 
 def answers(query: TransactionsQuery) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of partitions, one partition after the other, as they are read: see
-    kdump.questions.transactions.run.
-
-    `paths`: segments, partition directories, log directories, or directories above them. `now`: epoch ms as of which
-    ages are computed, by default the current time; `timeout`: ms without a new batch after which an open transaction is
-    old. `kafka_version`: the brokers' release ("3.6"), which decides how to abort; by default what the disk states.
-    `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
-    answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
-    unless you pass a `run` whose `unreadable` is then called with the error, and ValueError for an unknown state or
-    release."""
+    kdump.questions.transactions.run. Raises SourceError for input that cannot be read, unless you pass a `run` whose
+    `unreadable` is then called with the error."""
     options = Options.as_of(
         query.run,
         query.now,

@@ -17,14 +17,12 @@ import pytest
 import zstandard
 
 import kdump
-from kdump.check.options import Options
 from kdump.io import frames
 from kdump.io.bundle.names import MANIFEST
 from kdump.io.bundle.tree import open_bundle
 from kdump.io.frames import part_before
-from kdump.io.run import PLAIN_RUN
 from kdump.questions.bundle import part_writer
-from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
+from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.run import bundle
 from tests.command import refused, run
 from tests.conftest import DISKS, FIXTURES, sample, seeded
@@ -33,9 +31,6 @@ from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 from tests.questions.bundle.test_command import COMMANDS, _no_clock, answer, bundled, tarred  # noqa: F401  a fixture
 
 CLEAN = FIXTURES / "clean-1"
-OPTIONS = BundleOptions(
-    checksums=True, records=False, internal=True, schemas=True, has_records=lambda topic: False, reading=Options()
-)
 
 
 def streaming(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
@@ -119,7 +114,7 @@ def test_a_log_that_shrinks_after_it_went_out(tmp_path: Path, monkeypatch: pytes
     bundled(partition, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
     log.write_bytes(whole)
     sent = io.BytesIO()
-    bundle([str(partition)], sent.write, OPTIONS, run=PLAIN_RUN)
+    bundle([str(partition)], out=sent.write)
     (tmp_path / "s.tar").write_bytes(sent.getvalue())
     with tarred(tmp_path / "s.tar") as packed:
         names = [member.name for member in packed]

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,9 @@ from hypothesis import strategies as st
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.io.hash_key import HashKey
 from kdump.io.run import QUIET_RUN, Limits
 from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch
-from kdump.questions.bundle.directory_writer import BundleOptions
 from kdump.questions.bundle.run import _BundleWriter, bundle
 from kdump.questions.diff.compare_copies import compare
 from kdump.questions.diff.differences import CLEANED, DIVERGENT, WITHHELD
@@ -38,9 +35,6 @@ from tests.test_damaged_disks import DAMAGES
 KAFKA = DISKS / "kafka-4.3"
 OF_ONE_CLUSTER = ("clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2")
 FIRST = f"{0:020}.log"
-BUNDLED = BundleOptions(
-    checksums=True, records=False, internal=True, schemas=True, has_records=lambda topic: False, reading=Options()
-)
 LEDGER = FIXTURES / "diverged-1" / "ledger-0" / FIRST
 
 
@@ -123,19 +117,20 @@ def states_what_a_follower_truncates(found: Diff) -> None:
             assert compared.first.first <= choice.does.offset
 
 
-KEY = HashKey(b"sixteen bytes or more", "name")
+KEY = b"sixteen bytes or more"
 
 
-def from_bundles(paths: tuple[Path, ...], options: Options, key: HashKey | None) -> Iterator[Diff]:
+def from_bundles(paths: tuple[Path, ...], options: Options, key: bytes | None) -> Iterator[Diff]:
     """Yield the answers with all of the copies in a bundle, and with only the first one. `key`: with hashes of all
     records."""
-    how = replace(BUNDLED, hash_key=key)
     with tempfile.TemporaryDirectory() as temporary, pytest.MonkeyPatch.context() as patch:
+        secret = Path(temporary) / "key"
+        secret.write_bytes(KEY)
         patch.setattr(_BundleWriter, "_known", lambda self, path: PartitionContext(compacted=True))
         bundles = {path: Path(temporary) / str(number) / "out" for number, path in enumerate(dict.fromkeys(paths))}
         for path, out in bundles.items():
             out.parent.mkdir()
-            bundle([str(path)], str(out), how, run=QUIET_RUN)
+            bundle([str(path)], out=str(out), hash_key=key and str(secret), run=QUIET_RUN)
         for packed in (bundles, paths[:1]):
             with ExitStack() as stack:
                 for path in packed:

@@ -34,7 +34,7 @@ from kdump.kafka.quorum_state import check_quorum_state, quorum_state
 from kdump.log import output_directory
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueRecord
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_OFFSETS
-from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.rescuer import NewController
 from kdump.questions.rescue.run import CopyRescuer, rescue
 from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
@@ -143,13 +143,13 @@ def test_every_fatal_record_is_left_out(tmp_path: Path) -> None:
         metadata_trials.write(CASES[name], folder / "disk" / LOG, RELEASE)
         before = replay_metadata(metadata_files(str(folder / "disk" / LOG)))
         known = parse_release("4.4.0")
-        request = RescueRequest(controllers=(NewController(1, "host", 9093),), release=known)
+        request = {"controllers": (NewController(1, "host", 9093),), "kafka_version": known}
         if "metadata.version" not in before.features:
             with pytest.raises(RescueError, match=r"has no metadata\.version"):
-                rescue(str(folder / "disk"), str(folder / "out"), request=request)
+                rescue(str(folder / "disk"), out=str(folder / "out"), **request)
             assert not (folder / "out").exists()
             continue
-        made = rescue(str(folder / "disk"), str(folder / "out"), request=request)
+        made = rescue(str(folder / "disk"), out=str(folder / "out"), **request)
         after = of_snapshot(made)
         assert not refusals(after, known), name
         assert not after.problems, name
@@ -165,12 +165,12 @@ def test_a_copy_is_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name, release in product(names, (None, parse_release("4.4.0"), parse_release("3.9.1"))):
         place = disk(tmp_path / f"{name} {release}", 1, None)
         metadata_trials.write(CASES[name], place / LOG, RELEASE)
-        request = RescueRequest(controllers=(NewController(1, "host", 9093),), release=release)
+        request = {"controllers": (NewController(1, "host", 9093),), "kafka_version": release}
         made: list[Any] = []
         for kept in (lambda rescuer, made=made: made.append(first(rescuer)) or made[-1], lambda rescuer: None):
             monkeypatch.setattr(CopyRescuer, "_first_replay", kept)
             try:
-                answer = rescue(str(place), request=request)
+                answer = rescue(str(place), **request)
                 made.append([answer.summary, answer.copies, answer.ledger, answer.steps])
             except RescueError as error:
                 made.append(str(error))
@@ -185,7 +185,7 @@ def test_the_state_is_that_of_the_copy(tmp_path: Path) -> None:
     meta = f"version=1\nnode.id=3000\ncluster.id={CLUSTER}\ndirectory.id={IDS['D']}\n"
     (disk_ / "meta.properties").write_text(meta)
     controllers = (NewController(1, "host", 9093),)
-    made = rescue(str(disk_), str(tmp_path / "out"), request=RescueRequest(controllers=controllers))
+    made = rescue(str(disk_), out=str(tmp_path / "out"), controllers=controllers)
     was, now = state(image_of(metadata_files(str(disk_ / LOG)))), state(of_snapshot(made))
     assert now.pop("next")[0] > was.pop("next")[0]
     raised = [(each.leaderEpoch, old.leaderEpoch) for each, old in zip(_partitions(now), _partitions(was))]
@@ -210,7 +210,7 @@ def test_what_depends_on_a_record_that_is_left_out(tmp_path: Path) -> None:
         partition("U", 1),
         topic("v", "V"),
     ]
-    made = rescue(str(disk(tmp_path / "d", 1, log_of((1, values)))), request=RescueRequest())
+    made = rescue(str(disk(tmp_path / "d", 1, log_of((1, values)))))
     left_out = [each for each in made.records if each.fate != "kept"]
     assert [(each.fate, each.offset, each.lastOffset, each.because) for each in left_out] == [
         ("leftOut", 4, 4, None),
@@ -226,7 +226,7 @@ def test_later_records_about_the_same(tmp_path: Path) -> None:
     change = metadata_record_value("PartitionChangeRecord", 0, {"partitionId": 0, "topicId": IDS["T"], "leader": -1})
     values = [LEVEL, topic("t", "T"), partition("T"), change, change]
     path = str(disk(tmp_path / "d", 1, log_of((1, values))))
-    made = rescue(path, request=RescueRequest(leave_out=frozenset((4,))))
+    made = rescue(path, leave_out=frozenset((4,)))
     (left_out,) = [each for each in made.records if each.fate != "kept"]
     assert (left_out.about, left_out.later, left_out.reason) == (f"partition 0 of topic {IDS['T']}", 1, "--leave-out")
 
@@ -235,7 +235,7 @@ def test_an_aborted_transaction_is_not_kept(tmp_path: Path) -> None:
     begin, abort = named("BeginTransactionRecord"), named("AbortTransactionRecord")
     values = [LEVEL, begin, topic("t", "T"), abort, topic("u", "U"), begin, topic("v", "V")]
     path = str(disk(tmp_path / "d", 1, log_of((1, values))))
-    made = rescue(path, str(tmp_path / "out"))
+    made = rescue(path, out=str(tmp_path / "out"))
     assert set(of_snapshot(made).topics) == {"u"}
     assert fates(made) == [("kept", 0, 1), ("uncommitted", 2, 3), ("kept", 4, 5), ("uncommitted", 6, 7)]
 
@@ -246,7 +246,7 @@ def test_copies_that_diverge(tmp_path: Path) -> None:
     longer = disk(tmp_path / "longer", 1, log_of((1, [*shared[1], topic("u", "U"), topic("v", "V"), topic("w", "W")])))
     later = disk(tmp_path / "later", 2, log_of(shared, (2, [topic("x", "X")])))
     behind = disk(tmp_path / "behind", 3, log_of(shared))
-    made = rescue([str(each) for each in (longer, later, behind)], str(tmp_path / "out"))
+    made = rescue([str(each) for each in (longer, later, behind)], out=str(tmp_path / "out"))
     found = {
         Path(each.path).name: (each.state, each.sameUntil, each.ownOffsets, each.ownEpochs) for each in made.copies
     }
@@ -257,7 +257,7 @@ def test_copies_that_diverge(tmp_path: Path) -> None:
     for path, expected in ((later, 3), (longer, None)):  # a later leader wrote records; or nothing shows it
         summary = json.loads(command.run("cluster", path, "--json").stdout.splitlines()[0])
         assert rescue(str(path)).summary.committedOffset == summary["committedOffset"] == expected
-    chosen = rescue([str(longer), str(later)], request=RescueRequest(copy=str(longer)))
+    chosen = rescue([str(longer), str(later)], copy=str(longer))
     assert (chosen.summary.topics, chosen.summary.leaderEpoch) == (4, 1)
 
 
@@ -266,7 +266,7 @@ def test_numbers_above_everything(tmp_path: Path) -> None:
     one = disk(tmp_path / "one", 1, log_of((1, [LEVEL])), epoch=7)
     two = disk(tmp_path / "two", 2, log_of((1, [LEVEL])), epoch=5000)
     (two / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":77777777}')
-    made = rescue([str(one), str(two)], str(tmp_path / "out"))
+    made = rescue([str(one), str(two)], out=str(tmp_path / "out"))
     assert made.summary.newEpoch == 5000 + MORE_EPOCHS
     assert made.summary.newOffset == 77777777 + MORE_OFFSETS
     for controller in made.controllers:
@@ -291,14 +291,14 @@ def test_a_leader_epoch_on_a_disk_is_higher(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
     write_file(path / "t-0" / f"{0:020}.log", b"")
     (path / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n123456 9\n")
-    made = rescue(str(path), str(tmp_path / "out"))
+    made = rescue(str(path), out=str(tmp_path / "out"))
     assert of_snapshot(made).topics["t"].partitions[0].leaderEpoch == 123456 + MORE_EPOCHS
 
 
 def test_controllers_by_name(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL])))
     controllers = (NewController(1, "one", 9093), NewController(9, "::1", 9094))
-    made = rescue(str(path), str(tmp_path / "out"), request=RescueRequest(controllers=controllers))
+    made = rescue(str(path), out=str(tmp_path / "out"), controllers=controllers)
     found = {each.nodeId: (each.endpoint, each.found) for each in made.controllers}
     assert found == {1: ("one:9093", str(path)), 9: ("::1:9094", None)}
     folder = tmp_path / "out" / "controller-9"
@@ -329,7 +329,7 @@ def test_a_dynamic_quorum_has_its_voters(tmp_path: Path) -> None:
         log += new_batch(offset, 1, 1000, [(key, encode(load(name), 0, values))], is_control=True)
     log += new_batch(3, 1, 1000, [(None, LEVEL)])
     path = disk(tmp_path / "d", 1, log, directory=IDS["E"])
-    made = rescue(str(path), str(tmp_path / "out"))
+    made = rescue(str(path), out=str(tmp_path / "out"))
     image = of_snapshot(made)
     assert (image.kraft_version, list(image.voters)) == (1, [1])
     assert (image.voters[1].voterDirectoryId, image.voters[1].endpoints[0][:3]) == (IDS["E"], ("INTERNAL", "one", 9093))
@@ -342,7 +342,7 @@ def test_the_only_controller_of_a_real_cluster_is_lost(name: str, tmp_path: Path
     """The broker's copy has its topics; its own records stay what they are."""
     shutil.copytree(REAL / name / "crash", tmp_path / "disk")
     before = hashes(tmp_path / "disk")
-    made = rescue(str(tmp_path / "disk"), str(tmp_path / "out"))
+    made = rescue(str(tmp_path / "disk"), out=str(tmp_path / "out"))
     assert hashes(tmp_path / "disk") == before
     was, now = image_of(metadata_files(str(tmp_path / "disk" / LOG))), of_snapshot(made)
     assert {each.id for each in now.topics.values()} == {each.id for each in was.topics.values()}
@@ -402,7 +402,7 @@ def test_nothing_is_written_when_it_is_refused(tmp_path: Path) -> None:
 def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
     """A node that was killed may have written half a batch, which it truncates when it starts."""
     log = log_of((1, [LEVEL, topic("t", "T"), topic("u", "U")]))
-    made = rescue(str(disk(tmp_path / "d", 1, log[:-9])), str(tmp_path / "out"))
+    made = rescue(str(disk(tmp_path / "d", 1, log[:-9])), out=str(tmp_path / "out"))
     assert set(of_snapshot(made).topics) == {"t"}
     assert any("torn" in each for each in made.summary.notes)
     assert (made.summary.damagedOffset, made.records[-1].fate) == (3, "damaged")
@@ -432,14 +432,14 @@ def test_another_copy_is_damaged(tmp_path: Path) -> None:
 def test_the_state_before_the_damage(tmp_path: Path) -> None:
     log = log_of((1, [LEVEL, topic("t", "T"), topic("u", "U"), topic("v", "V")]))
     path = disk(tmp_path / "d", 1, flip(log, 8 * len(log_of((1, [LEVEL, topic("t", "T")]))) + 600))
-    made = rescue(str(path), str(tmp_path / "out"), request=RescueRequest(moment=AsOf(offset=2)))
+    made = rescue(str(path), out=str(tmp_path / "out"), as_of=AsOf(offset=2))
     assert set(of_snapshot(made).topics) == {"t"}
 
 
 def test_the_state_of_a_moment(tmp_path: Path) -> None:
     path = str(disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), topic("u", "U")]))))
     for number, moment in enumerate((AsOf(offset=2), AsOf(time=1002))):
-        made = rescue(path, str(tmp_path / f"out-{number}"), request=RescueRequest(moment=moment))
+        made = rescue(path, out=str(tmp_path / f"out-{number}"), as_of=moment)
         assert set(of_snapshot(made).topics) == {"t"}
         assert made.records[-1].fate == "afterMoment"
         assert made.summary.newOffset > 4
@@ -472,7 +472,7 @@ def test_a_newer_release_is_refused_without_a_name(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, b"\x01\x7b\x00\x00", topic("t", "T")])))
     with pytest.raises(RescueError, match="newer than"):
         rescue(str(path))
-    made = rescue(str(path), request=RescueRequest(release=parse_release("4.4")))
+    made = rescue(str(path), kafka_version=parse_release("4.4"))
     assert (made.summary.leftOut, made.summary.topics) == (1, 1)
 
 
@@ -582,7 +582,7 @@ def test_the_path_may_be_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A hidden directory in log.dirs would keep a broker from starting."""
     here = disk(tmp_path / "disk", 1, log_of((1, [LEVEL])))
     monkeypatch.chdir(here)
-    made = rescue(".", str(tmp_path / "out"))
+    made = rescue(".", out=str(tmp_path / "out"))
     (moved,) = (each.command for each in made.steps if each.command and "before-rescue" in each.command)
     assert f"{here}__cluster_metadata-0.before-rescue" in moved
 
@@ -606,8 +606,8 @@ def test_a_controller_that_was_formatted_anew(tmp_path: Path) -> None:
 
 def test_a_controller_that_was_no_voter_is_named(tmp_path: Path) -> None:
     path = disk(tmp_path / "disk", 1, log_of((1, [LEVEL])))
-    request = RescueRequest(controllers=(NewController(7, "h", 9093),))
-    (note,) = rescue(str(path), request=request).summary.notes
+    request = {"controllers": (NewController(7, "h", 9093),)}
+    (note,) = rescue(str(path), **request).summary.notes
     assert note.startswith("controller 7 was no voter before (voters: 1, 2, 3)")
 
 
@@ -653,7 +653,7 @@ def test_a_replica_of_which_its_broker_has_nothing_does_not_lead(tmp_path: Path)
     """The state names broker 2 as the only eligible leader of ledger-0, and only broker 1 has records: it leads, and
     the first start loses nothing of it, as restart-plan says of the same disks."""
     paths = lab(tmp_path, 2)
-    made = rescue(paths, str(tmp_path / "out"))
+    made = rescue(paths, out=str(tmp_path / "out"))
     (charge,) = [each for each in made.inventions if each.what == "ledger-0"]
     assert (charge.was, charge.now) == ("leader -1, ISR [], ELR [2]", "leader 1, ISR [1], ELR []")
     partition = of_snapshot(made).topics["ledger"].partitions[0]

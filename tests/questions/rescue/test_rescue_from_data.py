@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from kdump.kafka.checkpoint_file import BadLine
 from kdump.questions.rescue.answer import Rescue, RescueError
 from kdump.questions.rescue.coordinators import partition_count
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
-from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.rescuer import NewController
 from kdump.questions.rescue.run import rescue
 from kdump.state.metadata_image import PartitionRegistration
 from tests import command
@@ -36,7 +37,7 @@ from tools.metadata_trials import IDS
 
 LOG = "__cluster_metadata-0"
 CONTROLLER = NewController(1, "localhost", 9093)
-REQUEST = RescueRequest(controllers=(CONTROLLER,), release=parse_release("4.3"), from_data=True)
+REQUEST: dict[str, Any] = {"controllers": (CONTROLLER,), "kafka_version": "4.3", "from_data": True}
 HOLD = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -68,8 +69,7 @@ def rebuilt(
     tmp_path: Path, *disks: Path, **asked: object
 ) -> tuple[Rescue, dict[str, dict[int, PartitionRegistration]]]:
     """Rebuild the metadata, and return the report and the partitions that a controller reads in what is written."""
-    request = RescueRequest(**{**vars(REQUEST), **asked})  # type: ignore[arg-type]
-    made = rescue([str(each) for each in disks], str(tmp_path / "out"), request=request)
+    made = rescue([str(each) for each in disks], out=str(tmp_path / "out"), **{**REQUEST, **asked})
     image = of_snapshot(made)
     return made, {name: dict(each.partitions) for name, each in image.topics.items()}
 
@@ -390,7 +390,7 @@ def test_flipped_bits_in_partition_metadata(tmp_path: Path) -> None:
         one_ = disk(tmp_path / str(bit), 11, None)
         folder = log(one_, "a-0", None, data((0, 0)))
         (folder / "partition.metadata").write_bytes(flip(text, bit))
-        made = rescue(str(one_), request=REQUEST)
+        made = rescue(str(one_), **REQUEST)
         assert [each.topic for each in made.topics] == ["a"]
 
 
@@ -514,7 +514,7 @@ def test_features_and_directories_of_an_old_release(tmp_path: Path) -> None:
     one_ = disk(tmp_path / "d", 11, None)
     log(one_, "a-0", IDS["T"], data((0, 0)))
     for number in ("3.2", "3.6", "3.9", "4.0", "4.4"):
-        made, topics = rebuilt(tmp_path / number, one_, release=parse_release(number))
+        made, topics = rebuilt(tmp_path / number, one_, kafka_version=number)
         assert bool(topics["a"][0].directories) == (number not in ("3.2", "3.6"))
         assert set(of_snapshot(made).features) == {
             each for each, level in known(parse_release(number).line).new_levels.items() if level
