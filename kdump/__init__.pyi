@@ -16,6 +16,7 @@ from kdump.questions.bundle.run import bundle as bundle
 from kdump.questions.carve.carved_runs import CarvedRun as CarvedRun
 from kdump.questions.carve.run import CarvedFile as CarvedFile, carve as carve
 from kdump.questions.carve.search import CarvedBatch as CarvedBatch
+from kdump.questions.cluster.run import cluster_metadata as cluster_metadata
 from kdump.questions.connect.run import connect as connect
 from kdump.questions.diff.run import Diff as Diff, diff as diff
 from kdump.questions.find.run import find as find
@@ -34,6 +35,7 @@ from kdump.questions.space.run import space as space
 from kdump.questions.stats.run import stats as stats
 from kdump.questions.stats.totals import Stats as Stats
 from kdump.questions.transactions.run import transactions as transactions
+from kdump.questions.verify.run import verify as verify
 from kdump.version import __version__ as __version__
 
 API: dict[str, str]

@@ -69,6 +69,7 @@ API = {name: module for module, names in {
     'kdump.questions.carve.carved_runs': 'CarvedRun',
     'kdump.questions.carve.run': 'CarvedFile carve',
     'kdump.questions.carve.search': 'CarvedBatch',
+    'kdump.questions.cluster.run': 'cluster_metadata',
     'kdump.questions.connect.run': 'connect',
     'kdump.questions.diff.run': 'Diff diff',
     'kdump.questions.find.run': 'find',
@@ -87,5 +88,6 @@ API = {name: module for module, names in {
     'kdump.questions.stats.run': 'stats',
     'kdump.questions.stats.totals': 'Stats',
     'kdump.questions.transactions.run': 'transactions',
+    'kdump.questions.verify.run': 'verify',
 }.items() for name in names.split()}
 """What `import kdump` offers, and the module that defines it."""

@@ -91,6 +91,42 @@ def topic_option(help_text: str, section: str = "") -> Any:
     return many("--topic", type=GLOBS, help=f"{help_text} (a glob or a /regex/); repeatable.", section=section)
 
 
+def partition_option(help_text: str) -> Any:
+    """Return the field of --partition; `help_text` begins its help text."""
+    return many("--partition", type="partitions", help=f"{help_text} of this number; repeatable.")
+
+
+def jobs_option(help_text: str) -> Any:
+    """Return the field of --jobs; `help_text` begins its help text."""
+    about = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
+    return option("--jobs", type="count", help=about)
+
+
+def message_size_option() -> Any:
+    """Return the field of --max-message-bytes."""
+    about = "Warn about batches larger than this.  [the topic's max.message.bytes, if known]"
+    return option("--max-message-bytes", type="size", help=about)
+
+
+class Names(NamedTuple):
+    """Names that an option selects, comma-separated, as the type of a parameter: `known` returns them, each with its
+    meaning; `noun`: what one of them is."""
+
+    known: Callable[[], Iterable[tuple[str, str]]]
+    noun: str
+
+    def parse(self, typed: str | Iterable[str]) -> tuple[str, ...]:
+        """Return the names, in their order. Raises ValueError for an unknown one, and if none is typed."""
+        names = (*dict.fromkeys(filter(None, map(str.strip, typed.split(",") if isinstance(typed, str) else typed))),)
+        known = [name for name, _ in self.known()] if names or isinstance(typed, str) else []
+        unknown = sorted({*names} - {*known})
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a {self.noun}; use {', '.join(known)}")
+        if not names and isinstance(typed, str):
+            raise ValueError(f"{typed!r} contains no {self.noun}; use {', '.join(known)}")
+        return names
+
+
 def release_option(what: str) -> Any:
     """Return the field of --kafka-version; `what` begins its help text."""
     more = "of this release, such as 3.6, 3.9-zookeeper or cp-7.6.  [what the disk states]"
@@ -126,9 +162,9 @@ def history_option() -> Any:
 class Query:
     """A question about paths. Raises ValueError for a value that is none of the choices, and for an unknown release."""
 
-    paths_metavar: ClassVar[str] = "PATH…"
-    """What help calls `paths`, of which there is at least one."""
-    paths: str | Iterable[str] = field(metadata={ADDS: Parameter((), "", {"nargs": -1, "required": True})})
+    paths_option: ClassVar[dict[str, Any]] = {"metavar": "PATH…", "required": True}
+    """How a command takes `paths`."""
+    paths: str | Iterable[str] = field(metadata={ADDS: Parameter((), "", {"nargs": -1})})
     run: Run = field(default=PLAIN_RUN, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -139,6 +175,8 @@ class Query:
                 from kdump.format.kafka_release import parse_release  # not needed by ls
 
                 object.__setattr__(self, each.name, parse_release(value))
+            elif isinstance(more.get("type"), Names):
+                object.__setattr__(self, each.name, more["type"].parse(value or ()))
             elif "choices" in more:
                 values = (value,) if isinstance(value, str) else tuple(value or ())
                 unknown = sorted({*values} - {*more["choices"]})
@@ -147,6 +185,13 @@ class Query:
                     raise ValueError(f"unknown {each.name.removesuffix('s')} {', '.join(unknown)}; known are {known}")
                 if isinstance(each.default, tuple):
                     object.__setattr__(self, each.name, values)
+
+
+def refuse_unmatched(*selections: Any) -> None:
+    """Raise SourceError for what a command selects by names of which none exists. Call it before anything is yielded
+    that could be mistaken for a result."""
+    for each in selections:
+        getattr(each, "refuse_unmatched", lambda: None)()
 
 
 def selects(values: Iterable[Value]) -> Callable[[Value | None], bool]:

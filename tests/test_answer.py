@@ -263,7 +263,6 @@ COPYING = {
     "kdump/questions/cluster/answer.py": "the image's names are those of its module, not the specification's",
     "kdump/questions/salvage/command.py": "a command's options, as the fields of what the library takes",
     "kdump/questions/stats/answer.py": "kdump.stats yields the fact, whose names are frozen as those of the keys are",
-    "kdump/questions/verify/command.py": "the same as of salvage",
 }
 """Files with a call of more than eight keywords of which five or more are fields of one object, and why."""
 

@@ -46,9 +46,12 @@ DEPTH = 2
 INNER = (
     *("format", "io", "kafka", "incident.report.html", "log.histograms", "log.paths", "log.remote_objects"),
     *("questions.restart_plan.replicas.quorum_replicas", "questions.stats.totals", "state.unknown_offsets"),
-    "questions.stats.frequent_items",
+    *("questions.stats.frequent_items", "state.metadata_image", "questions.cluster.answer"),
+    "questions.rescue.first_start",
 )
 """Packages and modules whose classes are not described: what a program does with them goes through those above them."""
+MANY = 10
+"""An alias of so many types stands for itself."""
 WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -114,11 +117,11 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     node.args = written.args
     said = node.body[0]
     assert isinstance(said, ast.Expr)
-    said.value = ast.Constant(f"{ast.get_docstring(node)}\n\n{_options(name, function.query)}")
+    said.value = ast.Constant(f"{ast.get_docstring(node)}\n\n{_options(module, function.query)}")
     return Found(found.module, node)
 
 
-def _options(name: str, query: type) -> str:
+def _options(module: str, query: type) -> str:
     """Return which options of the command the parameters are."""
     flags = {each.name: getattr(each.metadata.get(ADDS), "flags", ()) for each in dataclasses.fields(query)}
     others = [
@@ -126,7 +129,8 @@ def _options(name: str, query: type) -> str:
         for each, flag in flags.items()
         if flag and flag[-1][2:].replace("-", "_") not in (each, each.removesuffix("s"))
     ]
-    return f"Parameters are the options of `kdump {name}`" + (f"; {', '.join(others)}" if others else "") + "."
+    command = module.split(".")[-2].replace("_", "-")
+    return f"Parameters are the options of `kdump {command}`" + (f"; {', '.join(others)}" if others else "") + "."
 
 
 def meaning(module: str, dotted: str) -> Found | None:
@@ -165,7 +169,8 @@ def annotation(module: str, node: ast.expr | None) -> str:
     def resolved(match: re.Match[str]) -> str:
         meant = meaning(module, match[0])
         if meant is not None and isinstance(meant.node, ast.Subscript | ast.BinOp):
-            return annotation(meant.module, meant.node)
+            whole = annotation(meant.module, meant.node)
+            return whole if whole.count("|") < MANY else match[0]
         return match[0].rpartition(".")[2] if meant is not None else match[0]
 
     return WORD.sub(resolved, text)
@@ -321,7 +326,7 @@ def table(found: Found, brief: bool) -> str:
 
 def same_as_json(title: str, found: Found) -> str:
     kind, _ = json_keys(found)
-    return f"{title.removeprefix('kdump.')} ([`{kind}`](json.md#{kind.lower()}))"
+    return f"[{title.removeprefix('kdump.')}](json.md#{kind.lower()})"
 
 
 def section(title: str, found: Found, brief: bool = False) -> str:

@@ -54,17 +54,6 @@ def command(ctx: click.Context, shell: str) -> None:
     click.echo(complete(ctx.find_root().command, {}, "kdump", VARIABLE).source())
 
 
-def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Completion]]:
-    """Return a `shell_complete` for a comma-separated list of names, each with its meaning."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Completion]:
-        head, comma, last = incomplete.rpartition(",")
-        names = [(name, meaning) for name, meaning in values() if name.startswith(last) and name not in head.split(",")]
-        return [Completion(f"{head}{comma}{name}", help=meaning) for name, meaning in names]
-
-    return complete
-
-
 def one_of(values: Callable[[], Iterable[str]]) -> Callable[..., list[Completion]]:
     """Return a `shell_complete` for one of these names."""
     return lambda ctx, param, incomplete: [

@@ -14,19 +14,12 @@ from kdump.command_line.command_run import NameSelection, this_run
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.remote_paths import looks_like_topic_id, with_only_ids
-from kdump.query import many
 
 Name = TypeVar("Name", int, str)
 SHOWN = 5
 """Maximum number of existing names listed for a value that matches nothing."""
 MAX_NAMES = 10_000
 """Maximum number of existing names kept for that list."""
-
-
-def partition_option(help_text: str) -> Any:
-    """Return the field of --partition; `help_text` begins its help text."""
-    kind = click.IntRange(min=0)
-    return many("--partition", metavar="N", type=kind, help=f"{help_text} of this number; repeatable.")
 
 
 class TopicFilter:
@@ -182,6 +175,9 @@ class PartitionFilter:
     def __call__(self, number: int | None) -> bool:
         self._selected.add(number)
         return not self._numbers or number is None or number in self._numbers
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
 
     def refuse_unmatched(self) -> None:
         """Like TopicFilter.refuse_unmatched."""

@@ -216,18 +216,6 @@ def parse_as_of(typed: str | None, zone: tzinfo) -> AsOf:
     return AsOf(time=moment)
 
 
-def message_size_option() -> Any:
-    """Return the field of --max-message-bytes."""
-    about = "Warn about batches larger than this.  [the topic's max.message.bytes, if known]"
-    return option("--max-message-bytes", type=SizeParam(), help=about)
-
-
-def jobs_option(help_text: str) -> Any:
-    """Return the field of --jobs; `help_text` begins its help text."""
-    about = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
-    return option("--jobs", type=click.IntRange(min=1), help=about)
-
-
 def fail_on_option(severities: tuple[str, ...]) -> Any:
     """Return the field of --fail-on."""
     return option(

@@ -19,11 +19,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import click
 
-from kdump.command_line.name_options import selected_names, topic_filter
+from kdump.command_line.name_options import PartitionFilter, selected_names, topic_filter
 from kdump.command_line.params import DurationParam, Param, SizeParam, parse_as_of, parse_now
 from kdump.format.numbers import LONG_MAX
 from kdump.io.command_line_paths import without_slash
-from kdump.query import ADDS, AS_OF, GLOBS, NOW, RELEASE, CommandOptions, Parameter, Query, add_options
+from kdump.query import ADDS, AS_OF, GLOBS, NOW, RELEASE, CommandOptions, Names, Parameter, Query, add_options
 
 OPTIONS = "__kdump_options__"
 """Attribute of a command's callback: the class of its options."""
@@ -44,6 +44,8 @@ KINDS: dict[str, dict[str, Any]] = {
     GLOBS: {"metavar": "GLOB"},
     "names": {},
     "numbers": {"type": int},
+    "partitions": {"type": click.IntRange(min=0), "metavar": "N"},
+    "count": {"type": click.IntRange(min=1)},
     "offset": {"type": click.IntRange(0, LONG_MAX)},
 }
 """Attributes of options by the types of kdump.query, without that of releases."""
@@ -65,6 +67,19 @@ class ParsedParam(Param):
             self.fail(str(error), param, ctx)
 
 
+def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Any]]:
+    """Return a `shell_complete` for a comma-separated list of names, each with its meaning."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        head, comma, last = incomplete.rpartition(",")
+        names = [(name, meaning) for name, meaning in values() if name.startswith(last) and name not in head.split(",")]
+        return [CompletionItem(f"{head}{comma}{name}", help=meaning) for name, meaning in names]
+
+    return complete
+
+
 def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
     """Return the decorator that adds an option, or an argument, which fills the field of this name."""
     flags, section, more = parameter
@@ -77,6 +92,8 @@ def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
         more = {**more, "type": None, **KINDS[kind]}
     elif isinstance(kind, FunctionType):
         more = more | {"type": ParsedParam(kind)}
+    elif isinstance(kind, Names):
+        more = more | {"type": ParsedParam(kind.parse), "shell_complete": listed(kind.known)}
     if "choices" in more:
         more = {name: value for name, value in more.items() if name != "choices"}
         more["type"] = click.Choice(parameter.more["choices"])
@@ -101,7 +118,7 @@ def declared(cls: type) -> list[Callable[[Any], Any]]:
         adds = each.metadata.get(ADDS)
         if isinstance(adds, Parameter):
             if each.name == "paths" and issubclass(cls, Query):
-                adds = adds._replace(more={"metavar": cls.paths_metavar, **adds.more})
+                adds = adds._replace(more=adds.more | cls.paths_option)
             decorators.append(_add(each.name, adds))
         elif adds is not None:
             decorators += declared(adds) if isinstance(adds, type) else [adds]
@@ -138,7 +155,7 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
             value = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
             if isinstance(adds, Parameter) and issubclass(cls, Query):
                 value = _asked(adds, value, values)
-                if value in (None, ()):
+                if value in (None, ()) and name != "paths":
                     continue
             given[name] = value
     return cls(**given)
@@ -151,6 +168,8 @@ def _asked(parameter: Parameter, value: Any, values: dict[str, Any]) -> Any:
         return topic_filter(value, parameter.flags[0])
     if kind in ("names", "numbers"):
         return selected_names(value, parameter.flags[0])
+    if kind == "partitions":
+        return PartitionFilter(value)
     if kind == AS_OF:
         return parse_as_of(value, values["zone"])
     return parse_now(value, values["zone"]) if kind == NOW else value

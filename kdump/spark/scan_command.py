@@ -20,13 +20,13 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import JSON, QUIET_HELP, TABLE, OutputOptions, output_options
-from kdump.command_line.params import DurationParam, SizeParam, fail_on_option, message_size_option, pair
+from kdump.command_line.params import DurationParam, SizeParam, fail_on_option, pair
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
-from kdump.query import CommandOptions, added, argument, flag, group, many, option, timeout_option
+from kdump.query import CommandOptions, added, argument, flag, group, many, message_size_option, option, timeout_option
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress

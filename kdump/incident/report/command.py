@@ -13,13 +13,22 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions
-from kdump.command_line.params import jobs_option, message_size_option, read_once, zone_option
+from kdump.command_line.params import read_once, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
 from kdump.log.output_directory import OutputError
-from kdump.query import CommandOptions, added, argument, option, timeout_option, topic_option
+from kdump.query import (
+    CommandOptions,
+    added,
+    argument,
+    jobs_option,
+    message_size_option,
+    option,
+    timeout_option,
+    topic_option,
+)
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

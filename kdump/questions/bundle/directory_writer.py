@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -72,7 +72,7 @@ class Refused(SourceError):
 class BundleQuery(Query):
     """What a bundle is to have, and where it goes."""
 
-    paths_metavar: ClassVar[str] = "LOGDIR…"
+    paths_option = {**Query.paths_option, "metavar": "LOGDIR…"}
 
     out: str | Callable[[bytes], object] = option(
         "--out",

@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
 import click
 
-from kdump.answer import row_style
-from kdump.cluster.find_state_logs import metadata_in
-from kdump.cluster.metadata_files import MetadataFiles
-from kdump.cluster.metadata_log import replay_metadata
-from kdump.cluster.metadata_refusals import problem_texts
-from kdump.cluster.node_ids import node_ids
+from kdump.answer import Note
 from kdump.command_line.command_run import print_error
-from kdump.command_line.completion import listed
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
-from kdump.command_line.params import parse_as_of
-from kdump.command_line.state_options import Notes, StateOptions, run_command
+from kdump.command_line.name_options import TopicFilter, has_unmatched
+from kdump.command_line.output_options import OutputOptions, output_options
+from kdump.command_line.params import LimitOptions
+from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, first_of, plain_count
-from kdump.format.kafka_release import NEWEST
-from kdump.io.errors import SourceError
 from kdump.io.run import Run
-from kdump.kafka.quorum_state import complete_quorum
-from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import LogDirectory
-from kdump.query import CommandOptions, argument, flag, group, option, topic_option
-from kdump.questions.cluster.answer import PARTS, Cluster, configs, summary_of
-from kdump.render.escape import path_text, printable
+from kdump.query import CommandOptions, added, group
+from kdump.questions.cluster.answer import PARTS, Cluster
+from kdump.questions.cluster.run import FOR_PROBLEMS, FOR_TOPIC, SUMMARY, ClusterQuery, ReadCopy, answers
+from kdump.render.escape import printable
 from kdump.render.progress import Progress
 from kdump.render.state_tables import HeadedTables, StateTables
 from kdump.render.stdout import Output
 from kdump.render.times import iso
-from kdump.state.as_of import AsOf, Change
-from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.recorded_change import RecordedChange, change_answer
+from kdump.state.recorded_change import RecordedChange
 
 LABEL = 12
 
@@ -129,10 +117,7 @@ def _committed(cluster: Cluster) -> str:
     return f"everything below offset {committed}, by snapshots and leader epochs; later records may still be undone"
 
 
-SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")
-FOR_PROBLEMS = ("partitions",)
-FOR_TOPIC = ("topics", "partitions", "configs")
 EXAMPLES = """
 \b
 Examples:
@@ -147,37 +132,13 @@ does not cover --as-of.
 """
 
 
-def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
-    known = (SUMMARY, *PARTS)
-    if not names:
-        raise click.BadParameter(f"{value!r} has no part: all, {', '.join(known)}")
-    if names == ("all",):
-        return known
-    for name in names:
-        if name not in known:
-            raise click.BadParameter(f"{name!r} is not a part; use all, {', '.join(known)}")
-    return names
-
-
 @dataclass(frozen=True)
 class ClusterOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    parts: tuple[str, ...] | None = option(
-        "--show",
-        metavar="PART,…",
-        callback=_parts,
-        shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
-        help=f"Show these parts: all, {SUMMARY}, {', '.join(PARTS)}.",
-    )
-    topics: tuple[str, ...] = topic_option("Show only these topics, in detail")
-    problems: bool = flag("--problems", help="Show only topics and partitions with a problem.")
-    show_secrets: bool = flag("--show-secrets", help="Also show the values of configs that contain passwords.")
-    state: StateOptions = group(StateOptions)
+    query: ClusterQuery = group(ClusterQuery)
+    output: OutputOptions = added(output_options())
+    reading: LimitOptions = added(limit_options)
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 2))
@@ -186,136 +147,84 @@ def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log
     directory of a controller or a broker, a __cluster_metadata-0 directory, a metadata snapshot (.checkpoint), or a
     segment. Reads the newest snapshot, and the log after it. Nothing is written."""
-    if options.state.history and (options.parts is not None or options.problems):
+    query = options.query
+    if query.history and (query.show or query.problems):
         raise click.UsageError("--history cannot be combined with --show or --problems")
-    if options.topics and options.parts and not {*options.parts} & {SUMMARY, *FOR_TOPIC}:
+    if query.topics and query.show and not {*query.asked} & {SUMMARY, *FOR_TOPIC}:
         raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
-    moment = parse_as_of(options.state.as_of, options.state.output.zone)
-    run_command(ClusterCommand(options, moment))
+    run_command(ClusterCommand(options))
 
 
 class ClusterCommand:
     """One run of the command."""
 
-    def __init__(self, options: ClusterOptions, moment: AsOf) -> None:
-        self.options, self.moment = options, moment
-        output_options = options.state.output
-        self.output = output_options.output()
-        self.topic = topic_filter(options.topics)
-        self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
+    def __init__(self, options: ClusterOptions) -> None:
+        self.options, self.query, shown = options, options.query, options.output
+        self.output = shown.output()
+        self.sink = shown.sink(self.output, self._report, self._rows(), single="choose it with --show")
         self.notes = Notes(self.sink)
-        self.parts = options.parts or self._usual()
+        if not (self.query.show or self.query.problems or self.query.topics or self.sink.is_complete):
+            self.query = replace(self.query, show=USUAL)
+        self.copy: ReadCopy | None = None
+        """The copy whose answers come, `rows`: their classes, until it is told which parts have none."""
+        self.rows: set[type] = set()
         self.changes = 0
-        if output_options.names is not None and not self._rows():
+        if shown.names is not None and not self._rows():
             raise click.UsageError("--columns needs a single table; choose it with --show")
 
     def _report(self) -> ClusterReport:
-        shown = self.options.state.output
+        shown = self.options.output
         return ClusterReport(self.output, StateTables(self.output, shown.zone, shown.names, shown.full))
 
     def _rows(self) -> tuple[type, ...]:
         """Return the class of the rows, if they are in a single table."""
-        if self.options.state.history:
+        query = self.options.query
+        if query.history:
             return (RecordedChange,)
-        parts = self.options.parts or (FOR_PROBLEMS if self.options.problems else ())
+        parts = query.asked or (FOR_PROBLEMS if query.problems else ())
         rows = tuple(PARTS[part][0] for part in parts if part != SUMMARY)
         return (Cluster,) if parts == (SUMMARY,) else rows if len(rows) == 1 else ()
 
-    def _usual(self) -> tuple[str, ...]:
-        if self.options.problems:
-            return FOR_PROBLEMS
-        if self.options.topics:
-            return FOR_TOPIC
-        return (SUMMARY, *PARTS) if self.sink.is_complete else USUAL
-
     def run(self) -> None:
-        copies: list[tuple[MetadataFiles, LogDirectory | None]] = []
-        for path in self.options.paths:
-            errors: list[SourceError] = []
-            try:
-                copies.extend(metadata_in(path, Run(unreadable=errors.append)))
-            except SourceError as error:
-                errors = errors or [error]  # the first gives the reason
-            for each in errors:
-                self.notes.add_unreadable(each)
-        for files, log_directory in copies:
-            if len(copies) > 1:
-                self.sink.part(files.path)
-            try:
-                self._copy(files, log_directory)
-            except SourceError as error:
-                self.notes.add_unreadable(error)
+        with Progress("cluster") as progress:
+            run = self.options.reading.run(
+                at=progress.at, begin=self.sink.part, found=self._found, unreadable=self.notes.add_unreadable
+            )
+            self.notes.add_all(self._answers(run), self._add)
         self.sink.end()
 
-    def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
-        history = self._history(files) if self.options.state.history else None
-        with Progress("cluster") as progress:
-            run = self.options.state.reading.run(at=progress.at)
-            metadata = replay_metadata(files, self.moment, on_change=history, room=ROOM_ALONE, run=run)
-        if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
-            raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
-        if self.moment == AsOf():
-            complete_quorum(metadata, files.path)
-        for topic in metadata.topics.values():
-            self.topic(topic.name)
-        if history is None and self.topic.is_unmatched:
+    def _add(self, answer: Any) -> None:
+        self.rows.add(type(answer))
+        self.sink.add(answer)
+
+    def _answers(self, run: Run) -> Iterator[Any]:
+        for answer in answers(replace(self.query, run=run), changed=self.sink.add):
+            if isinstance(answer, Note):
+                self._tell_empty()
+            yield answer
+        self._tell_empty()
+
+    def _found(self, copy: ReadCopy) -> None:
+        self._tell_empty()
+        self.copy, self.rows = copy, set()
+        self.changes += copy.changes
+        offset = self.query.moment.offset
+        self.notes.failed |= offset is not None and copy.metadata.end_offset <= offset
+
+    def _tell_empty(self) -> None:
+        """Say what there is none of in the copy."""
+        query, copy, self.copy = self.options.query, self.copy, None
+        if copy is None:
+            return
+        metadata, end = copy.metadata, copy.metadata.end_offset
+        empty = [part for part in self.query.parts if (Cluster if part == SUMMARY else PARTS[part][0]) not in self.rows]
+        if query.history:
+            if not self.changes and not metadata.problems:
+                print_error(f"no changes below offset {end}")
+        elif getattr(query.topics, "is_unmatched", False):
             pass  # the end of the run reports it
-        elif history is None:
-            self._show(metadata, files, log_directory)
-        self.notes.all(files.path, problem_texts(metadata, NEWEST))
-        if history is not None and not self.changes and not metadata.problems:
-            print_error(f"no changes below offset {metadata.end_offset}")
-        if history is not None and metadata.snapshot:
-            self.notes.add(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
-        if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
-            self.notes.add(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
-            self.notes.failed = True
-
-    def _history(self, files: MetadataFiles) -> Callable[[Change], None]:
-        source = path_text(files.path)
-
-        def on_change(change: Change) -> None:
-            self.changes += 1
-            if not self.options.topics or self._is_of_topic(change):
-                self.sink.add(change_answer(source, change, show_secrets=self.options.show_secrets))
-
-        return on_change
-
-    def _is_of_topic(self, change: Change) -> bool:
-        if change.entity == "topic":
-            return self.topic(change.name)
-        if change.entity == "partition":
-            return self.topic(change.name.rpartition("-")[0])
-        return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
-
-    def _show(self, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
-        empty = []
-        for part in self.parts:
-            shown = 0
-            for value in self._values(part, metadata, files, log_directory):
-                self.sink.add(value)
-                shown += 1
-            if not shown:
-                empty.append(part)
-        if self.options.problems and len(empty) == len(self.parts):
+        elif query.problems and len(empty) == len(self.query.parts):
             print_error(f"no problems in {count_text(len(metadata.topics), 'topic')}")
-        elif self.options.parts and empty and not any(self.topic.unmatched()):
-            of_topics = " of these topics" if self.options.topics else ""
-            print_error(f"no {' and no '.join(empty)}{of_topics} in the metadata below offset {metadata.end_offset}")
-
-    def _values(
-        self, part: str, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None
-    ) -> Iterable[Any]:
-        options = self.options
-        if part == SUMMARY:
-            identity = node_ids(log_directory) if log_directory else {}
-            committed = max(files.committed or 0, metadata.committed) or None
-            return [summary_of(metadata, path_text(files.path), identity, committed)]
-        values = PARTS[part][1](metadata, self.topic)
-        if part == "configs":
-            values = configs(metadata, self.topic, options.show_secrets)
-            if options.topics:
-                values = (value for value in values if value.resourceType == "TOPIC")
-        if options.problems and part in ("topics", "partitions"):
-            values = (value for value in values if row_style(value))
-        return values
+        elif query.show and empty and not has_unmatched(TopicFilter):
+            of_topics = " of these topics" if query.topics else ""
+            print_error(f"no {' and no '.join(empty)}{of_topics} in the metadata below offset {end}")

@@ -21,7 +21,7 @@ from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.filter_options import FilterOptions, selection_of, typed_expression
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import PartitionFilter, partition_option, topic_filter
+from kdump.command_line.name_options import PartitionFilter, topic_filter
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
@@ -29,7 +29,7 @@ from kdump.decode.record_decoder import DecodeOptions
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, reason
 from kdump.log.output_directory import OutputError
-from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
+from kdump.query import CommandOptions, added, argument, flag, group, option, partition_option, topic_option
 from kdump.questions.export.output_files import Output, answer_files, output_for
 from kdump.questions.export.run import Export, ExportQuery, finding_row
 from kdump.render.escape import path_text

@@ -13,7 +13,7 @@ from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import JSON, OutputOptions, output_options
-from kdump.command_line.params import jobs_option, parse_now, read_once
+from kdump.command_line.params import parse_now, read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -24,7 +24,7 @@ from kdump.io.run import ignore
 from kdump.log.expression.parser import ExpressionError, parse
 from kdump.log.expression.terms import Expression
 from kdump.log.output_directory import OutputError, OutputFile
-from kdump.query import CommandOptions, added, argument, flag, group, now_option, option
+from kdump.query import CommandOptions, added, argument, flag, group, jobs_option, now_option, option
 from kdump.questions.find.answer import Answer, Match, SearchCoverage
 from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, RedactedNames, coverage_lines
 from kdump.questions.find.run import find

@@ -8,7 +8,6 @@ import click
 
 from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.filter_options import FilterOptions
-from kdump.command_line.name_options import partition_option
 from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -16,7 +15,7 @@ from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.io import file_system
 from kdump.log.file_kinds import KINDS
-from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
+from kdump.query import CommandOptions, added, argument, flag, group, option, partition_option, topic_option
 from kdump.render.escape import path_text
 from kdump.render.record_template import shows_decoded
 

@@ -51,15 +51,14 @@ def salvage(
     """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
     with segments and indexes for each, and a ledger (ledger.jsonl).
 
-    `sources`: segments, partition directories, log directories, or directories above them. `replicas`: the same; those
-    of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the copy to follow
-    where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
-    records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
-    directory has no such name. `is_selected` selects topics by name. A partition with batches out of order is read
-    again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a context
-    with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by default a
-    partition directory. `cut`: which records are left out; an offset in it is of the only partition in `sources`.
-    `abort_open`: end the transactions that are open in the output with ABORT markers.
+    `replicas`: those of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the
+    copy to follow where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`:
+    also recover the records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a
+    source whose directory has no such name. `is_selected` selects topics by name. A partition with batches out of order
+    is read again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a
+    context with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by
+    default a partition directory. `cut`: which records are left out; an offset in it is of the only partition in
+    `sources`. `abort_open`: end the transactions that are open in the output with ABORT markers.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError."""
 

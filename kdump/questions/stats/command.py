@@ -14,7 +14,7 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import PartitionFilter, partition_option
+from kdump.command_line.name_options import PartitionFilter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -23,7 +23,7 @@ from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
 from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
+from kdump.query import CommandOptions, added, argument, flag, group, option, partition_option, topic_option
 from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
 from kdump.questions.stats.report import WITHHELD, CountReport, StatsPart, StatsReport

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.hash_key import read_hash_key
 from kdump.io.run import QUIET_RUN, Limits
 from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch
@@ -135,7 +136,7 @@ def from_bundles(paths: tuple[Path, ...], options: Options, key: bytes | None) -
             with ExitStack() as stack:
                 for path in packed:
                     stack.enter_context(in_place_of(path, bundles[path]))
-                (found,) = diff(map(str, paths), options, hash_key=key)
+                (found,) = diff(map(str, paths), options, hash_key=key and read_hash_key(str(secret)))
             yield found
 
 
