@@ -26,7 +26,7 @@ every release). Each line below is such a fact, with the keys of [the JSON objec
 CONDITIONS = {
     "loaded whole": "the startup loads the log, truncates nothing and deletes no segment",
     "on one disk": "only one log directory has the live partition",
-    "of one node": "no topic is also in a directory whose meta.properties cannot be read, or states other IDs",
+    "of one node": "no partition is in two directories, no topic in one whose meta.properties is unreadable or differs",
     "complete": "each valid batch has as many records as it counts, and they decode",
     "ends whole": "the last segment does not end in zeros or an incomplete batch, which is paddingBytes",
 }

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from kdump.answer import Unknown
+from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io import file_system
-from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, is_gone, unread
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import FileSource, Source
 from kdump.io.window import Window
 from kdump.log import file_kinds
+from kdump.log.header_candidate import candidate_in
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import Open, open_target, open_window
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
@@ -69,7 +70,7 @@ def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None
     """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
     it that starts: where headers show damage, it may find another batch than kdump. Raises SourceError."""
     valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
-    is_sound = headers.end is None and not (headers.damage or headers.tail or points_beyond(segment, clean))
+    is_sound = headers.end is None and not (headers.damage or headers.tail or leads_astray(segment, clean, valid))
     end = None if is_sound else unchecked_end(segment, clean, _open_bytes, release)
     return valid if end is None else end
 
@@ -90,16 +91,23 @@ def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, releas
         return None
 
 
-def points_beyond(segment: SegmentFiles, clean: bool | None) -> bool:
-    """Return True if the .index that a broker trusts ends with a position beyond the .log, as that of a .log that was
-    cut or replaced: the broker finds no batch, and takes the segment for empty. False if it cannot be read."""
-    entry = b""
+def leads_astray(segment: SegmentFiles, clean: bool | None, end: int) -> bool:
+    """Return True if the last entry of the .index that a broker trusts is not that of a batch at its position, as where
+    the .log was cut or replaced, or the .index is another segment's: the broker may find another last batch, or none.
+    `end`: the offset after the last batch. False if it cannot be read."""
     if segment.log is None or recovers_last(segment, clean):
         return False
-    with suppress(SourceError), closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as source:
-        entries = (source.size or 0) // INDEX_ENTRY.size
-        entry = source.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
-    return int.from_bytes(entry[4:], "big") >= (length(segment.log.path) or 0) > 0
+    with suppress(SourceError):
+        with closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as index:
+            entries = (index.size or 0) // INDEX_ENTRY.size
+            entry = index.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
+        offset, position = int.from_bytes(entry[:4], "big"), int.from_bytes(entry[4:], "big")
+        if position > 0:
+            with closing(open_target(segment.log, careful_source)) as log:
+                batch = candidate_in(log.read_at(position, LARGEST_HEADER), position, Limits())
+                is_there = batch.error is None and batch.first_offset <= segment.offset + offset < end
+                return bool(log.size) and not is_there
+    return False
 
 
 def _open_bytes(target: Target) -> Window:

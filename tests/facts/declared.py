@@ -264,22 +264,24 @@ def is_odd(finding: Row) -> bool:
 def of_one_node(states: States) -> States:
     """Return that a command states a fact about a node: all directories are of one. restart-plan is given one node's
     log.dirs; other commands take a directory whose meta.properties cannot be read, or states other IDs, for another
-    node's, or a copy."""
+    node's, and one that has a live partition of another for a copy."""
 
     def find(everything: Everything) -> Iterator[Statement]:
         live: dict[str, set[str]] = {row["directory"]: set() for row in everything["ls"]["logDirectory"]}
+        partitions = {source: set[tuple[str, int]]() for source in live}
         for row in everything["ls"]["partitionLog"]:
             if row["state"] == "live":
                 live[row["source"]].add(row["topic"])
+                partitions[row["source"]].add((row["topic"], row["partition"]))
         every = {row["directory"]: (row["clusterId"], row["nodeId"]) for row in everything["ls"]["logDirectory"]}
         unread = {row["directory"] for row in everything["ls"]["logDirectory"] if "meta.properties" in row["broken"]}
         for one, other in combinations(live, 2):
             is_one_node = every[one] == every[other] and None not in every[one] and not unread & {one, other}
-            if not is_one_node and live[one] & live[other]:
+            if (not is_one_node and live[one] & live[other]) or partitions[one] & partitions[other]:
                 return iter(())
         return iter(states.find(everything))
 
-    words = "no topic is also in a directory whose meta.properties cannot be read, or states other IDs"
+    words = "no partition is in two directories, no topic in one whose meta.properties is unreadable or differs"
     return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
 
 

@@ -47,8 +47,7 @@ class CopyFacts:
         """What decides where a broker with this copy truncates; None if a segment could not be read."""
         if self.unread or self.logEndOffset is None:
             return None
-        end = max(self.logStartOffset, self.logEndOffset)  # a broker starts an empty log there
-        return EpochLineage(self.history, self.logStartOffset, end, self.highWatermark)
+        return EpochLineage(self.history, self.logStartOffset, self.logEndOffset, self.highWatermark)
 
     @property
     def history(self) -> tuple[EpochEntry, ...]:
@@ -81,7 +80,9 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         copy.path,
         copy,
         cursor.start or 0,
-        None if cursor.end_unread else _end(copy, cursor.end),
+        None
+        if cursor.end_unread
+        else max(cursor.start or 0, _end(copy, cursor.end)),  # a broker starts an empty one there
         copy.high_watermark,
         copy.topic_id,
         len(copy.segments),
@@ -98,7 +99,8 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
 
 
 def _end(copy: Copy, end: int) -> int:
-    """Return the log end offset as a broker finds it that does not check the log. `end`: that of the valid batches."""
+    """Return the log end offset as a broker finds it that does not check the log; it starts an empty log where this is
+    below the log start offset. `end`: that of the valid batches."""
     known = copy.known
     is_part = not copy.segments or copy.segments[0].path == copy.path or known.topic == METADATA_TOPIC
     if is_part or known.clean is not True:
