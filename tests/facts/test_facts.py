@@ -95,6 +95,7 @@ MENDED = [
     ("whether a topic's configs are known", "3.6.2-kraft/clean", "2026-11-27373"),
     ("whether an index is right", "3.9.1-kraft/crash", "2026-11-28932"),
     ("log end offset after a startup", "4.3.1-kraft/clean", "2026-11-29625"),
+    ("whether an index is right", "4.0.0-kraft/crash", "2026-11-29949"),
     ("logEndOffset", FIXTURES / "disk-1", "2026-11-29347"),
     ("remarks on committed offsets", SHARED, "share"),
     ("damages", SHARED, "x108"),
