@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump import doctor
 from kdump.check.options import Options
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
@@ -48,6 +49,7 @@ controller.listener.names=CONTROLLER
 listeners=CONTROLLER://127.0.0.1:{port}
 log.dirs={disk}
 """
+LEADER = r"Becoming the active controller at epoch"
 STATE = re.compile(r"Completed transition to (\w+)\((.*) from null")
 LED = re.compile(r"Completed transition to Leader\(.*?epoch=(\d+)")
 VOTERS = re.compile(r"Starting voters are VoterSet\(voters=\{(.*)\}\)")
@@ -65,7 +67,8 @@ EXITS = ("startup-forgotten-leader", "startup-epoch-again", "startup-other-leade
 class Case(NamedTuple):
     """`quorum`: static, dynamic or standalone; `change`: what happens to the disk of controller 1; `runs`: whether the
     controllers run before that; `refused`: controllers to whose logs, all equal, a record is appended that none can
-    apply, or that none can read (`is_unread`); `outdated`: whether the others then elect a leader first."""
+    apply, or that none can read (`is_unread`); `outdated`: whether the others then elect a leader first;
+    `acts`: whether the action that doctor or the plan prints is done then."""
 
     name: str
     what: str
@@ -75,6 +78,7 @@ class Case(NamedTuple):
     refused: tuple[int, ...] = ()
     is_unread: bool = False
     outdated: bool = False
+    acts: bool = False
 
 
 CASES = (
@@ -105,6 +109,8 @@ CASES = (
         refused=(1,),
         outdated=True,
     ),
+    Case("log-is-file", "there is a file in place of voter 1's metadata log", "static", "file", acts=True),
+    Case("majority-formatted", "the disks of voters 1 and 2 are replaced and formatted", "dynamic", "two", acts=True),
     Case("unread-alone", "voter 1 alone has a record of an unknown type", "static", refused=(1,), is_unread=True),
     Case(
         "unread-majority", "voters 1 and 2 have a record of an unknown type", "dynamic", refused=(1, 2), is_unread=True
@@ -194,7 +200,7 @@ class Controllers(Cluster):
             path.write_bytes(with_metadata_record(whole, value) if node in self.case.refused else whole)
         if self.case.outdated:
             self.start(*self.case.refused)
-            if not self.settle(r"Becoming the active controller at epoch"):
+            if not self.settle(LEADER):
                 raise RuntimeError("no controller became active")
             time.sleep(5)
             self.kill()
@@ -220,9 +226,43 @@ class Controllers(Cluster):
             (log / "quorum-state").unlink()
         elif self.case.change == "log":
             shutil.rmtree(log)
+        elif self.case.change == "file":
+            shutil.rmtree(log)
+            log.touch()
+        elif self.case.change == "two":
+            for node in (1, 2):
+                self.path(node, "disk").rename(self.work / f"before-{node}")
+                self.format(node, again=True)
         elif self.case.change == "id":
             meta = disk / "meta.properties"
             meta.write_text(re.sub("directory.id=.*", f"directory.id={OTHER_DIRECTORY}", meta.read_text()))
+
+    def end(self, node: int) -> int:
+        """Return the last offset of a metadata log."""
+        last = split(b"".join(path.read_bytes() for path in sorted(self.metadata_log(node).glob("*.log"))))[-1]
+        return int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big")
+
+    def act(self) -> tuple[str, str]:
+        """Do what is printed, and start all. Return the action, and what was done."""
+        disk = self.path(1, "disk")
+        if self.case.change == "file":
+            options = Options(server=read_properties(str(self.path(1, "properties"))))
+            (stop,) = restart_plan([str(disk)], options, kafka_version=self.release).allStops
+            action = next(each for each in stop.actions if re.search("(?i)once .* other voters", each))
+            self.start(1)
+            if not self.settle(LEADER):
+                raise RuntimeError("no controller became active")
+            self.metadata_log(1).rename(self.work / "moved")
+            self.start(2, 3)
+            return action, "controllers 2 and 3 are started, and elect a leader; the file is moved out"
+        found = doctor([str(self.path(node, "disk")) for node in self.nodes]).items
+        (lost,) = [each for each in found if each.code == "startup-quorum-lost"]
+        action = next(each for each in lost.actions if "ut back the log directory that node 1" in each)
+        for node in (1, 2):
+            shutil.rmtree(self.path(node, "disk"))
+            (self.work / f"before-{node}").rename(self.path(node, "disk"))
+        self.start()
+        return action, "both log directories are put back"
 
 
 def predicted(disk: str, properties: Path, release: KafkaRelease) -> Result:
@@ -317,11 +357,25 @@ def trial(jars: Path, record: RecordedResults, case: Case) -> None:
     with tempfile.TemporaryDirectory(prefix="quorum-") as folder, Controllers(jars, Path(folder), case) as controllers:
         if case.runs:
             controllers.start()
-            if not controllers.settle(r"Becoming the active controller at epoch"):
+            if not controllers.settle(LEADER):
                 raise RuntimeError("no controller became active")
             time.sleep(SETTLING_SECONDS)
             controllers.kill()
+        before = max(map(controllers.end, controllers.nodes)) if case.acts else 0
         controllers.change()
+        if case.acts:
+            action, done_by_hand = controllers.act()
+            led = controllers.settle(LEADER, SETTLING_SECONDS * 2)
+            time.sleep(SETTLING_SECONDS)
+            ended = [node for node in controllers.nodes if controllers.ended(f"controller-{node}")]
+            controllers.kill()
+            ends = {node: controllers.end(node) for node in controllers.nodes}
+            wrong = [f"{ended} ended"] * bool(ended) + ["no leader"] * (not led)
+            wrong += [f"{node} ends at {end}, before {before}" for node, end in ends.items() if end < before]
+            result: Result = {"name": case.name, "what": case.what, "kafka": controllers.release.number}
+            result |= {"action": action.replace(folder, "…"), "did": done_by_hand, "before": before, "ends": ends}
+            record.keep(case.name, [result | {"differences": wrong}])
+            return
         had = controllers.refusing() if case.refused else []
         of_all = together(controllers) if case.refused else {}
         disks = {node: str(controllers.path(node, "disk")) for node in controllers.nodes}
@@ -333,9 +387,9 @@ def trial(jars: Path, record: RecordedResults, case: Case) -> None:
             said[node]["mayExit"] = any(problem.code in EXITS for problem in each.directories[0].problems)
         controllers.start()
         controllers.settle_all()
-        controllers.settle(r"Becoming the active controller at epoch", SETTLING_SECONDS * 2)
+        controllers.settle(LEADER, SETTLING_SECONDS * 2)
         time.sleep(5)
-        result: Result = {"name": case.name, "what": case.what, "kafka": controllers.release.number}
+        result = {"name": case.name, "what": case.what, "kafka": controllers.release.number}
         result |= {"nodes": {}, "differences": []}
         for node in controllers.nodes:
             role = f"controller-{node}"

@@ -281,7 +281,6 @@ def test_a_damaged_bootstrap_checkpoint_is_moved_away() -> None:
     ]
 
 
-TRIED_IN = ["remedy", "incident", "salvage", "rescue", "space", "coordinator", "remote", "start", "replica", "election"]
 MOST_UNTRIED = 0.1
 """Share of the actions of errors that change something."""
 
@@ -296,9 +295,10 @@ def of_errors() -> dict[str, list[Action]]:
 
 
 def test_the_trials_of_an_action_exist() -> None:
-    rows = [json.loads((ROOT / "docs" / f"{name}-trials.json").read_text()) for name in TRIED_IN]
+    recorded = (json.loads(path.read_text()) for path in (ROOT / "docs").glob("*-trials.json"))
+    names = {row.get("name") for rows in recorded if isinstance(rows, list) for row in rows}
     trials = {trial for _, action in ACTIONS for trial in action.trials}
-    assert trials <= {row["name"] for each in rows for row in each}
+    assert trials <= names
     assert {incident.name for incident in INCIDENTS} <= trials
 
 
