@@ -163,16 +163,16 @@ ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
 _STYLES: dict[type, Callable[[Any], str]] = {}
-_MEASURES: dict[str, Callable[[Object], Iterable[tuple[Any, ...]]]] = {}
+_MEASURES: dict[type, Callable[[Any], Iterable[tuple[Any, ...]]]] = {}
 _MADE: dict[type, dict[str, Shown]] = {}
-_PROBLEMS: dict[str, Callable[[Object], bool]] = {}
+_PROBLEMS: dict[type, Callable[[Any], bool]] = {}
 
 
 def answer(
     type_name: str,
     style: Callable[[Any], str] | None = None,
-    problem: Callable[[Object], bool] | None = None,
-    measures: Callable[[Object], Iterable[tuple[Any, ...]]] | None = None,
+    problem: Callable[[Any], bool] | None = None,
+    measures: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None,
 ) -> Callable[[type[T]], type[T]]:
     """Declare the class an answer whose JSON object has this `type`. `style`: returns that of its row in a table;
     `problem`: returns whether it reports a problem, which tables of other objects do not show; `measures`: returns the
@@ -183,9 +183,9 @@ def answer(
         if style is not None:
             _STYLES[cls] = style
         if problem is not None:
-            _PROBLEMS[type_name] = problem
+            _PROBLEMS[cls] = problem
         if measures is not None:
-            _MEASURES[type_name] = measures
+            _MEASURES[cls] = measures
         _TYPE_NAMES[cls] = type_name
         return cls
 
@@ -247,16 +247,16 @@ def row_style(answer: Any) -> str:
     return "" if style is None else style(answer)
 
 
-def is_problem(value: Object) -> bool:
-    """Return True if a JSON object reports a problem, which output of other objects does not show."""
-    problem = _PROBLEMS.get(value["type"])
-    return problem is not None and problem(value)
+def is_problem(answer: Any) -> bool:
+    """Return True if an answer reports a problem, which output of other answers does not show."""
+    problem = _PROBLEMS.get(type(answer))
+    return problem is not None and problem(answer)
 
 
-def measures_of(value: Object) -> Iterable[tuple[Any, ...]]:
-    """Return the metrics that a JSON object has a value for: the name of each, the value and the labels."""
-    measures = _MEASURES.get(value["type"])
-    return () if measures is None else measures(value)
+def measures_of(answer: Any) -> Iterable[tuple[Any, ...]]:
+    """Return the metrics that an answer has a value for: the name of each, the value and the labels."""
+    measures = _MEASURES.get(type(answer))
+    return () if measures is None else measures(answer)
 
 
 def answer_type(cls: type) -> str:

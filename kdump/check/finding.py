@@ -39,8 +39,8 @@ ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "severa
 @columns(where=Shown(rank=8, least=16, cell=lambda each: "/".join(each.file.rstrip("/").split("/")[-2:]), after="code"))
 @answer(
     "finding",
-    problem=lambda value: value["severity"] != INFO,
-    measures=lambda value: [("kdump_findings", 1, value["code"], value["severity"])],
+    problem=lambda finding: finding.severity != INFO,
+    measures=lambda finding: [("kdump_findings", 1, finding.code, finding.severity)],
 )
 class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, Doc, Object, PathText, answer, of_fact
+from kdump.answer import BYTES, Doc, PathText, answer, of_fact
 from kdump.check.finding import SEVERITIES
 from kdump.check.totals import CheckTotals
 
@@ -19,11 +19,11 @@ NotInBundle = Annotated[
 ]
 
 
-def _measures(value: Object) -> Iterator[tuple[Any, ...]]:
-    yield "kdump_unread_paths", len(value["unread"])
-    yield "kdump_checked_bytes", value["bytes"]
-    yield "kdump_checked_records", value["records"]
-    if coverage := value.get("coverage"):
+def _measures(summary: CheckSummary) -> Iterator[tuple[Any, ...]]:
+    yield "kdump_unread_paths", len(summary.unread)
+    yield "kdump_checked_bytes", summary.bytes
+    yield "kdump_checked_records", summary.records
+    if coverage := summary.coverage:
         yield "kdump_segment_bytes", coverage["bytes"]
         yield "kdump_never_checked_bytes", coverage["neverChecked"]
         yield "kdump_overdue_bytes", coverage["overdue"]

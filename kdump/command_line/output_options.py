@@ -82,7 +82,7 @@ class OutputOptions(CommandOptions):
         """Return where the answers go. `report_sink`: makes the sink for people; `report`: it is no table whose columns
         can be chosen. `rows`: the classes of answers that are the rows of CSV; none if the options ask for several
         tables, and `single` says how to choose one. `together`: rows of all these classes are in one table. `objects`:
-        turns what is added into JSON objects; `row_objects`: into those of which CSV has the rows. Raises
+        returns what is written of what is added; `row_objects`: that of which CSV has the rows. Raises
         click.UsageError."""
         return with_metrics(
             self._sink(output, report_sink, rows, objects, row_objects, report, single, together), objects

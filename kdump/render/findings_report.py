@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple
 
-from kdump.answer import Object, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
@@ -122,11 +121,9 @@ class CheckEnd(NamedTuple):
     families: str
 
 
-def check_objects(answer: Finding | CheckEnd) -> tuple[Object]:
-    """Return the JSON object of a finding, or of the end."""
-    if isinstance(answer, CheckEnd):
-        return (answer_object(CheckSummary.of(answer.totals, answer.seconds)),)
-    return (answer_object(answer),)
+def check_objects(answer: Finding | CheckEnd) -> tuple[Finding | CheckSummary]:
+    """Return a finding, or the summary at the end."""
+    return (CheckSummary.of(answer.totals, answer.seconds) if isinstance(answer, CheckEnd) else answer,)
 
 
 class FindingsReport(Sink["Finding | CheckEnd"]):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kdump.answer import Object, measures_of
+from kdump.answer import measures_of
 from kdump.log.output_directory import OutputError, refuse_output, replacing
 from kdump.render.sink import Objects, Sink, objects_of
 from kdump.version import __version__
@@ -90,9 +90,9 @@ class Metrics:
         if value is not None:
             own[labels] = METRICS[name].total((own[labels], value)) if labels in own else value
 
-    def take(self, value: Object) -> None:
-        """Take an answer, as its JSON object."""
-        for name, number, *labels in measures_of(value):
+    def take(self, answer: Any) -> None:
+        """Take an answer."""
+        for name, number, *labels in measures_of(answer):
             self.add(name, number, *labels)
 
     def write(self, status: int) -> None:

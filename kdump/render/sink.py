@@ -56,8 +56,8 @@ def csv_cell(value: Any) -> str:
 
 
 T = TypeVar("T", contravariant=True)
-Objects = Callable[[Any], Iterable[Object]]
-"""Returns the JSON objects of an answer."""
+Objects = Callable[[Any], Iterable[Any]]
+"""Returns what is written of what a sink takes: answers, or JSON objects."""
 
 
 class Sink(Generic[T]):
@@ -94,13 +94,18 @@ class Silent(Sink[Any]):
         pass
 
 
-def objects_of(answer: Any) -> Iterable[Object]:
+def objects_of(answer: Any) -> Iterable[Any]:
+    """Return the answer as what is written of it."""
+    return (answer,)
+
+
+def as_object(value: Any) -> Object:
     """Return the JSON object of an answer, or the object itself if it is one already."""
-    return (answer if isinstance(answer, dict) else answer_object(answer),)
+    return value if isinstance(value, dict) else answer_object(value)
 
 
 class JsonLines(Sink[Any]):
-    """JSON Lines: one object per line. `objects` turns what is added into objects."""
+    """JSON Lines: one object per line. `objects` returns what is written of what is added."""
 
     streams = True
     is_complete = True
@@ -110,7 +115,7 @@ class JsonLines(Sink[Any]):
 
     def add(self, answer: Any) -> None:
         for value in self.objects(answer):
-            self.output.line(jsonl.line(value))
+            self.output.line(jsonl.line(as_object(value)))
 
     def note(self, source: str, message: str) -> None:
         from kdump.answer import Note
@@ -157,10 +162,11 @@ class CsvRows(Sink[Any]):
         return self._writer
 
     def add(self, answer: Any) -> None:
-        for value in self.objects(answer):
+        for each in self.objects(answer):
+            value = as_object(each)
             cls = self._classes.get(value["type"])
             if cls is None:
-                self._problems += is_problem(value)
+                self._problems += is_problem(each)
                 continue
             writer = self._writer or self._begin((cls,))
             if value["type"] not in self._types:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timezone, tzinfo
 from typing import Any
 
-from kdump.answer import Key, Shown, answer_keys, answer_object, is_problem, row_style, shown_fields, values_of
+from kdump.answer import Key, Shown, answer_keys, is_problem, row_style, shown_fields, values_of
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -195,7 +195,7 @@ class OneTable(Sink[Any]):
         if isinstance(answer, self.row):
             self._table.add(answer, row_style(answer))
         else:
-            self._problems += is_problem(answer_object(answer))
+            self._problems += is_problem(answer)
 
     def end(self) -> None:
         self._table.flush()

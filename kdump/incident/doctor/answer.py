@@ -65,7 +65,7 @@ class ExaminedDisk(NamedTuple):
     ] = None
 
 
-@answer("doctorItem", measures=lambda value: [("kdump_findings", 1, value["code"], value["severity"])])
+@answer("doctorItem", measures=lambda item: [("kdump_findings", 1, item.code, item.severity)])
 class Item(NamedTuple):
     """Something to do. Items of one kind are one entry of the page."""
 
@@ -115,7 +115,7 @@ class Item(NamedTuple):
         return self.topic or (f"group {self.group}" if self.group is not None else "")
 
 
-@answer("doctorLargest", measures=lambda value: [("kdump_topic_bytes", value["bytes"], value["topic"])])
+@answer("doctorLargest", measures=lambda topic: [("kdump_topic_bytes", topic.bytes, topic.topic)])
 class LargestTopic(NamedTuple):
     """One of the topics that take most of the space."""
 
@@ -147,7 +147,7 @@ class Question:
     """The parts of the answer, if there are several brokers."""
 
 
-@answer("doctor", measures=lambda value: [("kdump_unread_paths", len(value["unread"]))])
+@answer("doctor", measures=lambda end: [("kdump_unread_paths", len(end.unread))])
 @dataclass
 class Page:
     """The end of the page."""

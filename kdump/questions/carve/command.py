@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Any
 
 import click
 
-from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import count_findings
 from kdump.command_line.command_run import print_error, report_unreadable, unreadable
@@ -44,18 +44,18 @@ from kdump.render.table import Table, problem_line
 Found = CarvedBatch | Finding | CarvedRun | CarveSummary
 
 
-def carve_objects(answer: Found) -> Iterator[Object]:
-    """Yield the JSON objects of an answer: of a batch, also where it is nested."""
+def carve_objects(answer: Found) -> Iterator[Any]:
+    """Yield what is written of an answer: of a batch, also where it is nested."""
     if not isinstance(answer, CarvedBatch):
-        yield answer_object(answer)
+        yield answer
         return
     batch = answer.batch
     yield batch_object(target(answer.file), batch)
     if answer.within is not None:
-        yield answer_object(NestedBatch(answer.file, batch.position, batch.size, answer.within))
+        yield NestedBatch(answer.file, batch.position, batch.size, answer.within)
     if answer.records_before is not None:
         records = batch.possible_records
-        yield answer_object(CarvedTornBatch(answer.file, batch.position, records, answer.records_before))
+        yield CarvedTornBatch(answer.file, batch.position, records, answer.records_before)
 
 
 class CarveReport(Sink[Found]):

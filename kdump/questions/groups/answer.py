@@ -12,7 +12,7 @@ from kdump.state.groups import SHARE, Assigned, Group, Member
 @answer(
     "group",
     lambda value: "torn" if value.remarks else "",
-    measures=lambda value: [("kdump_group_lag", value["lag"], value["groupId"])],
+    measures=lambda group: [("kdump_group_lag", group.lag, group.groupId)],
 )
 class DescribedGroup(NamedTuple):
     """A group, with totals of its offsets."""

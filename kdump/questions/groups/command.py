@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kdump.answer import Object, answer_keys, answer_object
+from kdump.answer import answer_keys
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import OLDER, find_logs
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, behind_text
@@ -178,11 +178,10 @@ class GroupsCommand:
         if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, description: GroupDescription) -> Iterator[Object]:
+    def _objects(self, description: GroupDescription) -> Iterator[Any]:
         options = self.options
         both = options.offsets == options.members
-        parts = group_parts(description, members=both or options.members, offsets=both or options.offsets)
-        return map(answer_object, parts)
+        return group_parts(description, members=both or options.members, offsets=both or options.offsets)
 
     def run(self) -> None:
         self.options.remote.mount(self.options.paths, self.notes.add_unreadable)

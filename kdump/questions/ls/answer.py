@@ -12,7 +12,6 @@ from kdump.answer import (
     NESTED,
     OFFSET,
     Doc,
-    Object,
     PathText,
     Shown,
     UnknownKeys,
@@ -110,11 +109,11 @@ class OffsetRange(NamedTuple):
     last: int
 
 
-def _measures(value: Object) -> Iterator[tuple[Any, ...]]:
-    own = value["size"] + value["besideSize"]
-    is_deleted = value.get("state", "live") == "delete"
-    yield "kdump_topic_bytes", 0 if is_deleted else own, value["topic"]
-    yield "kdump_topic_deleted_bytes", value["deletedSize"] + own * is_deleted, value["topic"]
+def _measures(row: ListedPartition | ListedTopic) -> Iterator[tuple[Any, ...]]:
+    own = row.sizes.size + row.sizes.besideSize
+    is_deleted = getattr(row, "state", "live") == "delete"
+    yield "kdump_topic_bytes", 0 if is_deleted else own, row.topic
+    yield "kdump_topic_deleted_bytes", row.sizes.deletedSize + own * is_deleted, row.topic
 
 
 @columns(name=Shown("partition", after=""), notes=NOTES)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kdump.answer import NAME, Object, answer_object, row_style
+from kdump.answer import NAME, row_style
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.partition_summary import PartitionSummary
 from kdump.cluster.segment_answer import ListedSegment, row_batches, segment_answer
@@ -98,22 +98,22 @@ class RowsEnd(NamedTuple):
 LsPart = DirectoryStart | PartitionStart | LsRow | RowsEnd
 
 
-def ls_objects(answer: LsPart) -> Iterator[Object]:
-    """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
+def ls_objects(answer: LsPart) -> Iterator[Any]:
+    """Yield the answer of a part. A partition whose segments are listed follows them, because its end offset is
     known only then."""
     if isinstance(answer, DirectoryStart):
-        yield answer_object(directory_answer(answer.facts))
+        yield directory_answer(answer.facts)
     elif isinstance(answer, LsRow):
-        yield answer_object(row_answer(answer))
+        yield row_answer(answer)
     elif isinstance(answer, RowsEnd) and answer.partition is not None and answer.shown == answer.of:
         answer.partition.sum_up()
-        yield answer_object(partition_answer(answer.partition))
+        yield partition_answer(answer.partition)
 
 
-def ls_row_objects(answer: LsPart) -> Iterator[Object]:
-    """Yield the objects that are rows: not the partition that follows its segments."""
+def ls_row_objects(answer: LsPart) -> Iterator[Listed]:
+    """Yield the answers that are rows: not the partition that follows its segments."""
     if isinstance(answer, LsRow):
-        yield answer_object(row_answer(answer))
+        yield row_answer(answer)
 
 
 class LsReport(Sink[LsPart]):

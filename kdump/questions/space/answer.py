@@ -23,6 +23,7 @@ from kdump.answer import (
 )
 from kdump.format.count_text import duration_text, size_text
 from kdump.questions.retention.remote_deletion import RemoteRetention
+from kdump.text import path_text
 
 RUNNING, STOPPED, UNKNOWN = "running", "stopped", "unknown"
 """States of a broker. unknown: the paths are not its own disk, or it cannot be determined on this system."""
@@ -61,7 +62,7 @@ class KeptFrom(NamedTuple):
     logStartOffset: int
 
 
-@answer("spaceDirectory", measures=lambda value: [("kdump_filesystem_free_bytes", value["free"], value["path"])])
+@answer("spaceDirectory", measures=lambda disk: [("kdump_filesystem_free_bytes", disk.free, path_text(disk.path))])
 class SpaceDirectory(NamedTuple):
     """A log directory of the broker whose disk is full. The sizes of the file system are None if the path is not the
     broker's own disk (`unknownBecause`)."""
@@ -140,7 +141,7 @@ def _local(config: str) -> str:
     tier=Shown("remote", 6, right=True, cell=lambda topic: _some(topic.remote.remoteBytes)),
     later=Shown("within 24 h", 4, right=True, cell=lambda topic: _some(topic.dueIn24h)),
 )
-@answer("spaceTopic", measures=lambda value: [("kdump_topic_bytes", value["size"], value["topic"])])
+@answer("spaceTopic", measures=lambda topic: [("kdump_topic_bytes", topic.size, topic.topic)])
 class SpaceTopic(NamedTuple):
     """A topic, with all its live partitions in the log directories. Only the largest are reported."""
 
