@@ -73,6 +73,7 @@ API = {name: module for module, names in {
     'kdump.questions.connect.run': 'connect',
     'kdump.questions.diff.run': 'Diff diff',
     'kdump.questions.find.run': 'find',
+    'kdump.questions.groups.run': 'groups',
     'kdump.questions.producers.run': 'producers',
     'kdump.questions.registry.run': 'registry',
     'kdump.questions.reindex.run': 'Reindexed reindex',

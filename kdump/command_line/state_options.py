@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NoReturn, Protocol
 
@@ -12,12 +11,11 @@ import click
 from kdump.answer import Note
 from kdump.command_line.command_run import add_unreadable, print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
-from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.params import LimitOptions
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.typed_options import declared
 from kdump.io.errors import SourceError, Unread
-from kdump.query import CommandOptions, F, add_options, added, as_of_option, history_option
+from kdump.query import F, add_options
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -30,16 +28,6 @@ MAX_NOTES = 20
 def limit_options(command: F) -> F:
     """Add the options of `low_impact_options`, and those of LimitOptions."""
     return add_options(command, low_impact_options, *declared(LimitOptions))
-
-
-@dataclass(frozen=True)
-class StateOptions(CommandOptions):
-    """The options that `cluster` and `groups` share."""
-
-    as_of: str | None = as_of_option()
-    history: bool = history_option()
-    output: OutputOptions = added(output_options())
-    reading: LimitOptions = added(limit_options)
 
 
 class Notes:

@@ -23,7 +23,7 @@ from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.io.run import Limits, Run
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.questions.groups.report import GroupDescription, describe_groups
+from kdump.questions.groups.answer import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result_views import open_result
 from kdump.spark.scan import ScanOptions, finish_scan, scan

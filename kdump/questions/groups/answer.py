@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, NAME, Doc, Shown, answer, of_fact
-from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
-from kdump.state.groups import SHARE, Assigned, Group, Member
+from kdump.cluster.lag import (
+    CommittedPosition,
+    GroupId,
+    LagContext,
+    SharePosition,
+    positions,
+    removals,
+    share_positions,
+)
+from kdump.state.committed_offsets import Removal, Rewind
+from kdump.state.groups import SHARE, Assigned, Group, GroupCoordinatorState, Member
 
 
 @answer(
@@ -120,3 +130,35 @@ def members_of(group: Group, context: LagContext) -> list[GroupMember]:
 
 def _with_name(assigned: Assigned, context: LagContext) -> Assigned:
     return assigned._replace(topic=context.topic_name(assigned.topic))
+
+
+class GroupDescription(NamedTuple):
+    """A group: itself, its members and its offsets."""
+
+    group: DescribedGroup
+    members: list[GroupMember]
+    offsets: list[CommittedPosition]
+    shares: list[SharePosition]
+    rewinds: list[Rewind]
+    removed: list[Removal]
+
+
+def describe_groups(
+    groups: GroupCoordinatorState, context: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
+) -> Iterator[GroupDescription]:
+    """Yield the selected groups, with their offsets in the selected topics."""
+    waiting = groups.pending_by_group()
+    for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
+        own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
+        committed = groups.offsets.get(group.groupId, {})
+        rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
+        removed = [each for each in removals(groups, group.groupId, context) if topic(each.topic)]
+        yield GroupDescription(
+            described(group, own, shares, len(rewinds), len(removed)),
+            members_of(group, context),
+            own,
+            shares,
+            rewinds,
+            removed,
+        )

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.answer import answer_keys
-from kdump.cluster.disks import Disks
-from kdump.cluster.find_state_logs import OLDER, find_logs
-from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, behind_text
-from kdump.cluster.log_offsets import LogOffsetsByPartition
-from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
-from kdump.cluster.topic_coverage import HELD, TopicCoverage, coordinators_covered
+from kdump.answer import Note, answer_keys
+from kdump.cluster.lag import CommittedPosition, SharePosition, behind_text
 from kdump.command_line.command_run import print_error
 from kdump.command_line.completion import one_of
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.name_options import exact_name, topic_filter
+from kdump.command_line.name_options import TopicFilter, exact_name, has_unmatched
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
-from kdump.command_line.params import parse_as_of
+from kdump.command_line.params import LimitOptions
 from kdump.command_line.remote_option import RemoteOptions
-from kdump.command_line.state_options import Notes, StateOptions, run_command
+from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.query import CommandOptions, added, argument, flag, group, many, option, topic_option
+from kdump.query import CommandOptions, added, group, option
 from kdump.questions.groups.answer import DescribedGroup, GroupMember
 from kdump.questions.groups.report import (
     DETAILS,
@@ -38,21 +31,18 @@ from kdump.questions.groups.report import (
     OFFSETS,
     RESET_FILE,
     SUMMARY,
-    GroupDescription,
     GroupReport,
     ResetFile,
-    describe_groups,
-    group_parts,
 )
+from kdump.questions.groups.run import GroupsQuery, GroupsRead, SeveralLogs
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.render.times import iso
-from kdump.state.as_of import AsOf, Change
+from kdump.state.as_of import AsOf
 from kdump.state.groups import SHARE, GroupCoordinatorState
-from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.recorded_change import RecordedChange, change_answer
+from kdump.state.recorded_change import RecordedChange
 
 SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]
@@ -81,28 +71,10 @@ ROWS: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class GroupsStateOptions(StateOptions):
-    """StateOptions with one more format."""
-
-    output: OutputOptions = added(
-        output_options(
-            formats=(*FORMATS, RESET_FILE),
-            json="Write JSON Lines; same as --format json. (reset-file: for kafka-consumer-groups.sh --from-file)",
-        )
-    )
-
-
-@dataclass(frozen=True)
 class GroupsOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    groups: tuple[str, ...] = many(
-        "--group", metavar="GLOB", help="Show these groups in detail (a glob or a /regex/); repeatable."
-    )
-    topics: tuple[str, ...] = topic_option("Show only offsets of these topics")
-    offsets: bool = flag("--offsets", help="Show all offsets in one table.")
-    members: bool = flag("--members", help="Show all members in one table.")
+    query: GroupsQuery = group(GroupsQuery)
     sort: str | None = option(
         "--sort",
         metavar="NAME",
@@ -111,16 +83,23 @@ class GroupsOptions(CommandOptions):
     )
     metrics: str | None = metrics_option()
     remote: RemoteOptions = group(RemoteOptions)
-    state: GroupsStateOptions = group(GroupsStateOptions)
+    output: OutputOptions = added(
+        output_options(
+            formats=(*FORMATS, RESET_FILE),
+            json="Write JSON Lines; same as --format json. (reset-file: for kafka-consumer-groups.sh --from-file)",
+        )
+    )
+    reading: LimitOptions = added(limit_options)
 
     @property
     def shown(self) -> str:
         """What a report shows."""
-        if self.members:
+        query = self.query
+        if query.members:
             return MEMBERS
-        if self.offsets or (self.topics and not self.groups):
+        if query.offsets or (query.topics and not query.groups):
             return OFFSETS
-        return DETAILS if self.groups else SUMMARY
+        return DETAILS if query.groups else SUMMARY
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 1))
@@ -131,149 +110,99 @@ def command(options: GroupsOptions) -> None:
     what a consumer would still receive. A path is a log directory, a __consumer_offsets-N directory, or a segment in
     it. The state is the one that a group coordinator would load: offsets committed in aborted transactions are ignored.
     Nothing is written."""
-    if options.state.history and (options.offsets or options.members or options.sort):
+    query = options.query
+    if query.history and (query.offsets or query.members or options.sort):
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options.sort and options.sort not in SORTS:
         raise click.UsageError(f"--sort: unknown key {options.sort!r}; use {', '.join(dict.fromkeys(SORTS))}")
-    moment = parse_as_of(options.state.as_of, options.state.output.zone)
-    run_command(GroupsCommand(options, moment))
+    run_command(GroupsCommand(options))
 
 
 class GroupsCommand:
     """One run of the command."""
 
-    def __init__(self, options: GroupsOptions, moment: AsOf) -> None:
-        self.options, self.moment = options, moment
-        self.changes = 0
+    def __init__(self, options: GroupsOptions) -> None:
+        self.options, self.query = options, options.query
         self.sink: Sink[Any]
-        shown = options.state.output
+        shown, is_now = options.output, self.query.moment == AsOf()
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
         if shown.format == RESET_FILE:
-            if options.state.history or options.members or options.sort:
+            if self.query.history or self.query.members or options.sort:
                 raise click.UsageError("--format reset-file has the offsets; omit --history, --members and --sort")
             self.sink = ResetFile(self.output)
-        elif options.state.history:
+        elif self.query.history:
             self.sink = shown.sink(self.output, lambda: TableRows(self.output, tables), (RecordedChange,))
         else:
             self.sink = shown.sink(
                 self.output,
-                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == AsOf()),
+                lambda: GroupReport(self.output, tables, options.shown, options.sort, is_now),
                 ROWS[options.shown],
-                objects=self._objects,
+                objects=self.query.parts,
                 single=SINGLE,
                 together=True,
             )
         self._refuse_contradictions()
         self.notes = Notes(self.sink)
-        self.group, self.topic = topic_filter(options.groups, "--group"), topic_filter(options.topics)
-        self.reading = options.state.reading.run(unreadable=self.notes.add_unreadable)
 
     def _refuse_contradictions(self) -> None:
-        options = self.options
-        if options.offsets and options.members and not self.sink.is_complete:
+        options, query = self.options, self.query
+        if query.offsets and query.members and not self.sink.is_complete:
             raise click.UsageError("choose one of --offsets and --members")
         if options.sort and self.sink.streams:
             raise click.UsageError("--sort applies only to tables")
-        if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
+        if options.output.columns is not None and options.shown == DETAILS and not query.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, description: GroupDescription) -> Iterator[Any]:
-        options = self.options
-        both = options.offsets == options.members
-        return group_parts(description, members=both or options.members, offsets=both or options.offsets)
-
     def run(self) -> None:
-        self.options.remote.mount(self.options.paths, self.notes.add_unreadable)
-        logs, disks = self._find(self.options.paths)
-        if not logs:
+        query, unreadable = self.query, self.notes.add_unreadable
+        self.options.remote.mount(tuple(query.paths), unreadable)
+        with Progress("groups") as progress:
+            run = self.options.reading.run(unreadable=unreadable, more=progress.more, expect=progress.expect)
+            try:
+                read = GroupsRead(replace(query, run=run), self._older, self.sink.add)
+            except SeveralLogs as error:
+                raise click.UsageError(f"--as-of: {error}") from None
+        if not read.logs:
+            if not self.notes.failed:
+                unreadable(SourceError(f"{', '.join(query.paths)}: no {OFFSETS_TOPIC} found"))
             self.sink.end()
             return
-        _, metadata = disks.newest_metadata()
-        ends = LogOffsetsByPartition(disks.directories, metadata, disks.node_id, partial(disks.remote_log, metadata))
-        context = LagContext(ends, metadata, is_now=self.moment == AsOf())
-        history = self._history(logs, context) if self.options.state.history else None
-        with Progress("groups") as progress:
-            progress.total = size_of(logs)
-            run = replace(self.reading, more=progress.more)
-            groups = read_groups(logs, self.moment, on_change=history, room=ROOM_ALONE, run=run)
-        coverages = coordinators_covered(groups, metadata)
-        self.group.absent = lambda typed, pattern: self._absent(typed, pattern, groups, coverages[OFFSETS_TOPIC])
-        is_share = any(group.type == SHARE and self.group(name) for name, group in groups.groups.items())
-        for topic, each in coverages.items():
-            if each.is_partial and (is_share or topic == OFFSETS_TOPIC):
-                self.notes.add("", each.note(HELD[topic]))
-        if history is None:
-            self._show(groups, context)
-            if ends.behind:
-                print_error(behind_text(ends))
-        elif not self.changes and not self.options.groups and not self.options.topics:
-            print_error(f"no changes of groups in {_partitions_text(groups)}")
+        if isinstance(query.groups, TopicFilter):
+            query.groups.absent = lambda typed, pattern: self._absent(typed, pattern, read)
+        for note in read.not_read():
+            self.notes.add(*note)
+        if not query.history:
+            self._show(read)
+            if read.ends.behind:
+                print_error(behind_text(read.ends))
+        elif not read.changes and not query.groups and not query.topics:
+            print_error(f"no changes of groups in {_partitions_text(read.groups)}")
         self.sink.end()
-        self.notes.all("", [*groups.problems, *ends.problems])
-        for log in groups.logs:
-            if self.moment.offset is not None and log.endOffset <= self.moment.offset:
-                self.notes.add(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
-                self.notes.failed = True
+        self.notes.all("", [note.message for note in read.problems()])
+        for note in read.ends_before():
+            self.notes.add(*note)
+            self.notes.failed = True
 
-    def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], Disks]:
-        logs, disks, _ = find_logs(paths, (OFFSETS_TOPIC, SHARE_TOPIC), self.reading, lone=OFFSETS_TOPIC)
-        disks.refuse_other_clusters()
-        if self.moment.offset is not None:
-            logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
-        logs = merged(logs)
-        chosen = newest(logs)
-        for log in logs:
-            if log not in chosen:
-                print_error(f"{path_text(log.path)}: {OLDER}")
-        offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
-        if not chosen and not self.notes.failed:
-            self.notes.add_unreadable(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
-        if self.moment.offset is not None and len(offsets) > 1:
-            raise click.UsageError(
-                f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
-                " found; pass the directory of one, or use a time"
-            )
-        return chosen, disks
+    def _older(self, note: Note) -> None:
+        print_error(f"{path_text(note.source)}: {note.message}")
 
-    def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
-        sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
-
-        def on_change(change: Change) -> None:
-            name = change.name
-            topic, _, number = name.rpartition("-")
-            if change.entity == "shareState":
-                name = f"{context.topic_name(topic)}-{number}"
-                topic = context.topic_name(topic)
-            self.changes += 1
-            if not self.group(change.group or ""):
-                return
-            if self.options.topics and not (change.entity in ("offset", "shareState") and self.topic(topic)):
-                return
-            log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
-            source = sources[log, change.partition or 0]
-            self.sink.add(change_answer(source, change._replace(name=name), topic_name=context.topic_name))
-
-        return on_change
-
-    def _absent(
-        self, typed: str, pattern: re.Pattern[str], groups: GroupCoordinatorState, offsets: TopicCoverage
-    ) -> str:
+    def _absent(self, typed: str, pattern: re.Pattern[str], read: GroupsRead) -> str:
         """Return what is known of a --group that there is not."""
+        groups, offsets = read.groups, read.coverages[OFFSETS_TOPIC]
         removed = next((name for name in reversed(groups.removed.groups) if pattern.search(name)), None)
         if removed is None:
             return offsets.lacks(exact_name(typed))
         partition, record, time = groups.removed.groups[removed]
-        when = f"at {iso(time, self.options.state.output.zone)}, " if time is not None else ""
+        when = f"at {iso(time, self.options.output.zone)}, " if time is not None else ""
         place = f"offset {record} of {OFFSETS_TOPIC}-{partition}"
         return f"{printable(removed)} was removed {when}by {place}; --history shows it"
 
-    def _show(self, groups: Any, context: LagContext) -> None:
+    def _show(self, read: GroupsRead) -> None:
+        query = self.query
         shown = members = offsets = 0
-        is_reported = self.moment.offset is None
-        for description in describe_groups(groups, context, self.group, self.topic):
-            if self.options.topics and not (description.offsets or description.shares):
-                continue
+        is_reported = query.moment.offset is None
+        for description in read.descriptions():
             if not is_reported and description.group.groupType == SHARE:
                 is_reported = True
                 print_error(
@@ -284,12 +213,12 @@ class GroupsCommand:
             shown += 1
             members += len(description.members)
             offsets += len(description.offsets) + len(description.shares)
-        if shown and not members and self.options.members:
+        if shown and not members and query.members:
             print_error(f"no members in {count_text(shown, 'group')}")
-        if shown and not offsets and self.options.offsets:
+        if shown and not offsets and query.offsets:
             print_error(f"no committed offsets in {count_text(shown, 'group')}")
-        if not shown and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            self._report_no_group(groups)
+        if not shown and not has_unmatched(TopicFilter):
+            self._report_no_group(read.groups)
 
     def _report_no_group(self, groups: GroupCoordinatorState) -> None:
         """Say what was looked at and found empty."""

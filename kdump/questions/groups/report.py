@@ -6,12 +6,12 @@ import csv
 import io
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kdump.answer import answer_keys, row_style, values_of
-from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, positions, removals, share_positions
+from kdump.cluster.lag import CommittedPosition, SharePosition
 from kdump.format.count_text import count_text, plain_count
-from kdump.questions.groups.answer import DescribedGroup, GroupMember, described, members_of
+from kdump.questions.groups.answer import DescribedGroup, GroupDescription, GroupMember
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
@@ -19,39 +19,6 @@ from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.committed_offsets import Removal, Rewind
-from kdump.state.groups import GroupCoordinatorState
-
-
-class GroupDescription(NamedTuple):
-    """A group: itself, its members and its offsets."""
-
-    group: DescribedGroup
-    members: list[GroupMember]
-    offsets: list[CommittedPosition]
-    shares: list[SharePosition]
-    rewinds: list[Rewind]
-    removed: list[Removal]
-
-
-def describe_groups(
-    groups: GroupCoordinatorState, context: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
-) -> Iterator[GroupDescription]:
-    """Yield the selected groups, with their offsets in the selected topics."""
-    waiting = groups.pending_by_group()
-    for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
-        own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
-        shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
-        committed = groups.offsets.get(group.groupId, {})
-        rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
-        removed = [each for each in removals(groups, group.groupId, context) if topic(each.topic)]
-        yield GroupDescription(
-            described(group, own, shares, len(rewinds), len(removed)),
-            members_of(group, context),
-            own,
-            shares,
-            rewinds,
-            removed,
-        )
 
 
 def sort_key(name: str | None) -> Callable[[Any], Any]:
@@ -66,16 +33,6 @@ def sort_key(name: str | None) -> Callable[[Any], Any]:
         return (1, 0, str(field)) if field not in (None, "") else (2, 0, "")
 
     return order
-
-
-def group_parts(description: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Any]:
-    """Yield the answers about a group: itself and, as asked for, its members and offsets."""
-    yield description.group
-    if members:
-        yield from description.members
-    if offsets:
-        yield from description.offsets
-        yield from description.shares
 
 
 REMARKS = 3

@@ -80,8 +80,7 @@ def restart_plan(
     been read or need not be read, which add up to their size. Before that, `options.at` is called with the bytes of the
     metadata log read so far, and their total. Reads only what the broker itself would read, and the bytes that it
     removes, to count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that
-    is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this
-    package."""
+    is not a log directory; what cannot be read in a log directory is in `unread`."""
     options = Options.given(options)
     options = options if now is None else replace(options, now=now)
     return predict_startup(paths, options, kafka_version, is_selected)
