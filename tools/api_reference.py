@@ -50,6 +50,8 @@ INNER = (
     *("questions.rescue.first_start", "state.groups", "questions.groups.answer"),
 )
 """Packages and modules whose classes are not described: what a program does with them goes through those above them."""
+OWN = {"kdump.check.options": {"given", "open", "disks", "disks_at", "chosen", "wants"}}
+"""Members by which kdump itself uses what a program makes."""
 MANY = 10
 """An alias of so many types stands for itself."""
 WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -294,6 +296,7 @@ def listed(found: Found) -> list[Member]:
         each
         for each in last.values()
         if each.name not in keys
+        and each.name.partition("(")[0] not in OWN.get(found.module, ())
         and each.name not in inherited
         and not (each.name.endswith(")") and each.type == "None")
     ]
