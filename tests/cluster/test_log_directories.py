@@ -83,7 +83,10 @@ def test_in_the_usual_places(root: Path) -> None:
         ([None], "No such file or directory; or pass its log directories"),
         (["log.dirs=/gone\n"], "/gone: no such directory"),
         (["log.dirs=\\u12\n"], "a bad escape"),
-        (["log.dirs=/a\n", "log.dirs=/b\n"], r"2 brokers are running: .* \(process 7: /a; process 8: /b\)"),
+        (
+            ["node.id=1\nlog.dirs=/a,/b\nmetadata.log.dir=/m\n", "process.roles=controller\nlog.dirs=/c\n"],
+            r"2 nodes are running; .*: broker 1 \(process 7\): /a /b /m; controller \(process 8\): /c$",
+        ),
     ],
 )
 def test_what_cannot_be_found(root: Path, files: list[str | None], message: str) -> None:

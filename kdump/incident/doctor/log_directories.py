@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kdump.cluster.broker_configuration import RunningBroker, running_brokers
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, reason
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.log_directory import META
 
 PLACES = (
@@ -35,8 +36,8 @@ def find_log_directories(root: str = "") -> FoundLogDirectories:
     none, or if it is not clear which: those of several brokers."""
     brokers = running_brokers(root)
     if len(brokers) > 1:
-        each = "; ".join(f"process {broker.process}: {_stated_directories(broker)}" for broker in brokers)
-        raise SourceError(f"{len(brokers)} brokers are running: pass the log directories of one, or of all ({each})")
+        each = "; ".join(map(_listed, brokers))
+        raise SourceError(f"{len(brokers)} nodes are running; pass the log directories of one, or of all: {each}")
     if brokers:
         return _of_broker(brokers[0])
     directories = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
@@ -68,12 +69,22 @@ def _closed(root: str, directories: list[str]) -> dict[str, str]:
     return closed
 
 
-def _stated_directories(broker: RunningBroker) -> str:
-    """Return the log directories in a broker's properties, or why they are unknown."""
+def _listed(broker: RunningBroker) -> str:
+    """Return a node with its log directories, or why they are unknown."""
     try:
-        return " ".join(map(shlex.quote, broker.properties().stated_log_dirs)) or "none stated"
+        server = broker.properties()
     except SourceError as error:
-        return str(error)
+        return f"process {broker.process}: {error}"
+    node = " and ".join(sorted(server.roles or ("broker",))) + (
+        f" {server.node_id}" if server.node_id is not None else ""
+    )
+    return f"{node} (process {broker.process}): {' '.join(map(shlex.quote, _stated(server)))}"
+
+
+def _stated(server: ServerProperties) -> list[str]:
+    """Return the log directories in a node's properties, with that of its metadata."""
+    directories = server.stated_log_dirs
+    return directories + [own for own in server.paths("metadata.log.dir") if own not in directories]
 
 
 def _of_broker(broker: RunningBroker) -> FoundLogDirectories:
@@ -81,8 +92,7 @@ def _of_broker(broker: RunningBroker) -> FoundLogDirectories:
         server = broker.properties()
     except SourceError as error:
         raise SourceError(f"log.dirs of {broker.name}: {error}; or pass its log directories") from None
-    directories = server.stated_log_dirs
-    directories += [own for own in server.paths("metadata.log.dir") if own not in directories]
+    directories = _stated(server)
     missing = [path for path in directories if not os.path.isdir(path)]
     if len(missing) == len(directories):
         raise SourceError(
