@@ -23,6 +23,8 @@ from tests.restored_disk import RestoredDisks
 
 SUPPLIED = {"VERSION": "4.3", "ID@HOST:PORT": "0@127.0.0.1:9093", "SIZE": "1g", "NEW-DIRECTORY": "{new}"}
 """What the operator supplies, and what the test does. {new}: a path that is not there."""
+ABOUT = ("DIR", "SEGMENT")
+"""What a problem is about, which is always known."""
 WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+")
 ASKS = re.compile(r"Usage:|(?:^|[\s(])(?:pass|name it with|name each with|with) --[a-z]|--[a-z-]+$", re.M)
 """How a command refuses to start for want of an option."""
@@ -39,7 +41,7 @@ def printed(text: str) -> Iterator[list[str]]:
         is_value = False
         for match in WORD.finditer(text, start.end()):
             word = match[0].rstrip(".,;:)")
-            if not (is_value or word.startswith(("-", "/", "'")) or word in SUPPLIED):
+            if not (is_value or word.startswith(("-", "/", "'")) or word in (*SUPPLIED, *ABOUT)):
                 break
             words += shlex.split(word)
             is_value = word.startswith("-") and takes.get(word, False)
@@ -58,7 +60,7 @@ def refusals(texts: str, new: Path, ran: set[tuple[str, ...]]) -> Iterator[str]:
         ran.add((words[0], *kind))
         filled = [SUPPLIED.get(word, word).format(new=new / str(len(ran))) for word in words]
         result = run(*filled)
-        if result.exit_code == 2 and ASKS.search(result.stderr):
+        if set(ABOUT) & set(words) or (result.exit_code == 2 and ASKS.search(result.stderr)):
             yield f"{shlex.join(words)}: {result.stderr}"
 
 

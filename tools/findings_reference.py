@@ -116,7 +116,7 @@ def action_lines(problem: Declaration, shared: Shared, page: str = "") -> Iterat
             continue
         for each in group:
             number = shared.bodies.get(each.do)
-            other = each if number is None else each._replace(do=f"Do as in {link.format(number)}", untried="")
+            other = each if number is None else each._replace(do=f"Do {link.format(number)}", untried="")
             texts.append(told(other))
     yield "- Actions:" if texts[1:] else f"- Actions: {texts[0]}."
     yield from (f"    - {text}." for text in texts if texts[1:])

@@ -109,8 +109,10 @@ class Declaration:
     titles: Mapping[str, str] = field(default_factory=dict)
     """The title in special cases, by the name of the case."""
     covers: tuple[str, ...] = ()
-    """Problems that have the same cause if they are about the same place, which are not reported again; *: all findings
-    at the same position of the same file."""
+    """Problems that have the same cause if they are about the same partition, which are not reported again; *: all
+    findings at the same position of the same file."""
+    covers_here: tuple[str, ...] = ()
+    """Findings that have the same cause in the same segment."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
     always_checked: bool = False
@@ -155,12 +157,12 @@ def declaration(code: str) -> Declaration:
     file = _files()[code]
     fields = {**_parsed(file, ""), **_parsed(file, code)[code]}
     actions = tuple(map(action, _filled_list(fields.get("actions", ()))))
-    covers = tuple(fields.get("covers", ()))
+    covers, here = (tuple(fields.get(key, ())) for key in ("covers", "coversHere"))
     never = tuple(_filled_list(fields.get("never", ())))
     values = {KEYS[key]: filled(value) for key, value in fields.items() if key in KEYS}
     fix = ". ".join(one.conditional for one in actions)
     of_object = tuple(map(action, _filled_list(fields.get("objectActions", ()))))
-    values |= {"never": never, "covers": covers, "object_actions": of_object}
+    values |= {"never": never, "covers": covers, "covers_here": here, "object_actions": of_object}
     return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 

@@ -7,7 +7,9 @@ is found was found by the rules of verify, but for what the headers show of part
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +43,10 @@ STRAY, NO_SNAPSHOT = "directory-stray", "snapshot-missing"
 KindKey = tuple[str, str, str | None, int | None]
 
 
+def _key(finding: Finding) -> KindKey:
+    return finding.code, finding.severity, finding.topic, finding.partition
+
+
 @dataclass
 class _Kind:
     """The findings of one kind in one unit."""
@@ -48,6 +54,21 @@ class _Kind:
     first: Finding
     count: int = 0
     evidence: list[str] = field(default_factory=list)
+    segments: set[str] = field(default_factory=set)
+    """Their paths, without a suffix."""
+
+
+def _causes(kinds: Collection[_Kind]) -> list[_Kind]:
+    """Return the kinds of a unit without those that one of no lower severity explains in all their segments, and what
+    one covers after it."""
+    covered = {code for kind in kinds for code in declaration(kind.first.code).covers}
+    explained: set[tuple[str, str]] = set()
+    causes = []
+    for kind in sorted(kinds, key=lambda kind: (kind.first.severity != ERROR, kind.first.code in covered)):
+        if any((kind.first.code, path) not in explained for path in kind.segments):
+            causes.append(kind)
+        explained |= {(code, path) for code in declaration(kind.first.code).covers_here for path in kind.segments}
+    return causes
 
 
 def _stops_recovery(finding: Finding) -> bool:
@@ -79,6 +100,8 @@ class DamageExamination:
         """What is reported at the end: what to do depends on the ends of all logs in the log directory."""
         self._damaged_ends: set[str] = set()
         """Log directories in which a log's last segment is damaged."""
+        self._last: tuple[Finding | None, KindKey] = None, ("", "", None, None)
+        """The last damaged bytes, and the kind of those that they continue."""
         self._copies: dict[int, ReplicaCopies] = {}
         """By the id() of the broker that has no part in them."""
 
@@ -165,7 +188,7 @@ class DamageExamination:
                 if end is not None and finding.file == end.path and _stops_recovery(finding):
                     self._damaged_ends.add(finding.source)
         finally:
-            for kind in kinds.values():
+            for kind in _causes(kinds.values()):
                 verify = command("verify", name or unit.name)
                 if kind.first.code == NO_SNAPSHOT:
                     self._without_snapshot.append((kind, unit, verify))
@@ -197,13 +220,23 @@ class DamageExamination:
         if is_newest and len(self._in_newest) < MAX_REMEMBERED:
             self._in_newest.add(key(finding))
         self.found[finding.severity] += 1
-        kind = kinds.setdefault((finding.code, finding.severity, finding.topic, finding.partition), _Kind(finding))
+        kind = kinds.setdefault(self._continued(finding), _Kind(finding))
         kind.count += 1
+        kind.segments.add(os.path.splitext(finding.file)[0])
         if len(kind.evidence) < SHOWN:
             at = f" at byte {finding.position}" if finding.size or finding.position else ""
             offset = f", offset {finding.offset}" if finding.offset is not None else ""
             same = finding.message == kind.first.message
             kind.evidence.append(f"{finding.file}{at}{offset}" + ("" if same else f": {finding.message}"))
+
+    def _continued(self, finding: Finding) -> KindKey:
+        """Return the kind of a finding; of damaged bytes next to others, that of these: they have one cause."""
+        kind_key, (last, begun) = _key(finding), self._last
+        if declaration(finding.code).family == "bytes":
+            if last is not None and (last.file, last.severity) == (finding.file, finding.severity):
+                kind_key = begun if finding.position <= last.position + last.size else kind_key
+            self._last = finding, kind_key
+        return kind_key
 
     # --- items ---
 

@@ -115,7 +115,10 @@ class SpaceExamination:
             return
         one = OnePartition(place, query, clusters, None)
         for answer in one.answers():
-            if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
+            is_item = (
+                place.partition.state == "stray" and answer.source not in self.leftovers.full
+            )  # the directory is one
+            if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy and not is_item:
                 self._blocker(answer, place.partition.path)
 
     def _blocker(self, answer: RetentionBlocker, path: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.schema_registries import registries_in
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.incident.doctor.answer import (
     ACT,
@@ -226,8 +227,8 @@ class Doctor:
         if item.code == "disk-full" and self._startup is not None and self._startup.is_full(item.source):
             return True
         topic, partition = item.topic, item.partition
-        name = os.path.basename(item.file or "") if item.file != item.source else ""  # a log directory may be disk-1
-        if topic is None and (match := PARTITION.match(name)):
+        inside = os.path.relpath(item.file, item.source) if item.file and item.source else ""
+        if topic is None and (match := PARTITION.match(inside.partition(os.sep)[0])):
             topic, partition = match["topic"], int(match["partition"])
         if item.code == TWICE and (TWICE, topic, partition) in self._covered:  # found in the other log directory
             return True
@@ -237,7 +238,10 @@ class Doctor:
             if item.offset is not None:  # one names the batch, another a field of it
                 places.append((item.file, "offset", item.offset))
         has_cause = any(self._covered.get((item.code, *place), item.question) != item.question for place in places)
-        has_cause |= item.question == DAMAGE and any(("*", *place) in self._covered for place in places[1:])
+        if item.question == DAMAGE:
+            fields = range((item.position or 0) - BATCH_HEADER.size, item.position or 0)
+            at = (*places[1:], *((item.file, byte) for byte in fields))
+            has_cause |= any(("*", *place) in self._covered for place in at)
         if item.file is not None:
             of_file = (self._covered.get((code, item.file), DAMAGE) for code in ("*", item.code))
             has_cause |= item.question == DAMAGE and any(question != DAMAGE for question in of_file)

@@ -553,12 +553,20 @@ class StartupExamination:
         elif plan.loses or plan.mayLoseTorn:
             self.losing["loses"] += 1
             cut = plan.cuts[0] if plan.cuts else None
+            is_hidden = cut is not None and all(each.kind == HIDDEN for each in plan.cuts)
+            # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
+            by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0)
+            is_misnamed = False
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
-                if cut.kind == HIDDEN:
+                name = os.path.basename(cut.file).removesuffix(".log")
+                is_misnamed = name.isdigit() and cut.batches > 0 and int(name) > (cut.offset or 0)
+                if by_index:
                     more |= {"file": f"{cut.file.removesuffix('.log')}.index", "position": None}
             is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
             values = {
+                "end": plan.logEndOffset,
+                "mark": plan.highWatermark,
                 "path": plan.path,
                 "saved": saved_text(plan, is_exact),
                 "salvage": plan.salvage,
@@ -566,10 +574,11 @@ class StartupExamination:
                 "TOPIC": plan.topic,
             }
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
-            facts["hidden"] = bool(plan.cuts) and all(each.kind == HIDDEN for each in plan.cuts)
+            facts |= {"hidden": by_index, "misnamed": is_misnamed}
+            facts["tornTail"] = is_hidden and not (by_index or is_misnamed or plan.salvage)
             if facts.get("intactElsewhere") is None:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
-            case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else ""
+            case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else "" if plan.cuts else "gone"
             more |= {"severity": "warning"} if plan.mayLoseTorn else {}
             self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))
 

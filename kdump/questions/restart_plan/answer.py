@@ -107,7 +107,8 @@ def failure(
 ) -> StartupFailure:
     """Return the failure with this code of the catalogue; `values`, `more`: of the fields in its texts, in which
     {file}, {name} and {position} are its own."""
-    values = {"file": file, "SEGMENT": file, "name": os.path.basename(file), "position": position, **values, **more}
+    own = {"file": file, "SEGMENT": file, "DIR": os.path.dirname(file) or os.curdir}
+    values = {**own, "name": os.path.basename(file), "position": position, **values, **more}
     return StartupFailure(Problem(code, values, facts, case), kind, file, exception, position, offset, newer)
 
 

@@ -44,11 +44,12 @@ from kdump.render.stdout import Output
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, SEED, few, sample, seeded
 from tests.craft import batch, flip, one, record, write_file
-from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, aged, copy_disk, leave_out_alike
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, aged, copy_disk, copy_some, leave_out_alike
 from tests.disks import partition
 from tests.each_case import each_case
 from tests.questions.restart_plan.restart_damages import chosen
 from tests.questions.restart_plan.restart_recipe import second
+from tests.restored_disk import RestoredDisks
 from tests.state import test_metadata as metadata
 from tests.state.test_groups import commit
 from tests.test_verdicts import leave_out_the_unchanged
@@ -1237,6 +1238,52 @@ def test_what_a_startup_and_a_rule_find_is_one_item(damage: Any, tmp_path: Path)
     found = [item for item in kdump.doctor(aged(root)).items if (item.code, item.name) not in before]
     assert [item.code for item in found] == [ONE_CAUSE[damage.name]]
     assert found[0].severity == "error" or found[0].actions[0].startswith("Rebuild the .timeindex")
+
+
+SAME_CAUSE = {
+    **dict.fromkeys(("torn-clean", "tail-clean", "last-batch-cut", "junk-clean"), "startup-loses"),
+    **dict.fromkeys(("base-offset-negative", "start-beyond", "replication-beyond"), "startup-loses"),
+    "name-above-first-offset": "startup-loses",
+    "length-negative": "startup-stops",
+    "offset-too-far-clean": "segment-name-mismatch",
+    "offset-too-far-crash": "startup-stops",
+    "epoch-falls-clean": "leader-epoch-decreased",
+    "directory-stray": "directory-stray",
+}
+"""Damage of one cause, about which two or three questions, or rules, had an item each."""
+WITH_MORE = ("meta-", "two-directories", "index-past-the-end", "offset-back", "wrapper-", "time-index-lost")
+"""Damage that has consequences of its own: for the offsets of a group, for retention, or for all partitions."""
+
+
+@pytest.mark.sampled
+def test_one_cause_is_one_item(tmp_path: Path) -> None:
+    disks, before = RestoredDisks(tmp_path), dict[Path, set[Any]]()
+    others = {each.name for each in sample(DAMAGES, 12, "one cause") if not each.name.startswith(WITH_MORE)}
+    for damage in [each for each in DAMAGES if each.name in {*SAME_CAUSE, *others}]:
+        disk = disks.damaged(damage)[0]
+        root = disk.root
+        found = {(each.code, each.name) for each in kdump.doctor(aged(root)).items}
+        if root not in before:
+            disk.restore()
+            before[root] = {(each.code, each.name) for each in kdump.doctor(aged(root)).items}
+        codes = {code for code, name in found - before[root] if not code.endswith("-missing") or name.startswith("/")}
+        assert len(codes) <= 1, (damage.name, codes)
+        assert damage.name not in SAME_CAUSE or codes == {SAME_CAUSE[damage.name]}, damage.name
+
+
+def test_the_rules_of_an_index_have_one_item_and_none_beside_that_of_its_log(tmp_path: Path) -> None:
+    """The rules of an index had an item each; and entries that lead to no batch one besides that of the damaged log."""
+    root = copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", "orders-none-0")
+    before = {each.code for each in kdump.doctor(aged(root)).items}
+    index, log = (root / "orders-none-0" / f"{ZERO}.{suffix}" for suffix in ("timeindex", "log"))
+    entries = index.read_bytes()
+    index.write_bytes(entries[12:24] + entries[:12] + entries[24:] + b"end")
+    assert {each.code for each in kdump.doctor(aged(root)).items} - before == {"time-index-not-sorted"}
+    index.write_bytes(entries)
+    data = log.read_bytes()
+    log.write_bytes(data[:7000] + bytes(30) + data[7000:])
+    found = {each.code for each in kdump.doctor(aged(root)).items} - before
+    assert found == {"crc-mismatch", "startup-loses"}  # the damaged batch, and the bytes after it that end the log
 
 
 KNOWN = ("epoch-falls-clean", "name-above-first-offset", "txn-size", "txn-index-lost", "gzip-garbage", "recovery-line")

@@ -129,7 +129,7 @@ def test_without_a_majority_the_first_line_says_so(tmp_path: Path) -> None:
     found = run(*paths, "--kafka-version", "4.3")
     assert "NO CONTROLLER IS ELECTED: 1 of 3 voters can take part, and 2 are needed" in found.stdout.splitlines()[0]
     (lost,) = [each for each in doctor(*paths).items if each.code == "startup-quorum-lost"]
-    assert [action.split(" ", 1)[0] for action in lost.actions] == ["Correct", "If"]  # no disk was formatted
+    assert [action.split(" ", 1)[0] for action in lost.actions] == ["Correct", "Alternatively,"]
 
 
 def test_a_node_halts_at_no_record_that_the_leaders_log_replaces(tmp_path: Path) -> None:
