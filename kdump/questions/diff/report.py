@@ -263,7 +263,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
             MISSING: f"  {where}: {lacks} is missing {count}: {difference.reason or 'there is no sign of compaction'}",
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {difference.reason}",
-            EPOCHS: f"  {where}: {one} and {other} have other leader epochs, so a follower truncates its records",
+            EPOCHS: f"  {where}: {title_of('diff-follower', one=one, other=other)}",
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {difference.reason}",
             REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
             LEADER_EPOCH: f"  legal: {count_text(difference.batches, 'batch', 'batches')}"
@@ -417,7 +417,7 @@ def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
         yield f"{letter(number)} is damaged in {more}; run kdump verify to list all"
     if copy.tail is not None:
         ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
-        yield f"{ending}: a broker truncates it at startup"
+        yield title_of("diff-follower", "tail", ending=ending)
     yield from (f"{letter(number)} could not be read: {remark}" for remark in copy.unread)
     yield from (f"note: {remark}" for remark in copy.notes)
 

@@ -9,7 +9,7 @@ from kdump.format.count_text import count_text, plain_count
 from kdump.log.file_kinds import TXN_INDEX
 from kdump.problems.problem import title_of
 from kdump.questions.reindex.run import ENDINGS, Reindexed, ReindexSummary
-from kdump.questions.reindex.segment import EMPTIES, SPLITS, TRUNCATES, RecoveryEnd
+from kdump.questions.reindex.segment import TRUNCATES, RecoveryEnd
 from kdump.questions.reindex.verdict import (
     IDENTICAL,
     LEGAL,
@@ -111,7 +111,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             aborted = (
                 f"{verdict.rebuiltEntries:,} transaction{'s were' if verdict.rebuiltEntries > 1 else ' was'} aborted"
             )
-            yield f"  {name} is missing, but {aborted}: read_committed consumers receive the records"
+            yield "  " + title_of("reindex-end", "noTxnIndex", name=name, aborted=aborted)
         if verdict.status in (LEGAL, WRONG):
             for reason, count in verdict.reasons.items():
                 times = f" ({count:,} times)" if count > 1 else ""
@@ -139,19 +139,12 @@ def _values(values: dict[str, Any]) -> str:
 
 def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
     left = made.rebuilt.size - ending.position
-    where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
-    if ending.is_usual:
-        return f"{where}: left by preallocation or a batch that is being written; recovery truncates it"
-    if ending.does == SPLITS:
-        return f"{where}: recovery splits the segment here; nothing was rebuilt after this byte"
-    if ending.does == EMPTIES:
-        return f"{where}: recovery of the log empties the whole segment, and deletes those after it"
-    if ending.does != TRUNCATES:
-        return f"{where}: recovery throws an exception here, and the broker does not start"
-    line = f"{where}: recovery of the segment truncates it here, by {count_text(left, 'byte')}"
-    if made.segmentsBehind:
-        line += f", and recovery of the log also deletes the {plain_count(made.segmentsBehind, 'segment')} after it"
-    if ending.sound is not None:
+    case = "" if ending.is_usual else ending.does
+    line = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}: "
+    line += title_of("reindex-end", case, left=count_text(left, "byte"))
+    if case == TRUNCATES and made.segmentsBehind:
+        line += ", " + title_of("reindex-end", "deletes", later=plain_count(made.segmentsBehind, "segment"))
+    if case == TRUNCATES and ending.sound is not None:
         line += f"; a valid batch starts at byte {ending.sound}"
 
     return line

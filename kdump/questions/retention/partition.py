@@ -40,7 +40,6 @@ from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import DECOMPRESSED_LIMIT
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
-KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
 NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
 
@@ -105,7 +104,7 @@ class OnePartition:
     def answers(self) -> Iterator[RetentionAnswer]:
         place, partition, known = self.place, self.place.partition, self.place.known
         if known.topic == METADATA_TOPIC:
-            yield Note(partition.path, KRAFT)
+            yield Note(partition.path, title_of("retention-wait", "metadata"))
             return
         config = self.config
         for problem in config.problems:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import state_in
+from kdump.problems.problem import title_of
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.build_answers import is_about_loss
@@ -258,9 +259,8 @@ class RetentionReport(Sink[Any]):
         if answer.resetBecause:
             yield f"the broker ignores cleaner-offset-checkpoint: {answer.resetBecause}"
         if not answer.wouldClean and answer.missingBytes is not None:
-            wait = f"the cleaner waits for {answer.missingBytes:,} more dirty bytes in rolled segments"
-            if answer.missingBytes == 1:
-                wait = "the cleaner waits for a segment to be rolled"
+            case = "roll" if answer.missingBytes == 1 else ""
+            wait = title_of("retention-wait", case, missing=f"{answer.missingBytes:,}")
             if answer.overdueAt is not None and answer.cleanableBytes:
                 wait += f", or for {self._iso(answer.overdueAt)} (max.compaction.lag.ms)"
             yield wait

@@ -130,7 +130,6 @@ SURVEYS = 3
 """How often the files of a partition are surveyed at most."""
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-NOT_ASKED = "a startup deletes it; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
 OnPass = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
@@ -357,7 +356,8 @@ class PartitionRun:
                 if self.wishes.deleted or is_replaced:
                     places.append(InputFile(target, copy, spare=True, names=names, is_replaced=is_replaced))
                 else:
-                    self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
+                    reason = title_of("salvage-left", "deleted")
+                    self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=reason))
             for place in places:
                 place.order, place.sizes = len(made), self.job.sizes
                 made.append(SalvageReader(place, given.copy.known, self.options, self._lost, save))

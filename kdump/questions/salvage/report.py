@@ -160,7 +160,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         offset = made.lastStableOffset
         lost = [transaction for transaction in made.openTransactions if transaction.lost]
         count = count_text(len(made.openTransactions), "transaction is", "transactions are")
-        self.output.text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", style="bad")
+        self.output.text("  " + title_of("salvage-left", count=count, offset=offset), style="bad")
         for transaction in made.openTransactions[: None if self.full else FEW]:
             why = "its marker may be lost" if transaction.lost else "nothing after it was lost: it was already open"
             if not transaction.lost and UNTIL in made.excluded:
@@ -177,12 +177,9 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         transactions = made.doubtfulTransactions
         for transaction in transactions[: None if self.full else FEW]:
             first, last = transaction.firstOffset, transaction.markerOffset
-            where = f"between offsets {first} and {last}, where {transaction.marker} ends its transaction"
+            lost = title_of("salvage-left", "doubtful", first=first, last=last, marker=transaction.marker)
             who = f"  producer {transaction.producerId}, epoch {transaction.producerEpoch}"
-            who += f": something is lost {where}"
-            self.output.text(
-                f"{who}: if a marker was lost there, this one now also decides the earlier transaction", style="torn"
-            )
+            self.output.text(f"{who}: {lost}", style="torn")
         if len(transactions) > FEW and not self.full:
             more = count_text(len(transactions) - FEW, "more transaction", "more transactions")
             self.output.text(f"  … and {more} like this (--json)")
