@@ -49,6 +49,7 @@ EXCEPTIONS = {
     "index.py": HELP,
     "incident/doctor/read_committed_stops.py": "doctor's summary of a question that found nothing, or several problems",
     "log/region.py": KEY,
+    "questions/bundle/directory_writer.py": HELP,
     "questions/find/directory.py": FATE,
     "questions/find/search_report.py": "what was searched",
     "questions/inspect/selected_files.py": INPUT,

@@ -106,15 +106,20 @@ def brokers(roots: Sequence[Path]) -> int:
     return len({tuple(re.findall(r"^(?:cluster|node|broker)\.id=.*", each, re.MULTILINE)) for each in text})
 
 
+BYTES = {each.code for each in catalogue.findings().values() if each.family == "bytes"}
+
+
 def milder(roots: Sequence[Path]) -> str:
     """Return what restart-plan or verify reports that no item is about; empty if nothing."""
     found = answers(*roots, *NOW)
     items, page = items_in(found), found[-1]
     about = {(each["code"], each["topic"], each["partition"]) for each in items}
     files = {each["file"] for each in items if each["code"] in ("startup-stops", "startup-offline")}
-    covered = [
-        (code, each["file"] or each["source"]) for each in items for code in catalogue.declaration(each["code"]).covers
-    ]
+    declared = [(each, catalogue.declaration(each["code"])) for each in items]
+    covered = [(code, each) for each, one in declared for code in (*one.covers, *one.covers_here)]
+    covers_all = {each["file"] for each, one in declared if "*" in one.covers}
+    # Bytes that are damaged one after the other are one item.
+    about |= {(code, *key[1:]) for key in about if key[0] in BYTES for code in BYTES}
     try:
         plan = kdump.restart_plan(list(map(str, roots)))
     except SourceError:
@@ -137,8 +142,15 @@ def milder(roots: Sequence[Path]) -> str:
     for line in check.stdout.splitlines():
         finding = json.loads(line)
         key = (finding.get("code"), finding.get("topic"), finding.get("partition"))
-        is_about = key in about or finding.get("file") in files
-        is_about |= any(code == key[0] and str(finding.get("file")).startswith(file) for code, file in covered)
+        is_about = key in about or finding.get("file") in {*files, *covers_all}
+        is_about |= any(
+            code == key[0]
+            and (
+                key[1:] == (each["topic"], each["partition"])
+                or finding["file"].startswith(each["file"] or each["source"])
+            )
+            for code, each in covered
+        )
         if finding["type"] == "finding" and finding["severity"] == "error" and not is_about:
             return f"no item about {finding}"
     if check.exit_code > page["status"] or (check.exit_code == 2 and page["status"] == 1):
