@@ -21,6 +21,7 @@ from kdump.questions.connect.run import connect as connect
 from kdump.questions.diff.run import Diff as Diff, diff as diff
 from kdump.questions.find.run import find as find
 from kdump.questions.groups.run import groups as groups
+from kdump.questions.ls.run import ls as ls
 from kdump.questions.producers.run import producers as producers
 from kdump.questions.registry.run import registry as registry
 from kdump.questions.reindex.run import Reindexed as Reindexed, reindex as reindex

@@ -74,6 +74,7 @@ API = {name: module for module, names in {
     'kdump.questions.diff.run': 'Diff diff',
     'kdump.questions.find.run': 'find',
     'kdump.questions.groups.run': 'groups',
+    'kdump.questions.ls.run': 'ls',
     'kdump.questions.producers.run': 'producers',
     'kdump.questions.registry.run': 'registry',
     'kdump.questions.reindex.run': 'Reindexed reindex',

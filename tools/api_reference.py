@@ -47,7 +47,13 @@ INNER = (
     *("format", "io", "kafka", "incident.report.html", "log.histograms", "log.paths", "log.remote_objects"),
     *("questions.restart_plan.replicas.quorum_replicas", "questions.stats.totals", "state.unknown_offsets"),
     *("questions.stats.frequent_items", "state.metadata_image", "questions.cluster.answer"),
-    *("questions.rescue.first_start", "state.groups", "questions.groups.answer"),
+    *(
+        "questions.rescue.first_start",
+        "state.groups",
+        "questions.groups.answer",
+        "questions.ls.answer",
+        "check.summary",
+    ),
 )
 """Packages and modules whose classes are not described: what a program does with them goes through those above them."""
 OWN = {"kdump.check.options": {"given", "open", "disks", "disks_at", "chosen", "wants"}}

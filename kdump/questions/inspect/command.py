@@ -42,9 +42,10 @@ def command(options: InspectOptions) -> None:
     that belong to no batch are shown in their place as torn, junk or padding. Nothing is written to the disk."""
     refuse_contradictions(options)
     if _wants_ls(options):
-        from kdump.questions.ls.show import LsOptions, run_ls
+        from kdump.questions.ls.command import LsOptions, run_ls
+        from kdump.questions.ls.run import LsQuery
 
-        run_ls(LsOptions(paths=options.paths, remote=options.remote, output=options.output))
+        run_ls(LsOptions(query=LsQuery(options.paths), remote=options.remote, output=options.output))
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:

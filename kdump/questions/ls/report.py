@@ -3,25 +3,23 @@ the same as JSON Lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from functools import partial
-from typing import Any, NamedTuple
 
 from kdump.answer import NAME, row_style
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.partition_summary import PartitionSummary
-from kdump.cluster.segment_answer import ListedSegment, row_batches, segment_answer
+from kdump.cluster.segment_answer import ListedSegment, row_batches
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.questions.ls.answer import (
     FileSizes,
     ListedPartition,
-    ListedTopic,
     directory_answer,
     partition_answer,
-    topic_answer,
 )
 from kdump.questions.ls.rows import LsRow
+from kdump.questions.ls.run import DirectoryStart, Listed, LsPart, RowsEnd, row_answer
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -34,7 +32,6 @@ MORE = "+?"
 """Suffix of formats and codecs if the list may be incomplete."""
 WIDE = 40
 """Width from which names are truncated on a narrow terminal."""
-Listed = ListedPartition | ListedTopic | ListedSegment
 
 
 def _list_text(text: Callable[[Listed], str], row: Listed) -> str:
@@ -64,56 +61,6 @@ def _notes(row: Listed) -> str:
     if swaps:
         words.append(f"{count_text(swaps, '.swap file')}: a startup completes the compaction")
     return printable("; ".join(words))
-
-
-def row_answer(row: LsRow) -> Listed:
-    """Return the answer of a row."""
-    if row.segment is not None:
-        return segment_answer(row.segment, row.parts[0].clean)
-    return topic_answer(row.parts) if row.by_topic else partition_answer(row.parts[0])
-
-
-class DirectoryStart(NamedTuple):
-    """A log directory, before its rows."""
-
-    facts: LogDirectorySummary
-    rows: Iterable[LsRow]
-
-
-class PartitionStart(NamedTuple):
-    """A partition, before the rows of its segments."""
-
-    facts: PartitionSummary
-
-
-class RowsEnd(NamedTuple):
-    """The end of the rows of a directory or partition: so many of them are `shown`. `partition`: whose segments they
-    are, if they are a partition's."""
-
-    shown: int
-    of: int
-    partition: PartitionSummary | None
-
-
-LsPart = DirectoryStart | PartitionStart | LsRow | RowsEnd
-
-
-def ls_objects(answer: LsPart) -> Iterator[Any]:
-    """Yield the answer of a part. A partition whose segments are listed follows them, because its end offset is
-    known only then."""
-    if isinstance(answer, DirectoryStart):
-        yield directory_answer(answer.facts)
-    elif isinstance(answer, LsRow):
-        yield row_answer(answer)
-    elif isinstance(answer, RowsEnd) and answer.partition is not None and answer.shown == answer.of:
-        answer.partition.sum_up()
-        yield partition_answer(answer.partition)
-
-
-def ls_row_objects(answer: LsPart) -> Iterator[Listed]:
-    """Yield the answers that are rows: not the partition that follows its segments."""
-    if isinstance(answer, LsRow):
-        yield row_answer(answer)
 
 
 class LsReport(Sink[LsPart]):

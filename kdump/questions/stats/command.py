@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import PartitionFilter
+from kdump.command_line.name_options import PartitionFilter, topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -24,7 +24,7 @@ from kdump.io.errors import SourceError
 from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.query import CommandOptions, added, argument, flag, group, option, partition_option, topic_option
-from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
+from kdump.questions.ls.run import NONE_OF_KIND, is_of_kind
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
 from kdump.questions.stats.report import WITHHELD, CountReport, StatsPart, StatsReport
 from kdump.questions.stats.row_counts import BY, PERIODS, ROWS, PeriodCounts, rows
@@ -109,7 +109,8 @@ class StatsCommand:
             self.sink = shown.sink(
                 output, lambda: CountReport(output, by, self.total, zone, full=shown.full), (ROWS[by],), report=True
             )
-        self.chosen = selected_topics(options.topics, options.internal)
+        of_topic = topic_filter(options.topics)
+        self.chosen: Callable[[str], bool] = lambda topic: is_of_kind(topic, options.internal) and of_topic(topic)
         self.of_partition = PartitionFilter(options.partitions)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
