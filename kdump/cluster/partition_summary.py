@@ -71,22 +71,23 @@ def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None
     it that starts: where headers show damage, it may find another batch than kdump. Raises SourceError."""
     valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
     is_sound = headers.end is None and not (headers.damage or headers.tail or leads_astray(segment, clean, valid))
-    end = None if is_sound else unchecked_end(segment, clean, _open_bytes, release)
+    end = None if is_sound else broker_end(segment, clean, valid, _open_bytes, release)
     return valid if end is None else end
 
 
-def unchecked_end(segment: SegmentFiles, clean: bool | None, open_: Open, release: Release) -> int | None:
-    """Return the offset after the last batch of a log that a broker finds which does not check it: it looks it up in
-    the .index, and goes from length to length (LogSegment.readNextOffset). None if a recovery, after an unclean
-    shutdown or without an .index, checks it and ends after the last valid one, and if the broker does not load the log.
-    Raises SourceError."""
-    if segment.log is None or recovers_last(segment, clean):
+def broker_end(segment: SegmentFiles, clean: bool | None, valid: int, open_: Open, release: Release) -> int | None:
+    """Return the offset after the last batch of a log that a broker finds, where that may not be `valid`, the offset
+    after the last valid one. A broker that does not check the log looks it up in the .index, and goes from length to
+    length (LogSegment.readNextOffset). A recovery, after an unclean shutdown or without an .index, checks it, but not a
+    magic above 2, which no checksum covers. None if the broker does not load the log. Raises SourceError."""
+    if segment.log is None:
         return None
     from kdump.kafka.errors import KafkaError
     from kdump.kafka.log_segment import segment_at
 
     try:
-        return segment_at(segment.log, segment.offset, open_, release=release()).next_offset().offset
+        read = segment_at(segment.log, segment.offset, open_, release=release())
+        return max(valid, read.checked_end()) if recovers_last(segment, clean) else read.next_offset().offset
     except KafkaError:
         return None
 

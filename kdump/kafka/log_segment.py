@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -110,6 +110,16 @@ class LogSegment:
             for head in read_batches(window, first.position, self.size):
                 last, highest = head, max(highest, head.lastOffset)
             return LogEnd(last.lastOffset + 1, last.end, highest)
+
+    def checked_end(self) -> int:
+        """Return the offset after the last batch before the first that a recovery takes for invalid. Raises KafkaError,
+        SourceError."""
+        end = self.base
+        with self.window() as window, suppress(CorruptRecord):
+            for head in read_batches(window, self.first, self.size, whole=True):
+                ensure_valid(window, head)
+                end = head.lastOffset + 1
+        return end
 
     def position_of(self, offset: int) -> int:
         """Return the position of the first batch whose last offset is at or above `offset`, or of an invalid batch

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.partition_summary import leads_astray, unchecked_end
+from kdump.cluster.partition_summary import broker_end, leads_astray
 from kdump.io.errors import OnUnreadable, SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
@@ -137,7 +137,7 @@ class BrokerStart:
     def stored_end(self, read: int | None, *, is_suspect: bool) -> int | None:
         """Return the offset at which a broker finds the end of the log. `read`: that of the valid batches, None if
         unknown; `is_suspect`: whether a broker may read the log in another way, as where an index misleads it."""
-        end = None if read is None else self._unchecked_end if is_suspect or self._is_misled(read) else None
+        end = None if read is None else self._broker_end(read) if is_suspect or self._is_misled(read) else None
         return None if self.unread else read if end is None else end
 
     @property
@@ -149,13 +149,12 @@ class BrokerStart:
     def _is_misled(self, end: int) -> bool:
         return not self._is_part and leads_astray(self.partition.segments[-1], self.known.clean, end)
 
-    @cached_property
-    def _unchecked_end(self) -> int | None:
+    def _broker_end(self, read: int) -> int | None:
         known, segments = self.known, self.partition.segments
         if self._is_part:
             return None
         try:
-            return unchecked_end(segments[-1], known.clean, self.open_, lambda: known.release.release)
+            return broker_end(segments[-1], known.clean, read, self.open_, lambda: known.release.release)
         except SourceError as error:
             self._not_read(error)
             return None

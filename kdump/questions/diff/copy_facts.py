@@ -99,11 +99,11 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
 
 
 def _end(copy: Copy, end: int) -> int:
-    """Return the log end offset as a broker finds it that does not check the log; it starts an empty log where this is
-    below the log start offset. `end`: that of the valid batches."""
+    """Return the log end offset as a broker finds it; it starts an empty log where this is below the log start offset.
+    `end`: that of the valid batches."""
     known = copy.known
     is_part = not copy.segments or copy.segments[0].path == copy.path or known.topic == METADATA_TOPIC
-    if is_part or known.clean is not True:
+    if is_part or known.clean is None:
         return end
     found = log_end(partition(copy.path), known.clean, [], lambda: known.release.release)
     return end if found is None else found
