@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import click
 import pytest
 
 from kdump.cli import COMMANDS
 from kdump.spark.query import plain, text
-from kdump.spark.scan_command import producer_columns, transaction_columns
+from kdump.spark.scan_command import ScanReport
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.test_output import command_of
@@ -100,12 +102,10 @@ EAST = timezone(timedelta(hours=2))
 
 def test_times_of_a_scan_and_a_query() -> None:
     """Both only show them in the time zone; JSON and CSV have UTC, as everywhere."""
-    row = {"timestamp": 0, "first": 0, "last": 3_600_000}
-    shown = {
-        each.name: each.cell(row) for each in (*transaction_columns(EAST), *producer_columns(EAST)) if each.name in row
-    }
-    assert shown["timestamp"] == shown["first"] == "1970-01-01T02:00:00.000+02:00"
-    assert shown["last"] == "1970-01-01T03:00:00.000+02:00"
+    text_of = ScanReport(mock.Mock(), EAST)._time
+    row = SimpleNamespace(timestamp=0, last=3_600_000)
+    assert text_of("timestamp")(row) == "1970-01-01T02:00:00.000+02:00"
+    assert text_of("last")(row) == "1970-01-01T03:00:00.000+02:00"
     moment = datetime(2026, 11, 21, 8, tzinfo=timezone.utc)
     assert text([moment], EAST) == '["2026-11-21T10:00:00.000+02:00"]'
     assert text(moment, timezone.utc) == plain(moment) == "2026-11-21T08:00:00.000Z"

@@ -140,25 +140,24 @@ def printed(command: str, paths: list[str], above: Path) -> str:
     text = result.stdout + result.stderr
     text = re.sub(rf"((?:Exception: |file (?:at: )?)[\[(]?){above}/", r"\1", text)
     text = text.replace(f"{above}/", "") if paths[0].startswith("/") else text
-    return VOLATILE.sub("", re.sub(r"\b(disk(-second)?)/+", r"\1/", text))
+    return VOLATILE.sub("", re.sub(r"\b(disk\d*(-second)?)/+", r"\1/", text))
 
 
 @pytest.mark.sampled
 def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An absolute path, a relative one, and one with a slash at its end are the same disk, partition or segment; every
     path in the output has the form of the one that was given."""
+    monkeypatch.chdir(tmp_path)
     for number, source in enumerate(bases() * 4 if SEED else [FIXTURES / "clean-2"]):
-        above = tmp_path / str(number)  # one that is made again may be taken for the one before: all are as old
-        above.mkdir()
-        monkeypatch.chdir(above)
-        paths, _ = damaged(f"{SEED}{number}", source, above / "disk")
+        # Each has its own name: one that is made again may be taken for the one before, because all are as old.
+        paths, _ = damaged(f"{SEED}{number}", source, tmp_path / f"disk{number}")
         below = sorted(each for each in paths[0].iterdir() if each.is_dir())
         segments = sorted(paths[0].glob("*/*.log"))
         for asked in filter(None, (paths, below[:2], segments[:1])):
-            names = [str(each.relative_to(above)) for each in asked]
+            names = [str(each.relative_to(tmp_path)) for each in asked]
             given = [list(map(str, asked)), names, [f"{each}/" for each in names]][: 2 if asked[0].is_file() else 3]
             for command in (*(COMMANDS.keys() - {"diff"}), "inspect"):
-                assert len({printed(command, each, above) for each in given}) == 1, (command, names)
+                assert len({printed(command, each, tmp_path) for each in given}) == 1, (command, names)
         for path in paths:
             shutil.rmtree(path)
 
