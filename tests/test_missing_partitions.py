@@ -469,7 +469,7 @@ def test_a_high_watermark_of_an_earlier_topic_of_the_name(tmp_path: Path, writte
     nothing is lost. A checkpoint that was written after the topic was created is its own."""
     disk = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
     source, metadata = Disks([directory_at(str(disk))]).newest_metadata()
-    created = Disks([]).copies.created(source, metadata.topics["ledger"].id)
+    created = Disks([]).copies.topic_times(source, metadata.topics["ledger"].id)[0]
     checkpoint = disk / "replication-offset-checkpoint"
     checkpoint.write_text(re.sub("ledger 0 .*", "ledger 0 999", checkpoint.read_text()))
     os.utime(checkpoint, (0, created / 1000 + written))

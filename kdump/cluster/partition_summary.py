@@ -87,7 +87,11 @@ def broker_end(segment: SegmentFiles, clean: bool | None, valid: int, open_: Ope
 
     try:
         read = segment_at(segment.log, segment.offset, open_, release=release())
-        return max(valid, read.checked_end()) if recovers_last(segment, clean) else read.next_offset().offset
+        if not recovers_last(segment, clean):
+            return read.next_offset().offset
+        with suppress(SourceError):  # what cannot be read, or is not in a bundle, was said of the batch itself
+            return max(valid, read.checked_end())
+        return valid
     except KafkaError:
         return None
 
