@@ -99,20 +99,23 @@ def broker_end(segment: SegmentFiles, clean: bool | None, valid: int, open_: Ope
 def leads_astray(segment: SegmentFiles, clean: bool | None, end: int) -> bool:
     """Return True if the last entry of the .index that a broker trusts is not that of a batch at its position, as where
     the .log was cut or replaced, or the .index is another segment's: the broker may find another last batch, or none.
-    `end`: the offset after the last batch. False if it cannot be read."""
+    `end`: the offset after the last batch. False if the .index cannot be read."""
     if segment.log is None or recovers_last(segment, clean):
         return False
-    with suppress(SourceError):
-        with closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as index:
-            entries = (index.size or 0) // INDEX_ENTRY.size
-            entry = index.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
-        offset, position = int.from_bytes(entry[:4], "big"), int.from_bytes(entry[4:], "big")
-        if position > 0:
-            with closing(open_target(segment.log, careful_source)) as log:
-                batch = candidate_in(log.read_at(position, LARGEST_HEADER), position, Limits())
-                is_there = batch.error is None and batch.first_offset <= segment.offset + offset < end
-                return bool(log.size) and not is_there
-    return False
+    entry = b""
+    with suppress(SourceError), closing(open_target(segment.indexes[file_kinds.INDEX], careful_source)) as index:
+        entries = (index.size or 0) // INDEX_ENTRY.size
+        entry = index.read_at((entries - 1) * INDEX_ENTRY.size, INDEX_ENTRY.size) if entries else b""
+    offset, position = int.from_bytes(entry[:4], "big"), int.from_bytes(entry[4:], "big")
+    if position <= 0:
+        return False
+    try:
+        with closing(open_target(segment.log, careful_source)) as log:
+            batch = candidate_in(log.read_at(position, LARGEST_HEADER), position, Limits())
+            is_there = batch.error is None and batch.first_offset <= segment.offset + offset < end
+            return bool(log.size) and not is_there
+    except SourceError:  # a bundle has the bytes of headers, and these are none
+        return True
 
 
 def _open_bytes(target: Target) -> Window:
