@@ -28,7 +28,7 @@ from kdump.questions.registry.usage import _last_records as last_records
 from kdump.questions.reindex.run import _Partition as Partition
 from tests.broker_at_work import Broker, disk
 from tests.command import run
-from tests.conftest import FIXTURES, SEED, sample, seeded
+from tests.conftest import FIXTURES, SEED, few, sample, seeded
 from tools.trials.working import commands
 
 pytestmark = pytest.mark.sampled
@@ -297,11 +297,15 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     ("command", "about", "what"),
-    [
-        *(("verify", "users-0/", what) for what in ("file", "directory")),
-        ("groups", "__consumer_offsets-0/", "file"),
-        ("restart-plan", CLEAN_MARK, "file"),
-    ],
+    few(
+        [
+            ("verify", "users-0/", "file"),
+            ("groups", "__consumer_offsets-0/", "file"),
+            ("verify", "users-0/", "directory"),
+            ("restart-plan", CLEAN_MARK, "file"),
+        ],
+        2,
+    ),
 )
 def test_what_goes_away_before_any_call(
     command: str, about: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
