@@ -70,7 +70,9 @@ def next_offset(segment: SegmentFiles, headers: HeaderTotals, clean: bool | None
     """Return the offset after the last batch of a segment, or the base offset in its name without one, as a broker has
     it that starts: where headers show damage, it may find another batch than kdump. Raises SourceError."""
     valid = segment.offset if headers.last is None else max(segment.offset, headers.last + 1)
-    is_sound = headers.end is None and not (headers.damage or headers.tail or leads_astray(segment, clean, valid))
+    is_sound = headers.end is None and (
+        recovers_last(segment, clean) or not (headers.damage or headers.tail or leads_astray(segment, clean, valid))
+    )
     end = None if is_sound else broker_end(segment, clean, valid, _open_bytes, release)
     return valid if end is None else end
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.partition_summary import broker_end, leads_astray
+from kdump.cluster.partition_summary import broker_end, leads_astray, log_end, recovers_last
 from kdump.io.errors import OnUnreadable, SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.log_segment import LogSegment, first_unflushed, segment_at
@@ -153,6 +153,8 @@ class BrokerStart:
         known, segments = self.known, self.partition.segments
         if self._is_part:
             return None
+        if recovers_last(segments[-1], known.clean):  # then only the last batch may be one that a recovery keeps
+            return max(read, log_end(self.partition, known.clean, [], lambda: known.release.release) or 0)
         try:
             return broker_end(segments[-1], known.clean, read, self.open_, lambda: known.release.release)
         except SourceError as error:
