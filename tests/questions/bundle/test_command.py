@@ -454,6 +454,9 @@ def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, mo
         assert "not in the bundle" in here.stderr
         return
     assert here.exit_code == there.exit_code
+    if recipe.name == "metadata-file":  # a file with the name of the directory is not copied
+        assert "__cluster_metadata-0: not in the bundle" in here.stdout
+        return
     rows = [[json.loads(line) for line in done.stdout.splitlines()] for done in (there, here)]
     for row in (*rows[0], *rows[1]):
         for key in {"seconds", *UNKNOWN.get(row["type"], ())}:
