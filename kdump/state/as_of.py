@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 FIRST_TIME = 10**12
@@ -27,6 +28,16 @@ class AsOf(NamedTuple):
         if self.offset is not None:
             return offset is None or offset > self.offset
         return self.time is not None and timestamp is not None and timestamp > self.time
+
+
+class AskedAsOf:
+    """A query with the field `as_of`: an offset, a time in epoch ms, or neither."""
+
+    as_of: int | AsOf | None
+
+    @cached_property
+    def moment(self) -> AsOf:
+        return AsOf.of(self.as_of)
 
 
 class OffsetOfSeveralLogs(ValueError):

@@ -56,6 +56,7 @@ class BrokerStart:
         self.on_unreadable = on_unreadable
         self.unread: list[str] = []
         """What could not be read of that which decides what a broker does."""
+        self._ends: dict[tuple[int | None, bool], int | None] = {}
         self.bases = [segment.offset for segment in partition.segments] or [0]
         first, is_whole = self.bases[0], partition.given is None
         checkpointed = known.log_start or 0
@@ -137,7 +138,10 @@ class BrokerStart:
     def stored_end(self, read: int | None, *, is_suspect: bool) -> int | None:
         """Return the offset at which a broker finds the end of the log. `read`: that of the valid batches, None if
         unknown; `is_suspect`: whether a broker may read the log in another way, as where an index misleads it."""
-        end = None if read is None else self._broker_end(read) if is_suspect or self._is_misled(read) else None
+        if read is not None and (read, is_suspect) not in self._ends:
+            is_other = is_suspect or self._is_misled(read)
+            self._ends[read, is_suspect] = self._broker_end(read) if is_other else None
+        end = self._ends.get((read, is_suspect))
         return None if self.unread else read if end is None else end
 
     @property

@@ -568,7 +568,7 @@ class StartupExamination:
                 "end": plan.logEndOffset,
                 "mark": plan.highWatermark,
                 "path": plan.path,
-                "saved": saved_text(plan, is_exact),
+                "saved": saved_text(plan),
                 "salvage": plan.salvage,
                 "DIR": plan.path,
                 "TOPIC": plan.topic,

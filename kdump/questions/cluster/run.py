@@ -34,7 +34,7 @@ from kdump.questions.cluster.answer import (
     configs,
     summary_of,
 )
-from kdump.state.as_of import AsOf, Change
+from kdump.state.as_of import AskedAsOf, AsOf, Change
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata_image import (
     ControllerRegistration,
@@ -73,7 +73,7 @@ def _parts() -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterQuery(Query):
+class ClusterQuery(Query, AskedAsOf):
     """What to yield of a cluster, and as of when."""
 
     show: Iterable[str] = option(
@@ -88,10 +88,6 @@ class ClusterQuery(Query):
     show_secrets: bool = flag("--show-secrets", help="Also show the values of configs that contain passwords.")
     as_of: int | AsOf | None = as_of_option()
     history: bool = history_option()
-
-    @cached_property
-    def moment(self) -> AsOf:
-        return AsOf.of(self.as_of)
 
     @cached_property
     def topic(self) -> Callable[[str], bool]:

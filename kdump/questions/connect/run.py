@@ -37,7 +37,7 @@ from kdump.questions.connect.answer import (
     source_offsets,
     tasks,
 )
-from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
+from kdump.state.as_of import AskedAsOf, AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.connect_replay import CONNECTOR_DELETED, DELETED, ConnectState
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
@@ -57,7 +57,7 @@ ROWS: dict[str, type] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectQuery(Query):
+class ConnectQuery(Query, AskedAsOf):
     """What to yield of Kafka Connect, and as of when."""
 
     connectors: Iterable[str] = many(
@@ -78,10 +78,6 @@ class ConnectQuery(Query):
     @cached_property
     def rows(self) -> frozenset[type]:
         return frozenset(ROWS[name] for name in self.show)
-
-    @cached_property
-    def moment(self) -> AsOf:
-        return AsOf.of(self.as_of)
 
     @cached_property
     def connector(self) -> Callable[[str], bool]:

@@ -80,9 +80,7 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         copy.path,
         copy,
         cursor.start or 0,
-        None
-        if cursor.end_unread
-        else max(cursor.start or 0, _end(copy, cursor.end)),  # a broker starts an empty one there
+        None if cursor.end_unread else max(cursor.start or 0, _end(copy, cursor)),  # a broker starts an empty one there
         copy.high_watermark,
         copy.topic_id,
         len(copy.segments),
@@ -98,12 +96,12 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
     )
 
 
-def _end(copy: Copy, end: int) -> int:
-    """Return the log end offset as a broker finds it; it starts an empty log where this is below the log start offset.
-    `end`: that of the valid batches."""
-    known = copy.known
+def _end(copy: Copy, cursor: CopyReader) -> int:
+    """Return the log end offset as a broker finds it; it starts an empty log where this is below the log start
+    offset."""
+    known, end = copy.known, cursor.end
     is_part = not copy.segments or copy.segments[0].path == copy.path or known.topic == METADATA_TOPIC
-    if is_part or known.clean is None:
+    if is_part or known.clean is None or not (known.clean or cursor.damages):
         return end
     found = log_end(partition(copy.path), known.clean, [], lambda: known.release.release)
     return end if found is None else found

@@ -17,7 +17,7 @@ from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.query import Query, as_of_option, flag, history_option, many, offered, selects, topic_option
 from kdump.questions.groups.answer import DescribedGroup, GroupDescription, GroupMember, describe_groups
-from kdump.state.as_of import AsOf, Change
+from kdump.state.as_of import AskedAsOf, AsOf, Change
 from kdump.state.groups import SHARE
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.recorded_change import RecordedChange, change_answer
@@ -29,7 +29,7 @@ GroupsAnswer = DescribedGroup | GroupMember | CommittedPosition | SharePosition 
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupsQuery(Query):
+class GroupsQuery(Query, AskedAsOf):
     """Which groups to yield, and as of when."""
 
     groups: Iterable[str] = many(
@@ -40,10 +40,6 @@ class GroupsQuery(Query):
     members: bool = flag("--members", help="Show all members in one table.")
     as_of: int | AsOf | None = as_of_option()
     history: bool = history_option()
-
-    @cached_property
-    def moment(self) -> AsOf:
-        return AsOf.of(self.as_of)
 
     @cached_property
     def selected(self) -> tuple[Callable[[str], bool], Callable[[str], bool]]:

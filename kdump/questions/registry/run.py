@@ -34,7 +34,7 @@ from kdump.questions.registry.answer import (
     version_answer,
 )
 from kdump.questions.registry.usage import logs_with_records, usage
-from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
+from kdump.state.as_of import AskedAsOf, AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.effective_config import effective
 from kdump.state.recorded_change import RecordedChange, change_answer
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
@@ -47,7 +47,7 @@ SHOWN = VERSIONS, DELETED, HISTORY, USAGE = "versions", "deleted", "history", "u
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegistryQuery(Query):
+class RegistryQuery(Query, AskedAsOf):
     """What to yield of a registry, and as of when. A program selects one of SHOWN by `show`."""
 
     show: str = VERSIONS
@@ -68,10 +68,6 @@ class RegistryQuery(Query):
         super().__post_init__()
         if self.show not in SHOWN:
             raise ValueError(f"unknown show {self.show}; known are {', '.join(SHOWN)}")
-
-    @cached_property
-    def moment(self) -> AsOf:
-        return AsOf.of(self.as_of)
 
     @cached_property
     def subject(self) -> Callable[[str], bool]:

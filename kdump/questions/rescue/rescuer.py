@@ -42,7 +42,7 @@ from kdump.questions.rescue.numbers import (
     new_producer_id,
 )
 from kdump.questions.rescue.write_log import NewDirectory, NewLog, write_logs
-from kdump.state.as_of import AsOf
+from kdump.state.as_of import AskedAsOf, AsOf
 from kdump.state.image_records import image_records
 from kdump.state.metadata_image import Endpoint, MetadataImage, ProducerIds, Voter
 
@@ -76,7 +76,7 @@ def parse_controller(typed: str | NewController) -> NewController:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescueQuery(Query):
+class RescueQuery(Query, AskedAsOf):
     """What to rescue."""
 
     out: str | None = option(
@@ -113,10 +113,6 @@ class RescueQuery(Query):
         help="With --from-data: the nodes have controller.quorum.bootstrap.servers, not controller.quorum.voters.",
     )
     while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
-
-    @cached_property
-    def moment(self) -> AsOf:
-        return AsOf.of(self.as_of)
 
     @cached_property
     def release(self) -> KafkaRelease | None:

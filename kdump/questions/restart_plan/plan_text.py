@@ -145,19 +145,14 @@ def unknown_text(plan: RestartPlan) -> str:
     return f"{reasons}{f', and {more} more reasons' if more > 0 else ''}; {', '.join(parts)}"
 
 
-def saved_text(plan: PartitionPlan, is_exact: bool = False) -> str:
-    """Return what `plan.salvage` saves of what a startup removes. `is_exact`: one flipped bit is all that is wrong with
-    the first damaged batch."""
+def saved_text(plan: PartitionPlan) -> str:
+    """Return what `plan.salvage` saves of what a startup removes."""
     batches, damaged = sum(cut.batches for cut in plan.cuts), sum(cut.damagedBatches for cut in plan.cuts)
     parts = [count_text(batches, "valid batch", "valid batches")] if batches else []
     if damaged:
         records = sum(cut.damagedRecords for cut in plan.cuts)
-        if is_exact and damaged == 1 and records:
-            parts.append(f"the damaged batch ({count_text(records, 'record')}), with the flipped bit corrected")
-        else:
-            what = f"up to {count_text(records, 'record')}" if records else "the records that decode"
-            batches_text = count_text(damaged, "damaged batch", "damaged batches")
-            parts.append(f"{what} of {batches_text}, whose values may be wrong")
+        what = f"up to {count_text(records, 'record')}" if records else "the records that decode"
+        parts.append(f"{what} of {count_text(damaged, 'damaged batch', 'damaged batches')}, whose values may be wrong")
     if plan.mayLoseTorn:
         parts.append("those records of the incomplete batch that are whole")
     return " and ".join(parts)
