@@ -51,9 +51,10 @@ class Parameter(NamedTuple):
     more: dict[str, Any]
 
 
-def argument(**more: Any) -> Any:
-    """Return a field that an argument fills. `more`: as of click.argument."""
-    return _field((), (), "", more)
+def argument(otherwise: Any = (), **more: Any) -> Any:
+    """Return a field that an argument fills, before the paths. `otherwise`: its default; `more`: as of
+    click.argument."""
+    return _field(otherwise, (), "", more)
 
 
 def option(*flags: str, section: str = "", otherwise: Any = None, **more: Any) -> Any:
@@ -143,9 +144,10 @@ def timeout_option(help_text: str = "Warn about transactions open for longer tha
     return option("--transaction-timeout", type="time", default=TRANSACTION_TIMEOUT, help=help_text)
 
 
-def now_option(what: str = "Compute ages as of this time") -> Any:
-    """Return the field of --now, in epoch ms, which an environment variable sets, too: for disks of another day."""
-    return option("--now", type=NOW, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
+def now_option(what: str = "Compute ages as of this time", needs: str = "") -> Any:
+    """Return the field of --now, in epoch ms, which an environment variable sets, too: for disks of another day.
+    `needs`: the field of a flag without which it does nothing."""
+    return option("--now", type=NOW, needs=needs, help=f"{what}: ISO-8601, epoch ms, -2h.  [current time]")
 
 
 def as_of_option(verb: str = "Show") -> Any:
@@ -207,7 +209,7 @@ def offered(name: str, query: Callable[P, Asks], answers: Callable[[Asks], Answe
     """Return the function of the API with this name, whose parameters are the fields of the query."""
     from kdump.io.mounted_paths import takes_paths  # not needed by a class of options
 
-    function = takes_paths(lambda paths, **fields: answers(query(paths, **fields)))
+    function = takes_paths(lambda *given, **fields: answers(query(*given, **fields)))
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = answers.__module__, answers.__doc__
     returned = inspect.signature(answers).return_annotation

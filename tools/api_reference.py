@@ -118,8 +118,10 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     assert found is not None
     assert isinstance(found.node, ast.FunctionDef)
     function = getattr(importlib.import_module(module), name)
-    names = sorted(inspect.signature(function).parameters, key=lambda each: (each != "paths", each == "run"))
-    written = ast.parse(f"def {name}({names[0]}, *, {', '.join(names[1:])}): ...").body[0]
+    asked = inspect.signature(function).parameters
+    first = [each for each, about in asked.items() if about.kind is not about.KEYWORD_ONLY]
+    names = sorted(asked.keys() - first, key=lambda each: (each == "run", [*asked].index(each)))
+    written = ast.parse(f"def {name}({', '.join(first)}, *, {', '.join(names)}): ...").body[0]
     assert isinstance(written, ast.FunctionDef)
     node = copy.deepcopy(found.node)
     node.args = written.args

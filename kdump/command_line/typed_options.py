@@ -12,7 +12,7 @@ A field whose type is another such class takes its own fields from the same para
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from functools import cache, wraps
 from types import FunctionType
 from typing import Any, TypeVar, get_type_hints
@@ -95,8 +95,8 @@ def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
     elif isinstance(kind, Names):
         more = more | {"type": ParsedParam(kind.parse), "shell_complete": listed(kind.known)}
     if "choices" in more:
-        more = {name: value for name, value in more.items() if name != "choices"}
-        more["type"] = click.Choice(parameter.more["choices"])
+        more = {**more, "type": click.Choice(more["choices"])}
+    more = {name: value for name, value in more.items() if name not in ("choices", "needs")}
     if more.get("type") is int or isinstance(more.get("type"), click.types.IntParamType):
         more = {"metavar": "N", **more}
     if not flags:
@@ -111,10 +111,16 @@ def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
     return add
 
 
+def _comes_late(each: Field[Any]) -> bool:
+    """Return False for the arguments of a question before its paths, which are the rest of the arguments."""
+    adds = each.metadata.get(ADDS)
+    return not isinstance(adds, Parameter) or bool(adds.flags) or "nargs" in adds.more
+
+
 def declared(cls: type) -> list[Callable[[Any], Any]]:
     """Return the decorators that add the options of the class to a command."""
     decorators: list[Callable[[Any], Any]] = []
-    for each in fields(cls):
+    for each in sorted(fields(cls), key=_comes_late):
         adds = each.metadata.get(ADDS)
         if isinstance(adds, Parameter):
             if each.name == "paths" and issubclass(cls, Query):
@@ -155,7 +161,7 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
             value = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
             if isinstance(adds, Parameter) and issubclass(cls, Query):
                 value = _asked(adds, value, values)
-                if value in (None, ()) and name != "paths":
+                if value in (None, ()) and each.default is not MISSING:
                     continue
             given[name] = value
     return cls(**given)
@@ -172,7 +178,10 @@ def _asked(parameter: Parameter, value: Any, values: dict[str, Any]) -> Any:
         return PartitionFilter(value)
     if kind == AS_OF:
         return parse_as_of(value, values["zone"])
-    return parse_now(value, values["zone"]) if kind == NOW else value
+    if kind == NOW:
+        needs = parameter.more["needs"]
+        return parse_now(value, values["zone"]) if not needs or values[needs] else None
+    return value
 
 
 def _refuse_password(value: str | Iterable[str] | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -13,7 +13,7 @@ from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import JSON, OutputOptions, output_options
-from kdump.command_line.params import parse_now, read_once
+from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -24,10 +24,11 @@ from kdump.io.run import ignore
 from kdump.log.expression.parser import ExpressionError, parse
 from kdump.log.expression.terms import Expression
 from kdump.log.output_directory import OutputError, OutputFile
-from kdump.query import CommandOptions, added, argument, flag, group, jobs_option, now_option, option
+from kdump.query import CommandOptions, added, group, jobs_option, option
 from kdump.questions.find.answer import Answer, Match, SearchCoverage
 from kdump.questions.find.report import FoundByTemplate, FoundObjects, FoundTable, RedactedNames, coverage_lines
-from kdump.questions.find.run import find
+from kdump.questions.find.run import answers
+from kdump.questions.find.search import FindQuery
 from kdump.questions.find.search_report import Collected, Names, SignatureError, json_text, page, sign, verify
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError
@@ -62,12 +63,7 @@ not be read, or if nothing matches in what could be searched.
 class FindOptions(CommandOptions):
     """The options of the command."""
 
-    expression: str | None = argument(metavar="EXPR", required=False)
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
-    live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
-    when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
-    now: str | None = now_option("With --when: as of this time")
-    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Stop after N records.")
+    query: FindQuery = group(FindQuery)
     jobs: int | None = jobs_option("Search partitions")
     output: OutputOptions = added(output_options(json="Write JSON Lines: match objects, and one searchCoverage."))
     template: str | None = option(
@@ -98,11 +94,12 @@ def command(options: FindOptions) -> None:
     --json, it is the last line. Nothing is written to the disk."""
     if options.verify is not None:
         exit_with(lambda: _verify(options), SignatureError)
-    if options.expression is None or not options.paths:
-        raise click.UsageError(f"Missing argument '{'EXPR' if options.expression is None else 'PATH…'}'.")
+    typed, paths = options.query.expression, options.query.paths
+    if typed is None or not paths:
+        raise click.UsageError(f"Missing argument '{'EXPR' if typed is None else 'PATH…'}'.")
     if options.sign is not None and options.report is None:
         raise click.UsageError("--sign signs the file of --report")
-    read_once(options.paths)
+    read_once(paths)
     options.decoding.refuse_contradictions()
     hidden = options.redaction
     if (hidden.redact or hidden.redact_names) and options.output.format != JSON and options.report is None:
@@ -110,7 +107,7 @@ def command(options: FindOptions) -> None:
     if options.template is not None and (options.output.form or options.output.as_json):
         raise click.UsageError("choose one of --json, --format and -f")
     try:
-        expression = parse(options.expression, zone=options.output.zone)
+        expression = parse(str(typed), zone=options.output.zone)
     except ExpressionError as error:
         raise click.UsageError(error.lines) from None
     exit_with(lambda: _run(options, expression), OutputError, SignatureError)
@@ -126,14 +123,14 @@ def _verify(options: FindOptions) -> int:
 
 def _run(options: FindOptions, expression: Expression) -> int:
     """Run the command and return its exit status."""
-    output = options.output.output(headline=False)
-    options.remote.mount(options.paths)
-    decode = options.decoding.decode(options.paths)
+    query, output = options.query, options.output.output(headline=False)
+    paths = tuple(query.paths)
+    options.remote.mount(paths)
+    decode = options.decoding.decode(paths)
     coverage: SearchCoverage | None = None
-    now = parse_now(options.now, options.output.zone) if options.when else None
     redaction = options.redaction.redaction()
     collected = None if options.report is None else Collected()
-    written = () if options.report is None else _report_files(options.report, options.paths)
+    written = () if options.report is None else _report_files(options.report, paths)
     try:
         sink = _sink(options, expression, output, redaction)
         with Progress("find") as progress:
@@ -142,23 +139,11 @@ def _run(options: FindOptions, expression: Expression) -> int:
                 progress.more(count)
                 sink.tick()
 
-            answers = find(
-                options.paths,
-                expression,
-                live=options.live,
-                when=options.when,
-                limit=options.limit,
-                jobs=options.jobs,
-                decode=decode,
-                run=options.reading.run(
-                    now,
-                    unreadable=report_unreadable,
-                    more=more,
-                    expect=progress.expect,
-                    begin=ignore if collected is None else collected.file,
-                ),
+            begin = ignore if collected is None else collected.file
+            run = options.reading.run(
+                query.now, unreadable=report_unreadable, more=more, expect=progress.expect, begin=begin
             )
-            for answer in answers:
+            for answer in answers(replace(query, expression=expression, jobs=options.jobs, decode=decode, run=run)):
                 if isinstance(answer, SearchCoverage):
                     coverage = answer
                 elif collected is not None:
@@ -172,7 +157,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
     assert coverage is not None
     names = Names() if redaction is None else RedactedNames(redaction)
     if collected is not None:
-        _write_report(options, collected.report(coverage, options.paths, names, live=options.live), written)
+        _write_report(options, collected.report(coverage, paths, names, live=query.live), written)
     is_read = not unreadable()
     if is_read or coverage.bytes:
         for line in coverage_lines(names.coverage(coverage)):
@@ -199,11 +184,14 @@ def _report_files(named: str, paths: tuple[str, ...]) -> tuple[OutputFile, Outpu
 
 def _sink(options: FindOptions, expression: Expression, output: Output, redaction: Redaction | None) -> Sink[Answer]:
     if options.template is not None:
-        return FoundByTemplate(output, options.template, RecordDecoder(options.decoding.decode(options.paths)))
+        decoder = RecordDecoder(options.decoding.decode(tuple(options.query.paths)))
+        return FoundByTemplate(output, options.template, decoder)
     form = options.output
     return form.sink(
         output,
-        lambda: FoundTable(output, form.zone, form.names, full=form.full, when=options.when, asked=expression.numbers),
+        lambda: FoundTable(
+            output, form.zone, form.names, full=form.full, when=options.query.when, asked=expression.numbers
+        ),
         (Match,),
         objects=FoundObjects(redaction),
     )

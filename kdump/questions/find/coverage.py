@@ -71,13 +71,13 @@ class Coverage:
         if not undecoded:
             self.add(file.path, NO_TOPIC if file.topic_name is None else NOT_ABORTED, None, 0, 1)
 
-    def not_there(self, expression: Expression, listing: Listing, paths: tuple[str, ...], *, live: bool) -> None:
+    def not_there(self, expression: Expression, listing: Listing, path: str, *, live: bool) -> None:
         """Take note of topics that the expression names and that are in none of the paths, and if all files are ruled
         out. `live`: so are those that no consumer reads."""
         for topic in sorted(expression.topics - listing.topics) if listing.directories else ():
-            self.add(paths[0], NOT_THERE + topic, None, 0)
+            self.add(path, NOT_THERE + topic, None, 0)
         if self.ruledOutFiles and not self.files and not self.gaps:
-            self.add(paths[0], NONE_LIVE if live else ALL_OUT, None, 0)
+            self.add(path, NONE_LIVE if live else ALL_OUT, None, 0)
 
     def answer(self, expression: str, listing: Listing) -> SearchCoverage:
         """Return the counts of the search, with those of the files that were listed for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kdump.io import file_system
@@ -36,7 +36,7 @@ class Listing:
     _seen: set[tuple[int, int]] = field(default_factory=set)
     """Device and inode of each file: one with several names counts once."""
 
-    def files(self, paths: tuple[str, ...]) -> Iterator[list[tuple[Target, int]]]:
+    def files(self, paths: Iterable[str]) -> Iterator[list[tuple[Target, int]]]:
         """Yield the files that may hold records, with their sizes, those of one directory together. What cannot be
         listed is passed to `run.unreadable`."""
         for path in paths:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, replace
+from functools import cached_property
 
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.options import Options
@@ -15,11 +16,13 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, is_gone
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import COUNT
+from kdump.log.expression.parser import parse
 from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -27,6 +30,7 @@ from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRec
 from kdump.log.region_reader import Depth
 from kdump.log.torn_batch import TornBatch
 from kdump.log.walk import PartitionReader
+from kdump.query import Query, argument, flag, now_option, option
 from kdump.questions.carve.search import Search as BatchSearch
 from kdump.questions.find.answer import DAMAGED, HIDDEN, LIVE, OUTSIDE, Found
 from kdump.questions.find.answer import TORN as INCOMPLETE
@@ -44,27 +48,39 @@ SHORTEST = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class FindQuery(Query):
     """What is searched for, and how."""
 
-    expression: Expression
-    options: Options
-    decode: DecodeOptions
-    live: bool
-    when: bool
+    paths_option = {**Query.paths_option, "required": False}  # --verify takes none
+    expression: str | Expression = argument(metavar="EXPR", required=False, otherwise=MISSING)
+    _: KW_ONLY
+    live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
+    when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
+    now: int | None = now_option("With --when: as of this time")
+    limit: int | None = option("-n", "--limit", type="count", help="Stop after N records.")
+    jobs: int | None = 1
+    decode: DecodeOptions | None = None
+
+    @cached_property
+    def parsed(self) -> Expression:
+        return parse(self.expression) if isinstance(self.expression, str) else self.expression
+
+    @cached_property
+    def options(self) -> Options:
+        return Options.as_of(self.run, self.now, only=frozenset({"indexes"}), open_source=careful_source)
 
 
 class Search:
     """A search of directories, one after the other. It is what the expression asks about records besides their
     bytes."""
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        self.expression, self.options = question.expression, question.options
-        self.decoding = RecordDecoder(question.decode)
+    def __init__(self, query: FindQuery) -> None:
+        self.query = query
+        self.expression, self.options = query.parsed, query.options
+        self.decoding = RecordDecoder(query.decode or DecodeOptions(paths=tuple(query.paths)))
         self.coverage = Coverage()
         self.remote = RemoteOffsets()
-        self.around = SearchSurroundings(question.options)
+        self.around = SearchSurroundings(self.options)
         self.directory = SearchedDirectory([], self.around)
         self._of_file: Target | None = None
         self._prefilters: dict[object, Prefilter] = {}
@@ -73,8 +89,8 @@ class Search:
         """Yield the matches in the files of a directory, with what each is."""
         self.directory = SearchedDirectory([file for file, _ in files], self.around)
         for found in self.directory.labelled(self._files(files)):
-            if not self.question.live or self.directory.is_received(found):
-                yield self.directory.with_end(found) if self.question.when else found
+            if not self.query.live or self.directory.is_received(found):
+                yield self.directory.with_end(found) if self.query.when else found
         self.remote.directory(self.directory, self.expression)
 
     def read(self, target: Target, record: Record) -> DecodedRecord | None:
@@ -95,7 +111,7 @@ class Search:
             while waiting:
                 file, size = waiting.pop()
                 states = states_of(file)
-                is_out = self.expression.term.truth(FileFacts(file)) == NO or (self.question.live and states != (LIVE,))
+                is_out = self.expression.term.truth(FileFacts(file)) == NO or (self.query.live and states != (LIVE,))
                 if is_out:
                     self.coverage.rule_out(size)
                 else:

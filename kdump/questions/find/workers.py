@@ -23,7 +23,7 @@ from kdump.parallel_jobs import stop_workers, submitted, worker_ended
 from kdump.questions.find.answer import Found
 from kdump.questions.find.coverage import Coverage
 from kdump.questions.find.remote_offsets import RemoteOffsets
-from kdump.questions.find.search import Question, Search
+from kdump.questions.find.search import FindQuery, Search
 from kdump.signals import uninterrupted
 
 Files = list[tuple[Target, int]]
@@ -67,18 +67,18 @@ class _Sender:
         self._waiting, self._sent = [], time.monotonic()
 
 
-def _search(number: int, question: Question, directories: list[Files], limit: int | None) -> None:
+def _search(number: int, query: FindQuery, directories: list[Files], limit: int | None) -> None:
     """Search directories in a worker, and send what is found."""
     sender = _Sender(workers.pipes[number])
     unreadable_paths.begin()
-    with counted(question.options) as options:
+    with counted(query.options) as options:
         count = options.more
 
         def more(size: int) -> None:
             count(size)
             sender.tick()
 
-        search = Search(replace(question, options=replace(options, more=more, begin=sender.add, unreadable=sender.add)))
+        search = Search(replace(query, run=replace(options, more=more, begin=sender.add, unreadable=sender.add)))
         for files in directories:
             search.coverage, search.remote = Coverage(), RemoteOffsets()
             for found in islice(search.matches(files), limit):
@@ -110,7 +110,7 @@ class SearchWorkers:
         count, files = 0, self._directories[number]
         try:
             while not self._is_broken:
-                for message in self._received(number, search.question):
+                for message in self._received(number, search.query):
                     if isinstance(message, Searched):
                         search.coverage.merge(message.coverage)
                         search.remote.merge(message.remote)
@@ -129,10 +129,10 @@ class SearchWorkers:
             search.options.unreadable(worker_ended(files[0][0].path))
         yield from islice(search.matches(files), count, limit)
 
-    def _received(self, number: int, question: Question) -> list[Message]:
+    def _received(self, number: int, query: FindQuery) -> list[Message]:
         pipe, future = self._owners[number]
         while not pipe.poll(PAUSE):
-            question.options.more(self._counter.take())
+            query.options.more(self._counter.take())
             if future.done() and not pipe.poll():
                 future.result()  # raises what ended it
                 raise BrokenExecutor
@@ -145,19 +145,17 @@ class SearchWorkers:
 
 def start_workers(
     stack: ExitStack,
-    question: Question,
+    query: FindQuery,
     directories: list[Files],
     sizes: list[int],
     processes: int,
-    limit: int | None,
-    paths: tuple[str, ...],
 ) -> SearchWorkers | None:
     """Start workers, each of which searches directories of about the same total size; None if that cannot be done."""
     pipes: list[tuple[Connection, Connection]] = [Pipe(duplex=False) for _ in range(processes)]
     for pipe in pipes:
         stack.enter_context(closing(pipe[0]))
         stack.enter_context(closing(pipe[1]))
-    made = worker_pool(stack, processes, paths, [sends for _, sends in pipes])
+    made = worker_pool(stack, processes, query.paths, [sends for _, sends in pipes])
     if made is None:
         return None
     pool, counter = made
@@ -169,7 +167,7 @@ def start_workers(
         parts[least].append(files)
         numbers.append(least)
     with uninterrupted():  # so that stop_workers reaches every worker that was started
-        futures = [submitted(pool, _search, number, question, part, limit) for number, part in enumerate(parts)]
+        futures = [submitted(pool, _search, number, query, part, query.limit) for number, part in enumerate(parts)]
     for _, sends in pipes:
         sends.close()  # so that what a worker has sent ends when it does
     return SearchWorkers(pool, counter, [(pipes[number][0], futures[number]) for number in numbers], directories)
