@@ -35,6 +35,19 @@ class Fault(NamedTuple):
     before: Entry | None = None
 
 
+class Doubt(NamedTuple):
+    """A batch that does not follow the one before it: if its `base` offset is damaged, which no checksum covers, its
+    offsets are first..last. The next batch shows it: it continues there."""
+
+    first: int
+    last: int
+    base: int
+
+    def is_shown_by(self, entry: Entry) -> bool:
+        """Return True if an entry with one of those offsets shows the damage, which is one flipped bit."""
+        return self.first <= entry.values["offset"] <= self.last and (self.base ^ self.first).bit_count() == 1
+
+
 def _packed(numbers: list[int]) -> Sequence[int]:
     """Return the numbers as an array; as they are if one of them, from a name of 20 digits, does not fit."""
     try:
@@ -54,7 +67,7 @@ def base_offset(batch: Batch) -> int | None:
 class IndexJudge:
     """Base class for both indexes. `runs`: what is in the index; `note` is called with each Fault. `may_be_open`: a
     broker may be appending to the segment, or was when it stopped, so that its indexes are preallocated and not closed;
-    `is_last`: it is the last segment of its log."""
+    `is_last`: it is the last segment of its log; `start`: the offset of the first batch, if known."""
 
     zeros_usable = False
     """Whether a broker finds what it should although zeros count as entries."""
@@ -66,6 +79,7 @@ class IndexJudge:
         *,
         may_be_open: bool = True,
         is_last: bool = True,
+        start: int | None = None,
     ) -> None:
         self.runs, self.note, self.may_be_open, self.is_last = runs, note, may_be_open, is_last
         self.run: EntryRun | None = None
@@ -81,6 +95,10 @@ class IndexJudge:
         """Number of entries so far, without those of zeros."""
         self.faults = self.confirmed = 0
         """Numbers of entries: wrong ones, and those after the first wrong one that the segment confirms."""
+        self.next_offset = start
+        """The offset after the last batch; None if unknown."""
+        self.doubted: Doubt | None = None
+        """The last batch, if it does not follow."""
         self.zeros: Region | None = None
         """Zeros at the end, which may be preallocated."""
         self.ends_in_zeros = False
@@ -103,6 +121,18 @@ class IndexJudge:
     def batch(self, batch: Batch) -> None:
         """Process a valid batch."""
         raise NotImplementedError
+
+    def follow(self, base: int | None, last: int) -> Doubt | None:
+        """Take the offsets of the next batch. Return the one before it if that is shown to be damaged."""
+        doubted, self.doubted = self.doubted, None
+        if doubted is not None and base == doubted.last + 1:
+            self.next_offset = base
+        else:
+            doubted = None
+        if base is not None and self.next_offset is not None and self.next_offset != base:
+            self.doubted = Doubt(self.next_offset, self.next_offset + last - base, base)
+        self.next_offset = last + 1
+        return doubted
 
     def invalid_batch(self, batch: Batch) -> None:
         """Process a batch whose fields cannot be relied on."""
@@ -133,11 +163,14 @@ class IndexJudge:
         number: int | None = None,
     ) -> None:
         """Note a wrong entry: by default the current one."""
-        self.faults += 1
         if actual is None and expected is not None:
             actual = entry.values["position" if what == BEYOND else "offset"]
         number = self.number if number is None else number
-        self.note(Fault(what, entry, number, message, is_usable, offset, expected, actual, self.before))
+        self.count(Fault(what, entry, number, message, is_usable, offset, expected, actual, self.before))
+
+    def count(self, fault: Fault) -> None:
+        self.faults += 1
+        self.note(fault)
 
     def confirm(self, entry: Entry, last: int | None) -> None:
         """Process an entry that a broker can use. `last`: last offset of the batch that it is about, if known."""

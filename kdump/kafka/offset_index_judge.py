@@ -16,7 +16,7 @@ from kdump.core.header_columns import HeaderColumns
 from kdump.core.index_entries import matching_positions
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY
-from kdump.kafka.index_judge import BEYOND, IndexJudge, base_offset
+from kdump.kafka.index_judge import BEYOND, MISMATCH, Doubt, Fault, IndexJudge, base_offset
 from kdump.log.entries import Entry
 from kdump.log.region import Batch
 
@@ -34,6 +34,10 @@ class OffsetIndexJudge(IndexJudge):
     damage_end = -1
     _appended: tuple[Entry, int] | None = None
     """An entry whose offset must be the last offset of a later batch, and its number."""
+    _below: Fault | None = None
+    """An entry that is wrong unless the base offset of the doubted batch, which is above it, is damaged."""
+    _ended_before = -1
+    """The highest offset of the batches before the doubted one."""
 
     def is_not_above(self, before: Entry, entry: Entry) -> bool:
         offset, position = entry.values["offset"], entry.values["position"]
@@ -46,25 +50,42 @@ class OffsetIndexJudge(IndexJudge):
         """Called for an entry that only some releases write, once that is known: FIRST_OFFSET or PER_APPEND."""
 
     def gap(self, end: int) -> None:
-        self.damage_end = end
+        if self._below is not None:
+            self.unknown()
+        self._below = None
+        self.damage_end, self.next_offset, self.doubted = end, None, None
 
     def invalid_batch(self, batch: Batch) -> None:
+        self.gap(self.damage_end)
         self._pass(batch.position)
         if self.entry is not None and self.entry.values["position"] == batch.position:
             self.advance()
         self.damage_end = batch.end
 
     def batch(self, batch: Batch) -> None:
+        base, last = base_offset(batch), batch.lastOffset
+        self._judge_doubted(self.follow(base, last))
         self._pass(batch.position)
         if self.entry is not None and self.entry.values["position"] == batch.position:
-            self._reached(self.entry, base_offset(batch), batch.lastOffset)
+            self._reached(self.entry, base, last)
             self.advance()
         else:
-            self._judge_appended(batch.lastOffset)
-        self.ended = max(self.ended, batch.lastOffset)
+            self._judge_appended(last)
+        self._ended_before, self.ended = self.ended, max(self.ended, last)
+
+    def _judge_doubted(self, damaged: Doubt | None) -> None:
+        """Judge the entry of the batch before; `damaged`: its offsets, if its base offset is damaged."""
+        below, self._below = self._below, None
+        if damaged is not None:
+            self.ended = max(self._ended_before, damaged.last)
+            if self._appended is not None and damaged.first <= self._appended[0].values["offset"] <= damaged.last:
+                self._appended = None
+        elif below is not None:
+            self.count(below)
 
     def accept_run(self, heads: HeaderColumns, first: int, stop: int) -> None:
         starts, lasts = heads.column(BATCH_START), heads.column(LAST_OFFSET)
+        self._judge_doubted(self.follow(heads.of(first, BASE_OFFSET), lasts[stop - 1]))
         end = heads.of(stop - 1, BATCH_START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:
             position = self.entry.values["position"] - heads.shift
@@ -107,12 +128,17 @@ class OffsetIndexJudge(IndexJudge):
         if self.ended >= offset != last:  # else reads find that batch, whatever offset damaged ones before it have
             message += f"but earlier batches reach offset {self.ended}"
             self.wrong(entry, message, offset=offset, expected=last)
-        elif base is not None and base > offset:
-            message += f"where the batch starts at offset {base}: no release writes such an entry"
-            self.wrong(entry, message, is_usable=True, offset=offset, expected=base)
-        elif offset < last and base not in (offset, None):
-            message += f"which is inside the batch of offsets {base} to {last}: no release writes such an entry"
-            self.wrong(entry, message, is_usable=True, offset=offset, expected=last)
+        elif base is not None and base != offset < last:
+            if base > offset:
+                message += f"where the batch starts at offset {base}: no release writes such an entry"
+            else:
+                message += f"which is inside the batch of offsets {base} to {last}: no release writes such an entry"
+            expected = base if base > offset else last
+            fault = Fault(MISMATCH, entry, self.number, message, True, offset, expected, offset, self.before)
+            if self.doubted is not None and self.doubted.first <= offset <= self.doubted.last:
+                self._below = fault
+            else:
+                self.count(fault)
         else:
             self.confirm(entry, last)
             if offset < last:
@@ -148,6 +174,9 @@ class OffsetIndexJudge(IndexJudge):
             self.wrong(entry, f"{message}such an entry", is_usable=True, offset=offset, number=number)
 
     def finish(self, size: int | None) -> None:
+        held = self._below.entry if self._below else self._appended and self._appended[0]
+        is_shown = self.doubted is not None and isinstance(held, Entry) and self.doubted.is_shown_by(held)
+        self._judge_doubted(self.doubted if is_shown else None)
         if self._appended is not None:
             entry, number = self._appended
             offset, position = entry.values["offset"], entry.values["position"]

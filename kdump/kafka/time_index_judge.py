@@ -13,7 +13,7 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, largest
 from kdump.core.index_entries import matching_timestamps
 from kdump.format.index import TIME_INDEX_ENTRY
-from kdump.kafka.index_judge import MISMATCH, ORDER, Fault, IndexJudge, base_offset
+from kdump.kafka.index_judge import MISMATCH, ORDER, Doubt, Fault, IndexJudge, base_offset
 from kdump.log.entries import Entry
 from kdump.log.region import Batch
 
@@ -25,6 +25,8 @@ class TimeIndexJudge(IndexJudge):
     entry_size = TIME_INDEX_ENTRY.size
     largest = last_time = -1
     is_damaged = False
+    _waiting: tuple[int, int, int] | None = None
+    """The offsets and the maxTimestamp of a doubted batch, if an entry may be about it."""
 
     def is_not_above(self, before: Entry, entry: Entry) -> bool:
         return bool(
@@ -39,17 +41,36 @@ class TimeIndexJudge(IndexJudge):
 
     def gap(self, end: int) -> None:
         self.is_damaged = True
+        self._judge_waiting(None)
+        self.next_offset = self.doubted = None
 
     def batch(self, batch: Batch) -> None:
+        base, last = base_offset(batch), batch.lastOffset
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-        last = batch.lastOffset
-        while self.entry is not None and self.entry.values["offset"] <= last:
-            self._compare(self.entry, base_offset(batch), last, timestamp)
+        self._judge_waiting(self.follow(base, last))
+        self._judge(base, last, timestamp, self.doubted)
+
+    def _judge(self, base: int | None, last: int, timestamp: int, doubted: Doubt | None = None) -> None:
+        while self.entry is not None and self.entry.values["offset"] <= max(
+            last, -1 if doubted is None else doubted.last
+        ):
+            offset, stored = self.entry.values["offset"], self.entry.values["timestamp"]
+            if doubted is not None and (stored != timestamp or not doubted.base <= offset <= last):
+                self._waiting = doubted.base, last, timestamp
+                return
+            self._compare(self.entry, base, last, timestamp)
             self.advance()
         self.largest = max(self.largest, timestamp)
 
+    def _judge_waiting(self, damaged: Doubt | None) -> None:
+        """Judge the entries that have waited for what follows a batch: whether it is `damaged`."""
+        if self._waiting is not None:
+            (base, last, timestamp), self._waiting = self._waiting, None
+            self._judge(*((base, last) if damaged is None else damaged[:2]), timestamp)
+
     def accept_run(self, heads: HeaderColumns, first: int, stop: int) -> None:
         lasts = heads.column(LAST_OFFSET)
+        self._judge_waiting(self.follow(heads.of(first, BASE_OFFSET), lasts[stop - 1]))
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
             batch_row = bisect_left(lasts, self.entry.values["offset"], row, stop)
@@ -89,6 +110,8 @@ class TimeIndexJudge(IndexJudge):
             self.confirm(entry, last)
 
     def finish(self, size: int | None) -> None:
+        is_shown = self.doubted and self.entry and self.doubted.is_shown_by(self.entry)
+        self._judge_waiting(self.doubted if is_shown else None)
         while self.entry is not None:
             if self.is_damaged:
                 self.unknown()

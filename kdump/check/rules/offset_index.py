@@ -76,7 +76,8 @@ class IndexRule(Observer):
         if self.target is not None:
             runs = self.read(self.target, self.kind)
             may_be_open = self.known.may_be_open(part.last)
-            self.judge = self.judge_type(runs, self.note, may_be_open=may_be_open, is_last=part.last)
+            start = part.start_offset if part.start else part.target.name_offset
+            self.judge = self.judge_type(runs, self.note, may_be_open=may_be_open, is_last=part.last, start=start)
             if part.start:
                 self.judge.start_at(part.start, part.start_offset)
         return NONE

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import Doc
 from kdump.check.engine.neighbor_files import MAX_BYTES_READ_AGAIN
@@ -165,7 +165,7 @@ class _IndexComparers:
         existing, self.base = segment.indexes, segment.offset
         self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
         offsets, times, aborted = self.verdicts.values()
-        how: dict[str, bool] = {"may_be_open": question.open_end, "is_last": question.is_last}
+        how: dict[str, Any] = {"may_be_open": question.open_end, "is_last": question.is_last, "start": self.base}
         self.offsets = OffsetIndexComparer(_items(offsets, INDEX, options), offsets, interval=question.interval, **how)
         self.times = TimeIndexComparer(_items(times, TIME_INDEX, options), times, **how)
         self.aborted = _TxnIndexComparer(segment, aborted, question, options)
