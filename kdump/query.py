@@ -97,6 +97,12 @@ def partition_option(help_text: str) -> Any:
     return many("--partition", type="partitions", help=f"{help_text} of this number; repeatable.")
 
 
+def internal_option() -> Any:
+    """Return the field of --internal and --no-internal: only Kafka's own topics (True), only others, or all (None)."""
+    about = "Show only Kafka's internal topics, or only the others."
+    return option("--internal/--no-internal", default=None, help=about)
+
+
 def jobs_option(help_text: str) -> Any:
     """Return the field of --jobs; `help_text` begins its help text."""
     about = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
@@ -187,6 +193,18 @@ class Query:
                     raise ValueError(f"unknown {each.name.removesuffix('s')} {', '.join(unknown)}; known are {known}")
                 if isinstance(each.default, tuple):
                     object.__setattr__(self, each.name, values)
+
+
+@dataclass(frozen=True)
+class OptionsQuery(Query):
+    """A question whose function takes the run as `options`, too."""
+
+    options: Run | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.options is not None:
+            object.__setattr__(self, "run", self.options)
 
 
 def refuse_unmatched(*selections: Any) -> None:

@@ -28,7 +28,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.query import Query, flag, offered, option, selects, topic_option
+from kdump.query import Query, flag, internal_option, offered, option, selects, topic_option
 from kdump.questions.ls.answer import (
     ListedDirectory,
     ListedPartition,
@@ -60,9 +60,7 @@ class LsQuery(Query):
     )
     segments: bool = flag("--segments", help="Show one row per segment; same as --by segment.")
     topics: Iterable[str] = topic_option("Show only these topics")
-    internal: bool | None = option(
-        "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
-    )
+    internal: bool | None = internal_option()
     sort: str = option(
         "--sort",
         choices=SORTS,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import click
 
 from kdump.answer import Object
-from kdump.cluster.partition_summary import partition_summary
 from kdump.command_line.command_run import print_error, report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import PartitionFilter, topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
@@ -23,12 +21,12 @@ from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
 from kdump.log.histograms import Histogram
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.query import CommandOptions, added, argument, flag, group, option, partition_option, topic_option
+from kdump.query import CommandOptions, added, flag, group, option
 from kdump.questions.ls.run import NONE_OF_KIND, is_of_kind
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
 from kdump.questions.stats.report import WITHHELD, CountReport, StatsPart, StatsReport
 from kdump.questions.stats.row_counts import BY, PERIODS, ROWS, PeriodCounts, rows
-from kdump.questions.stats.run import read_each, stats
+from kdump.questions.stats.run import StatsQuery, answers, read_each
 from kdump.questions.stats.totals import Stats
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -48,14 +46,9 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 
 @dataclass(frozen=True)
 class StatsOptions(CommandOptions):
-    """The options of the command. `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
-    partitions: tuple[int, ...] = partition_option("Read only partitions")
-    internal: bool | None = option(
-        "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
-    )
+    query: StatsQuery = group(StatsQuery)
     by: str | None = option(
         "--by",
         type=click.Choice(BY),
@@ -82,7 +75,7 @@ def command(options: StatsOptions) -> None:
     are, compression, keys, values and headers, tombstones, timestamps, how far out of order they are, and the most
     frequent keys and producers. A path is a segment, a partition directory, a log directory, or a parent directory.
     Every record is read, in bounded memory; nothing is written."""
-    read_once(options.paths)
+    read_once(options.query.paths)
     if options.by and options.detail:
         raise click.UsageError("choose one of --by and --detail")
     exit_with(StatsCommand(options, options.output.output()).run)
@@ -92,7 +85,7 @@ class StatsCommand:
     """One run of the command."""
 
     def __init__(self, options: StatsOptions, output: Output) -> None:
-        self.options, self.output = options, output
+        self.options, self.query, self.output = options, options.query, output
         shown = options.output
         by, zone = options.by, shown.zone
         self.moments = partial(PeriodCounts, by, zone) if by in PERIODS else Histogram
@@ -109,9 +102,6 @@ class StatsCommand:
             self.sink = shown.sink(
                 output, lambda: CountReport(output, by, self.total, zone, full=shown.full), (ROWS[by],), report=True
             )
-        of_topic = topic_filter(options.topics)
-        self.chosen: Callable[[str], bool] = lambda topic: is_of_kind(topic, options.internal) and of_topic(topic)
-        self.of_partition = PartitionFilter(options.partitions)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
         self.not_read = NotRead()
@@ -123,33 +113,27 @@ class StatsCommand:
 
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""
-        self.options.remote.mount(self.options.paths)
-        with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
+        query = self.query
+        self.options.remote.mount(tuple(query.paths))
+        with Progress("stats", expected=lambda: segment_bytes(query.paths, query.has_topic)) as progress:
 
             def more(size: int) -> None:
                 progress.more(size)
                 self.sink.tick()
 
-            check = self.options.reading.run(unreadable=report_unreadable, more=more)
-            if self.options.by:
-                for made, _, _ in read_each(self.options.paths, check, self._is_selected, self.moments):
-                    self._found(made)
-            else:
-                for made in stats(self.options.paths, check, is_selected=self._is_selected):
-                    self._found(made)
+            check = self.options.reading.run(unreadable=report_unreadable, more=more, begin=self.not_read.note)
+            query = replace(query, run=check, is_selected=self._is_selected)
+            by_row = self.options.by is not None
+            for made in (each[0] for each in read_each(query, check, self.moments)) if by_row else answers(query):
+                self._found(made)
         self._end()
         self.output.flush()
         return 2 if unreadable() or self.found_none else 0
 
     def _is_selected(self, place: PartitionDirectory) -> bool:
-        if not place.segments:
-            return False
-        facts = partition_summary(place)
-        self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
-        is_selected = self.chosen(facts.topic) and self.of_partition(place.partition)
-        if is_selected:
-            self.not_read.note(place)
-        return is_selected
+        is_other = bool(place.segments) and not is_of_kind(place.topic or place.name, self.query.internal)
+        self.is_other_kind = self.is_other_kind or is_other
+        return bool(place.segments)
 
     def _found(self, stats: Stats) -> None:
         for reason in stats.unread:
@@ -167,9 +151,9 @@ class StatsCommand:
     def _end(self) -> None:
         count = self.total.partitions
         if not count:
-            if self.is_other_kind and self.options.internal is not None:
-                print_error(NONE_OF_KIND[self.options.internal])
-            elif not unreadable() and not self.options.topics and not self.options.partitions:
+            if self.is_other_kind and self.query.internal is not None:
+                print_error(NONE_OF_KIND[self.query.internal])
+            elif not unreadable() and not self.query.topics and not self.query.partitions:
                 print_error("no partition with a segment found")
                 self.found_none = True
         self.total.firstOffset = self.total.lastOffset = None

@@ -6,7 +6,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from kdump.check.log_dir_context import Surroundings
@@ -43,7 +44,6 @@ from kdump.format.count_text import count_text, plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
 from kdump.io.errors import SourceError, damaged_mount
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.io.source import Source
 from kdump.io.window import Window
@@ -57,7 +57,9 @@ from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch,
 from kdump.log.region_reader import regions
 from kdump.log.walk import PartitionReader, observe
 from kdump.log.withheld import withheld_segment
+from kdump.query import OptionsQuery, internal_option, offered, partition_option, selects, topic_option
 from kdump.questions.find_copies import of_places, reject_others
+from kdump.questions.ls.run import is_of_kind
 from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats, newest_before, sums_of
 
@@ -74,35 +76,52 @@ class ReadableRecords(NamedTuple):
 UNKNOWN = ReadableRecords(None, None)
 
 
-@takes_paths
-def stats(
-    paths: str | Iterable[str],
-    options: Run | None = None,
-    *,
-    is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
-) -> Iterator[Stats]:
+@dataclass(frozen=True)
+class StatsQuery(OptionsQuery):
+    """Which partitions of directories to count."""
+
+    options: Run | None = None
+    _: KW_ONLY
+    topics: Iterable[str] = topic_option("Read only partitions of these topics")
+    partitions: Iterable[int] = partition_option("Read only partitions")
+    internal: bool | None = internal_option()
+    is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True
+
+    @cached_property
+    def _selected(self) -> tuple[Callable[[str], bool], Callable[[int | None], bool]]:
+        return selects(self.topics), selects(self.partitions)
+
+    def has_topic(self, topic: str) -> bool:
+        return is_of_kind(topic, self.internal) and self._selected[0](topic)
+
+    def wants(self, place: PartitionDirectory) -> bool:
+        has_topic = self.is_selected(place) and self.has_topic(place.topic or place.name)
+        return has_topic and self._selected[1](place.partition)
+
+
+def answers(query: StatsQuery) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
-    selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
-    path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
-    options = Options.given(options)
+    selects among the partitions of directories; `run.unreadable` is called with the SourceError for a path that could
+    not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
+    options = Options.given(query.run)
     states: LogDirectoryStates = {}
     surroundings = surroundings_of_gates(options.limits)
-    for made, segments, place in read_each(paths, options, is_selected):
+    for made, segments, place in read_each(query, options):
         if place is not None:
             made.start = single_partition_summary(place, states).log_start
             made.readable, made.committed = readable_records(segments, made.start, made, options, surroundings)
         yield made
 
 
+stats = offered("stats", StatsQuery, answers)
+
+
 def read_each(
-    paths: str | Iterable[str],
-    options: Options,
-    is_selected: Callable[[PartitionDirectory], bool],
-    moments: Callable[[], Histogram] = Histogram,
+    query: StatsQuery, options: Options, moments: Callable[[], Histogram] = Histogram
 ) -> Iterator[tuple[Stats, list[Target], PartitionDirectory | None]]:
     """Yield the same statistics, without what consumers receive, with the segments and the partition directory, None
     for a single segment. `moments`: makes what counts records by time."""
-    for place in of_places(paths, options):
+    for place in of_places(query.paths, options):
         if isinstance(place, Target):
             try:
                 reject_others(place, options)
@@ -111,7 +130,8 @@ def read_each(
                 continue
             alone = Stats(place.path, place.topic, place.partition, moments=moments())
             yield read([place], alone, options), [place], None
-        elif is_selected(place):
+        elif query.wants(place):
+            options.begin(place)
             place = current(place)
             if not place.segments and place.listing_errors:  # deleted during the run, or not readable
                 for problem in place.listing_errors:
