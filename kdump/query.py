@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from kdump.io.run import PLAIN_RUN, Run
@@ -205,6 +206,20 @@ class OptionsQuery(Query):
         super().__post_init__()
         if self.options is not None:
             object.__setattr__(self, "run", self.options)
+
+
+@dataclass(frozen=True)
+class TopicsQuery(OptionsQuery):
+    """Such a question with a field `topics`, whose function takes a predicate for them as `is_selected`, too."""
+
+    is_selected: Callable[[str], bool] = field(default=lambda topic: True, kw_only=True)
+
+    @cached_property
+    def _of_topic(self) -> Callable[[str | None], bool]:
+        return selects(self.topics)  # type: ignore[attr-defined]
+
+    def has_topic(self, topic: str | None) -> bool:
+        return self.is_selected(topic or "") and self._of_topic(topic or "")
 
 
 def refuse_unmatched(*selections: Any) -> None:

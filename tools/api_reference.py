@@ -131,6 +131,10 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     return Found(found.module, node)
 
 
+SAME = {"options": "`options` is the same as `run`", "is_selected": "`is_selected` is a predicate for what is read"}
+"""Parameters that are no option, and are in several functions."""
+
+
 def _options(module: str, query: type) -> str:
     """Return which options of the command the parameters are."""
     flags = {each.name: getattr(each.metadata.get(ADDS), "flags", ()) for each in dataclasses.fields(query)}
@@ -140,6 +144,7 @@ def _options(module: str, query: type) -> str:
         if flag and flag[-1][2:].replace("-", "_") not in (each, each.removesuffix("s"))
     ]
     command = module.split(".")[-2].replace("_", "-")
+    others += [text for name, text in SAME.items() if name in flags]
     return f"Parameters are the options of `kdump {command}`" + (f"; {', '.join(others)}" if others else "") + "."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -12,20 +12,19 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import compared_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
+from kdump.command_line.name_options import TopicFilter, has_unmatched
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import NotRead, RemoteOptions
 from kdump.command_line.state_options import Notes
 from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
-from kdump.io.hash_key import read_hash_key
 from kdump.log.log_directory import directory_at
-from kdump.query import CommandOptions, added, argument, flag, group, option, topic_option
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
 from kdump.questions.diff.report import DiffReport
-from kdump.questions.diff.run import LITTLE, Diff, diff
+from kdump.questions.diff.run import LITTLE, Diff, DiffQuery, answers
 from kdump.questions.find_copies import CopyGroup
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -49,15 +48,8 @@ something could not be read or compared.
 class DiffOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="A B…", nargs=-1, required=True)
-    topics: tuple[str, ...] = topic_option("Compare only these topics")
+    query: DiffQuery = group(DiffQuery)
     everything: bool = flag("--all", help="Also list the partitions that are the same.")
-    hash_key: str | None = option(
-        "--hash-key",
-        metavar="FILE",
-        help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a "
-        "bundle with a disk.",
-    )
     output: OutputOptions = added(
         output_options(
             json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
@@ -78,7 +70,7 @@ def command(options: DiffOptions) -> None:
     diverge; at which offset and in which leader epochs; and what a broker does about it. Copies that differ only by
     compression, batching, compaction, retention or segment boundaries are the same; a mirror in another cluster has
     other offsets and is none of them (kdump help questions). Nothing is written to the disks."""
-    paths = options.paths
+    paths = tuple(options.query.paths)
     if len(paths) < 2:
         raise click.UsageError("at least two paths are needed")
     if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
@@ -90,11 +82,11 @@ class DiffCommand:
     """One run of the command."""
 
     def __init__(self, options: DiffOptions, output: Output) -> None:
-        self.options, self.output = options, output
+        self.options, self.query, self.output = options, options.query, output
         zone, full = options.output.zone, options.output.full
         self.sink = options.output.sink(
             output,
-            lambda: DiffReport(output, zone, full=full, everything=options.everything, named=options.paths),
+            lambda: DiffReport(output, zone, full=full, everything=options.everything, named=tuple(self.query.paths)),
             (PartitionDiff,),
             objects=diff_objects,
             report=True,
@@ -108,18 +100,15 @@ class DiffCommand:
         self.unpaired: list[str] = []
         self.lone_differ = False
         self.not_read = NotRead()
-        self.of_topic = topic_filter(options.topics)
-        self.key = None if options.hash_key is None else read_hash_key(options.hash_key)
 
     def run(self) -> int:
         """Run the command and return its exit status."""
         began = time.monotonic()
-        self.options.remote.mount(self.options.paths)
-        with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
+        query = replace(self.query, hash_key=self.query.key, on_unpaired=self._add_unpaired)
+        self.options.remote.mount(tuple(query.paths))
+        with Progress("diff", expected=lambda: compared_bytes(query.paths, query.has_topic)) as progress:
             check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
-            for compared in diff(
-                self.options.paths, check, hash_key=self.key, is_selected=self.of_topic, on_unpaired=self._add_unpaired
-            ):
+            for compared in answers(replace(query, run=check)):
                 self._found(compared)
         self._end(time.monotonic() - began)
         self.output.flush()
@@ -151,7 +140,7 @@ class DiffCommand:
         total = sum(self.counts.values())
         if not self.options.output.quiet:
             self._report_lone()
-            if not total and not unreadable() and not self.has_gone and not any(self.of_topic.unmatched()):
+            if not total and not unreadable() and not self.has_gone and not has_unmatched(TopicFilter):
                 print_error("no partition is in more than one of the paths")
         summary = DiffSummary(
             partitions=total,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from itertools import combinations, permutations
 from typing import NamedTuple
 
@@ -15,15 +16,15 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import no_kafka_files
 from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError, is_gone, went_away
-from kdump.io.hash_key import HashKey
-from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import Run
+from kdump.io.hash_key import HashKey, read_hash_key
+from kdump.io.run import Run, ignore
 from kdump.kafka.follower_truncation import Truncation, truncation
 from kdump.kafka.small_files import properties
 from kdump.log.live_files import PAUSES
 from kdump.log.log_directory import META
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
+from kdump.query import Query, TopicsQuery, offered, option, topic_option
 from kdump.questions.diff.compare_copies import compare
 from kdump.questions.diff.copy_facts import CopyFacts, facts_of
 from kdump.questions.diff.copy_reader import CopyReader
@@ -157,25 +158,36 @@ class Diff:
         return None
 
 
-@takes_paths
-def diff(
-    paths: Iterable[str],
-    options: Run | None = None,
-    *,
-    hash_key: HashKey | None = None,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-    on_unpaired: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
-) -> Iterator[Diff]:
+@dataclass(frozen=True)
+class DiffQuery(TopicsQuery):
+    """Which partitions to compare, and how."""
+
+    paths_option = {**Query.paths_option, "metavar": "A B…"}
+    options: Run | None = None
+    _: KW_ONLY
+    topics: Iterable[str] = topic_option("Compare only these topics")
+    hash_key: HashKey | str | None = option(
+        "--hash-key",
+        metavar="FILE",
+        help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a "
+        "bundle with a disk.",
+    )
+    on_unpaired: Callable[[CopyGroup, bool], None] = ignore
+
+    @cached_property
+    def key(self) -> HashKey | None:
+        return read_hash_key(self.hash_key) if isinstance(self.hash_key, str) else self.hash_key
+
+
+def answers(query: DiffQuery) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have. `paths`: segments, partition
-    directories, log directories, or directories above them. `hash_key`: records are compared by their hashes under this
-    key, that of a bundle.
+    directories, log directories, or directories above them. `hash_key`: also a key that was read.
 
-    `options.unreadable` is called with the SourceError for what could not be read, `on_unpaired` with a partition that
-    only one path has, and whether that is a difference, as it is between copies of one log directory. Raises
-    SourceError, and ValueError for fewer than two paths."""
-
-    options = Options.given(options, only=LITTLE)
-    named = list(paths)
+    `run.unreadable` is called with the SourceError for what could not be read, `on_unpaired` with a partition that only
+    one path has, and whether that is a difference, as it is between copies of one log directory. Raises SourceError,
+    and ValueError for fewer than two paths."""
+    options = Options.given(query.run, only=LITTLE)
+    named = list(query.paths)
     if len(named) < 2:
         raise ValueError(f"diff compares two or more paths, not {named[0]} alone")
     sides = sides_of(named, options)
@@ -185,17 +197,20 @@ def diff(
     one_disk = all(identities) and all(ids & identities[0] for ids in identities)
     for group in groups(sides):
         topic = group.key[0] if group.key else group.copies[0].known.topic
-        if not is_selected(topic or ""):
+        if not query.has_topic(topic):
             continue
         if len(group.copies) < 2:
-            on_unpaired(group, one_disk)
+            query.on_unpaired(group, one_disk)
         elif copies := _with_segments(group.copies):
-            yield _compared(copies, options, hash_key)
+            yield _compared(copies, options, query.key)
         else:
             for copy in group.copies:
                 is_there = file_system.lexists(copy.path)
                 lack = no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}")
                 options.unreadable(lack if is_there else SourceError(went_away(copy.path)))
+
+
+diff = offered("diff", DiffQuery, answers)
 
 
 def _with_segments(copies: list[Copy]) -> list[Copy]:
