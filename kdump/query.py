@@ -229,7 +229,7 @@ def refuse_unmatched(*selections: Any) -> None:
         getattr(each, "refuse_unmatched", lambda: None)()
 
 
-def selects(values: Iterable[Value]) -> Callable[[Value | None], bool]:
+def selects(values: Iterable[Value] | Callable[[Value], bool]) -> Callable[[Value | None], bool]:
     """Return the predicate for values that select; none selects all. What a command makes of its options decides
     itself, and reports what does not exist."""
     if callable(values):

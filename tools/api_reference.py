@@ -131,7 +131,7 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     return Found(found.module, node)
 
 
-SAME = {"options": "`options` is the same as `run`", "is_selected": "`is_selected` is a predicate for what is read"}
+SAME = {"options": "`options` is the same as `run`", "is_selected": "`is_selected` a predicate for what is read"}
 """Parameters that are no option, and are in several functions."""
 
 

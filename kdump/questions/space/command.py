@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -10,9 +10,8 @@ from kdump.command_line.command_run import report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.command_line.params import SizeParam, parse_now, read_once
+from kdump.command_line.params import read_once
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -20,11 +19,11 @@ from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import CommandOptions, added, argument, group, many, now_option, option, topic_option
+from kdump.query import CommandOptions, added, group, many, refuse_unmatched
 from kdump.questions.retention.command import CONFIG_HELP, given
 from kdump.questions.space.answer import SpaceStep, SpaceSummary
 from kdump.questions.space.report import SpaceReport
-from kdump.questions.space.run import space
+from kdump.questions.space.run import SpaceQuery, answers
 from kdump.render.progress import Progress
 
 EXAMPLES = """
@@ -45,28 +44,9 @@ Exit status: 0 if the steps free enough, 1 if they free less than is needed, or 
 class SpaceOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
-    topics: tuple[str, ...] = topic_option("Consider only these topics")
-    need: int | None = option(
-        "--need", type=SizeParam(), help="Bytes to free on each file system, such as 50G.  [until 15 % of it is free]"
-    )
-    others: tuple[str, ...] = many(
-        "--with",
-        metavar="PATH",
-        help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
-        "whose metadata is newer; repeatable.",
-    )
-    limit: int = option(
-        "-n",
-        "--limit",
-        metavar="N",
-        type=click.IntRange(min=1),
-        default=5,
-        help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
-    )
+    query: SpaceQuery = group(SpaceQuery)
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     server: ServerProperties | None = properties_option(found=True)
-    now: str | None = now_option("Apply retention as of this time")
     output: OutputOptions = added(
         output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
     )
@@ -81,18 +61,17 @@ def command(options: SpaceOptions) -> None:
     """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: the
     cheapest first. The log directories must all belong to one broker. Reads names, sizes and time indexes. Nothing is
     written."""
-    read_once(options.paths)
+    read_once(options.query.paths)
     exit_with(lambda: _run(options))
 
 
 def _run(options: SpaceOptions) -> int:
     """Run the command and return its exit status."""
-    now = parse_now(options.now, options.output.zone)
-    node = NodeProperties(options.server, options.paths)
+    query = options.query
+    node = NodeProperties(options.server, tuple(query.paths))
     configs = given(options.config, node)
     output = options.output.output()
     sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
-    of_topic = topic_filter(options.topics)
     node.show(options.output, output, sink)
     is_enough: bool | None = None
     with Progress("space") as progress:
@@ -104,21 +83,12 @@ def _run(options: SpaceOptions) -> int:
             if not count % 100:
                 progress.show(count_text(count, "partition"))
 
-        for answer in space(
-            options.paths,
-            need=options.need,
-            others=options.others,
-            now=now,
-            topics=of_topic,
-            config=configs.options,
-            properties=configs.properties,
-            limit=options.limit,
-            remote=options.remote.storage(),
-            run=Run(options.reading.limits, report_unreadable, begin=begin),
-        ):
+        run, remote = Run(options.reading.limits, report_unreadable, begin=begin), options.remote.storage()
+        query = replace(query, config=configs.options, properties=configs.properties, remote=remote, run=run)
+        for answer in answers(query):
             if isinstance(answer, SpaceSummary):
                 is_enough = answer.isEnough
-                of_topic.refuse_unmatched()
+                refuse_unmatched(query.topics)
             sink.add(answer)
     sink.end()
     output.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kdump.answer import of_fact
@@ -14,13 +14,14 @@ from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
 from kdump.cluster.remote_mount import missing_segments
 from kdump.io.errors import SourceError, is_gone
-from kdump.io.mounted_paths import mount_paths, takes_paths
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.mounted_paths import mount_paths
+from kdump.io.run import Run
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
+from kdump.query import Query, many, now_option, offered, option, selects, topic_option
 from kdump.questions.retention.configs import ConfigOverrides
 from kdump.questions.space.answer import (
     RUNNING,
@@ -55,40 +56,53 @@ TOPICS = {"__consumer_offsets": "", "__transaction_state": "transactions"}
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceStep | SpaceKept | SpaceSummary
 
 
-@takes_paths
-def space(
-    paths: str | Iterable[str],
-    *,
-    need: int | None = None,
-    others: Iterable[str] = (),
-    now: int | None = None,
-    topics: Iterable[str] | Callable[[str], bool] = (),
-    config: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
-    limit: int = 5,
-    remote: RemoteStorage | None = None,
-    run: Run = PLAIN_RUN,
-) -> Iterator[SpaceAnswer]:
+@dataclass(frozen=True, kw_only=True)
+class SpaceQuery(Query):
+    """What is to be freed, and what is known of the broker."""
+
+    paths_option = {**Query.paths_option, "metavar": "LOGDIR…"}
+    topics: Iterable[str] | Callable[[str], bool] = topic_option("Consider only these topics")
+    need: int | None = option(
+        "--need", type="size", help="Bytes to free on each file system, such as 50G.  [until 15 % of it is free]"
+    )
+    others: Iterable[str] = many(
+        "--with",
+        metavar="PATH",
+        help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
+        "whose metadata is newer; repeatable.",
+    )
+    limit: int = option(
+        "-n",
+        "--limit",
+        type="count",
+        default=5,
+        help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
+    )
+    now: int | None = now_option("Apply retention as of this time")
+    config: Mapping[str, str] | None = None
+    properties: Mapping[str, str] | None = None
+    remote: RemoteStorage | None = None
+
+
+def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     """Yield what may be deleted on the disk of a broker, whose log directories `paths` are: what fills it
     (SpaceDirectory, SpaceTopic), what may be done on each file system, in the order in which to do it (SpaceStep), what
     must stay (SpaceKept), and SpaceSummary.
 
-    `need`: bytes to free on each file system, by default enough to have 15 % of it free. `others`: log directories or
-    bundles of other brokers, where replicas may be complete. `topics`: names, or what returns True for a topic to
-    include. `config` and `properties` as in `retention`. `limit`: number of topics, and of replicas, to examine in
-    detail. `remote`: the bucket whose objects are compared with what tiered topics should have there. Only names, sizes
-    and time indexes are read. Calls `run.begin` for each partition directory. Raises
-    SourceError for what cannot be read, unless `run.unreadable` is given."""
-    names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
-    is_selected = topics if callable(topics) else lambda name: not names or name in names
-    mount_paths(others := tuple(others))
-    run, unread = _collecting(run)
+    `topics`: also what returns True for a topic to include. `config` and `properties` as in `retention`. `remote`: the
+    bucket whose objects are compared with what tiered topics should have there. Only names, sizes and time indexes are
+    read. Calls `run.begin` for each partition directory. Raises SourceError for what cannot be read, unless
+    `run.unreadable` is given."""
+    paths, need, limit, remote = query.paths, query.need, query.limit, query.remote
+    is_selected = selects(query.topics)
+    mount_paths(others := tuple(query.others))
+    run, unread = _collecting(query.run)
     broker, own = _own_broker(paths, run)
     other_brokers, other_disks = _other_brokers(others, broker, run)
     named = [place.path for place in own.directories]
     source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
-    given = ConfigOverrides(config or {}, properties or {})
-    now = round(time.time() * 1000) if now is None else now
+    given = ConfigOverrides(query.config or {}, query.properties or {})
+    now = round(time.time() * 1000) if query.now is None else query.now
     state = state_of(broker)
     seen: SeenFiles = set()
     usages = [read_usage(place, run, seen) for place in broker.directories]
@@ -116,6 +130,9 @@ def space(
     yield from _kept(disks, usages, state)
     yield from kept
     yield _summary(disks, state, retained, metadata, emptied, now=now, unread=len(unread))
+
+
+space = offered("space", SpaceQuery, answers)
 
 
 def _collecting(run: Run) -> tuple[Run, list[SourceError]]:
