@@ -270,6 +270,20 @@ def answer_object(item: Any) -> Object:
     return {"type": _TYPE_NAMES[cls], **_writer(cls)(item)}
 
 
+def answer_from(cls: type[T], value: Object) -> T:
+    """Return the answer with this JSON object, for a class whose keys are its fields. Raises KeyError or TypeError if
+    it is not one."""
+    return cls(**{name: _value(hint, value.get(name)) for name, hint in get_type_hints(cls).items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    kinds = [each for each in get_args(hint) if each is not NoneType] if get_origin(hint) in (Union, UnionType) else []
+    kind = kinds[0] if kinds else hint
+    if value is None or not (_is_answer(kind) or get_origin(kind) is list):
+        return value
+    return answer_from(kind, value) if _is_answer(kind) else [_value(get_args(kind)[0], each) for each in value]
+
+
 @cache
 def answer_keys(cls: type) -> tuple[Key, ...]:
     """Return the keys of an answer's JSON object, in order, without `type`."""

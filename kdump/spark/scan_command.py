@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kdump import jsonl
+from kdump.answer import of_fact
 from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.command_line.command_run import print_error
@@ -35,21 +35,11 @@ from kdump.render.state_tables import known_columns, named
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.spark.scan_answer import (
-    BatchFill,
-    DirtyPartition,
-    FleetGroup,
-    FleetProducer,
-    FleetTopic,
-    FleetTransaction,
-    FormatUse,
-    OverdueTopic,
-)
+from kdump.spark.scan_answer import FleetSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Object = dict[str, Any]
 MAX_REPLICAS = 50
 """Maximum number of ranges of offsets to print at which replicas differ."""
 LOST = {"diverged": "lost when a follower truncates them", "missing": "missing in a replica"}
@@ -61,7 +51,7 @@ class FleetEnd(NamedTuple):
     """The summary of a scan. `units` returns the units with findings that are printed, and these; `counts` returns the
     codes of findings that are only counted."""
 
-    summary: Object
+    summary: FleetSummary
     units: Callable[[], Iterable[tuple[str, list[Finding]]]]
     counts: Callable[[], Counter[str]]
 
@@ -77,7 +67,7 @@ class ScanReport(Sink[FleetEnd]):
     def add(self, answer: FleetEnd) -> None:
         self.write(answer.summary, answer.units(), answer.counts())
 
-    def write(self, summary: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
+    def write(self, summary: FleetSummary, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
         are only counted."""
         report = FindingsReport(self.output, info=False)
@@ -87,73 +77,74 @@ class ScanReport(Sink[FleetEnd]):
             for finding in findings:
                 report.add(finding)
                 missing.add(finding)
-        report.places = summary["units"]["read"] + summary["units"]["kept"]
-        report.counts = Counter(summary["findings"])
+        report.places = summary.units.read + summary.units.kept
+        report.counts = Counter(summary.findings)
         report.shown_info = counts
-        totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
-        totals.damaged_batches, totals.damaged_records = summary["damagedBatches"], summary["damagedRecords"]
-        differing = [difference for difference in summary["replicas"] if difference["severity"] != INFO]
+        differing = [difference for difference in summary.replicas if difference.severity != INFO]
         missing.differing = len(differing)
-        missing.truncated = sum(difference["lost"] or 0 for difference in differing)
-        totals.missing = missing
-        totals.withheld = Counter(summary.get("notInBundle") or {})
-        totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
-        report.write(totals, summary["seconds"], "everything")
+        missing.truncated = sum(difference.lost or 0 for difference in differing)
+        totals = of_fact(
+            CheckTotals,
+            summary,
+            damaged_batches=summary.damagedBatches,
+            damaged_records=summary.damagedRecords,
+            missing=missing,
+            withheld=Counter(summary.notInBundle or {}),
+        )
+        report.write(totals, summary.seconds, "everything")
         self._copies(summary)
         self._replicas(summary)
-        self._table("open transactions", FleetTransaction, summary["openTransactions"], None)
-        self._table("groups with lag", FleetGroup, [group for group in summary["groups"] if group["lag"]])
-        self._table("topics", FleetTopic, summary["topics"])
-        self._table("producers", FleetProducer, summary["producers"])
-        self._table("formats and codecs", FormatUse, summary["formats"])
-        self._table("smallest batches", BatchFill, summary["fill"])
-        self._table("older than retention.ms", OverdueTopic, summary["retention"])
-        self._table("not compacted yet", DirtyPartition, summary["compaction"])
-        unit_counts = summary["units"]
-        kept = f", {unit_counts['kept']:,} unchanged" if unit_counts["kept"] else ""
-        on = f" ({unit_counts['continued']:,} only from a later segment on)" if unit_counts["continued"] else ""
-        gone = f", {unit_counts['gone']:,} gone" if unit_counts["gone"] else ""
+        self._table("open transactions", summary.openTransactions, None)
+        self._table("groups with lag", [group for group in summary.groups if group.lag])
+        self._table("topics", summary.topics)
+        self._table("producers", summary.producers)
+        self._table("formats and codecs", summary.formats)
+        self._table("smallest batches", summary.fill)
+        self._table("older than retention.ms", summary.retention)
+        self._table("not compacted yet", summary.compaction)
+        counted = summary.units
+        kept = f", {counted.kept:,} unchanged" if counted.kept else ""
+        on = f" ({counted.continued:,} only from a later segment on)" if counted.continued else ""
+        gone = f", {counted.gone:,} gone" if counted.gone else ""
         self.output.text("")
-        self.output.text(f"{unit_counts['read']:,} partitions and files read{on}{kept}{gone}")
-        out = printable(path_text(summary["out"]))
+        self.output.text(f"{counted.read:,} partitions and files read{on}{kept}{gone}")
+        out = printable(path_text(summary.out))
         self.output.text(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
         self.output.flush()
 
-    def _copies(self, summary: Object) -> None:
-        for copy in summary["copies"]:
-            self.output.text(
-                f"{printable(copy['source'])}: a copy of {printable(copy['copyOf'])}, not counted", style="dim"
-            )
+    def _copies(self, summary: FleetSummary) -> None:
+        for copy in summary.copies:
+            self.output.text(f"{printable(copy.source)}: a copy of {printable(copy.copyOf)}, not counted", style="dim")
 
-    def _replicas(self, summary: Object) -> None:
-        if not summary["replicas"]:
+    def _replicas(self, summary: FleetSummary) -> None:
+        if not summary.replicas:
             return
-        more = summary["replicaDifferences"] - MAX_REPLICAS
+        more = summary.replicaDifferences - MAX_REPLICAS
         self.output.title("replicas that differ" + (f" (the first {MAX_REPLICAS}; {more:,} more)" if more > 0 else ""))
-        for row in summary["replicas"][:MAX_REPLICAS]:
-            place = f"{row['topic']}-{row['partition']}"
-            offsets = f"offsets {row['firstOffset']} to {row['lastOffset']}"
-            head = f"  {row['severity']} {place}: {row['kind']} at {offsets}"
-            self.output.text(printable(head), style="bad" if row["severity"] == "error" else "torn")
-            replicas = zip(row["sources"], row["brokers"], row["records"], row["lastOffsets"])
+        for row in summary.replicas[:MAX_REPLICAS]:
+            place = f"{row.topic}-{row.partition}"
+            offsets = f"offsets {row.firstOffset} to {row.lastOffset}"
+            head = f"  {row.severity} {place}: {row.kind} at {offsets}"
+            self.output.text(printable(head), style="bad" if row.severity == "error" else "torn")
+            replicas = zip(row.sources, row.brokers, row.records, row.lastOffsets)
             for source, broker, records, last in replicas:
                 owner = "" if broker is None else f"broker {broker}, "
                 here = count_text(records, "record")
                 self.output.text(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
-            if row["lost"]:
-                self.output.text(f"    {count_text(row['lost'], 'record')} are {LOST[row['kind']]}")
-            self.output.text(f"    {printable(row['explanation'])}", style="dim")
+            if row.lost:
+                self.output.text(f"    {count_text(row.lost, 'record')} are {LOST[row.kind]}")
+            self.output.text(f"    {printable(row.explanation)}", style="dim")
 
-    def _table(self, title: str, cls: type[Any], rows: list[Object], most: int | None = SHOWN) -> None:
-        """Write the first rows, at most `most`, which are objects of the answer `cls`."""
+    def _table(self, title: str, rows: Sequence[Any], most: int | None = SHOWN) -> None:
+        """Write the first rows, at most `most`."""
         if not rows:
             return
         more = f" (the first {most} of {len(rows)})" if most is not None and len(rows) > most else ""
         self.output.title(title + more)
         times = {name: self._time(name) for name in ("timestamp", "first", "last")}
-        table = Table(named(None, *known_columns(cls, self.zone, times)), self.output)
+        table = Table(named(None, *known_columns(type(rows[0]), self.zone, times)), self.output)
         for row in rows[:most]:
-            table.add(cls(*map(row.get, cls._fields)))
+            table.add(row)
         table.flush()
 
     def _time(self, name: str) -> Callable[[Any], str]:
@@ -300,15 +291,15 @@ class ScanCommand:
                 raise
             print_error(message)
             return 2
-        for unread in summary["unread"] if not self.sink.shows_unread else ():
+        for unread in summary.unread if not self.sink.shows_unread else ():
             print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
-        differs = any(difference["severity"] in severe for difference in summary["replicas"])
-        if summary["files"] and (differs or any(summary["findings"][severity] for severity in severe)):
+        differs = any(difference.severity in severe for difference in summary.replicas)
+        if summary.files and (differs or any(summary.findings[severity] for severity in severe)):
             return 1
-        return 2 if summary["unread"] else 0
+        return 2 if summary.unread else 0
 
-    def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
+    def _scan(self, stack: ExitStack, store: Any, began: float) -> FleetSummary:
         from kdump.spark.delta_tables import finished_scans
         from kdump.spark.result_views import require_readable
         from kdump.spark.scan import finish_scan, scan
@@ -337,7 +328,7 @@ class ScanCommand:
             done = scan(tasks, self.scan, store, Run(**progress.listeners))
         summary = summarize(start, tasks, self.scan, store, done, began)
         finish_scan(store, done, self.options.keep)
-        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.result_run)
+        put_summary(store, summary, done.result_run)
         self.sink.add(
             FleetEnd(
                 summary,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from kdump.answer import Object, answer_keys, answer_object
+from kdump import jsonl
+from kdump.answer import answer_from, answer_keys, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.rules.bytes import UNREADABLE_BYTES
@@ -65,16 +66,15 @@ def summarize(
     store: Store,
     done: ScanResult,
     began: float,
-) -> Object:
-    """Return the object of summary.json; `began` is the start by time.monotonic. Unless nothing has changed, calls
+) -> FleetSummary:
+    """Return what summary.json has; `began` is the start by time.monotonic. Unless nothing has changed, calls
     `start`, creates views of the tables in that session, and writes the tables that are derived from others: their
     versions are added to `done`."""
     units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
     seconds = round(time.monotonic() - began, 3)
     before = _before(store, done)
     if before is not None:
-        new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
-        return {**before, **new}
+        return before._replace(paths=list(options.paths), out=store.root, units=units, seconds=seconds)
     spark = start()
     several = len(done.sources.sources) > 1
     sums = done.sums = read_for_summary(tasks, options, store, done)
@@ -116,7 +116,7 @@ def summarize(
             "units": units,
             "seconds": round(time.monotonic() - began, 3),
         }
-    return answer_object(FleetSummary(**values))
+    return FleetSummary(**values)
 
 
 def _with_lost_records(
@@ -148,8 +148,9 @@ def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(name, earlier)
 
 
-def put_summary(store: Store, data: bytes, scan: str) -> None:
+def put_summary(store: Store, summary: FleetSummary, scan: str) -> None:
     """Write the summary of a scan, and which scan that was. Raises StoreError."""
+    data = (jsonl.line(answer_object(summary)) + "\n").encode("utf-8", "backslashreplace")
     store.write(SUMMARY, data)
     store.write(SUMMARIZED, _summarized(scan, data))
 
@@ -158,7 +159,7 @@ def _summarized(scan: str, data: bytes) -> bytes:
     return f"{scan} {hashlib.sha256(data).hexdigest()}\n".encode()
 
 
-def _before(store: Store, done: ScanResult) -> Object | None:
+def _before(store: Store, done: ScanResult) -> FleetSummary | None:
     """Return the summary of the scan before if it is still true."""
     data = store.read(SUMMARY)
     if data is None or done.has_changed or store.read(SUMMARIZED) != _summarized(done.result_run, data):
@@ -169,7 +170,7 @@ def _before(store: Store, done: ScanResult) -> Object | None:
         return None
     required = {key.name for key in answer_keys(FleetSummary) if not key.optional}
     is_complete = isinstance(summary, dict) and {*summary} >= required
-    return summary if is_complete else None
+    return answer_from(FleetSummary, summary) if is_complete else None
 
 
 def _codes(sums: UnitSums) -> dict[str, int]:
@@ -204,9 +205,9 @@ def _keep(store: Store, directory: str, names: set[str]) -> None:
             store.remove(f"{directory}/{name}")
 
 
-def info_counts(tasks: TaskRunner, store: Store, done: ScanResult, summary: Object) -> Counter[str]:
+def info_counts(tasks: TaskRunner, store: Store, done: ScanResult, summary: FleetSummary) -> Counter[str]:
     """Return the number of informational findings by code."""
-    if not summary["findings"][INFO]:
+    if not summary.findings[INFO]:
         return Counter()
     codes = (done.sums or merged_sums(tasks.run(_sum_tasks(store, done)))).codes
     return Counter({code: count for (code, severity), count in codes.items() if severity == INFO})
@@ -230,10 +231,10 @@ def _brokers(done: ScanResult) -> list[ScannedBroker]:
 
 
 def units_with_findings(
-    tasks: TaskRunner, store: Store, done: ScanResult, summary: Object
+    tasks: TaskRunner, store: Store, done: ScanResult, summary: FleetSummary
 ) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
-    if not summary["findings"][ERROR] + summary["findings"][WARNING]:
+    if not summary.findings[ERROR] + summary.findings[WARNING]:
         return
     rows = tasks.run([partial(severe_findings, store, names) for names in _divided(done.names(FINDINGS.name))])
     by_place: dict[str, list[Finding]] = {}

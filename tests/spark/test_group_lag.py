@@ -59,7 +59,7 @@ def of_scan(
     options = ScanOptions(tuple(map(str, paths)))
     tasks, store = tasks or SparkTasks(spark), Store(str(out))
     done = scan(tasks, options, store)
-    summary = summarize(lambda: spark, tasks, options, store, done, 0.0)
+    summary = answer_object(summarize(lambda: spark, tasks, options, store, done, 0.0))
     finish_scan(store, done)
     open_result(spark, store, {"group_lag"})
     rows = [row.asDict() for row in spark.table("group_lag").collect()]
