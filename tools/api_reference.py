@@ -127,7 +127,7 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     node.args = written.args
     said = node.body[0]
     assert isinstance(said, ast.Expr)
-    said.value = ast.Constant(f"{ast.get_docstring(node)}\n\n{_options(module, function.query)}")
+    said.value = ast.Constant(f"{ast.get_docstring(node)}\n\n{_options(function.query)}")
     return Found(found.module, node)
 
 
@@ -135,7 +135,7 @@ SAME = {"options": "`options` is the same as `run`", "is_selected": "`is_selecte
 """Parameters that are no option, and are in several functions."""
 
 
-def _options(module: str, query: type) -> str:
+def _options(query: type) -> str:
     """Return which options of the command the parameters are."""
     flags = {each.name: getattr(each.metadata.get(ADDS), "flags", ()) for each in dataclasses.fields(query)}
     others = [
@@ -143,7 +143,7 @@ def _options(module: str, query: type) -> str:
         for each, flag in flags.items()
         if flag and flag[-1][2:].replace("-", "_") not in (each, each.removesuffix("s"))
     ]
-    command = module.split(".")[-2].replace("_", "-")
+    command = query.__module__.split(".")[2].replace("_", "-")
     others += [text for name, text in SAME.items() if name in flags]
     return f"Parameters are the options of `kdump {command}`" + (f"; {', '.join(others)}" if others else "") + "."
 

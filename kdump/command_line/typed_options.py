@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields
+from datetime import timezone
 from functools import cache, wraps
 from types import FunctionType
 from typing import Any, TypeVar, get_type_hints
@@ -180,7 +181,7 @@ def _asked(parameter: Parameter, value: Any, values: dict[str, Any]) -> Any:
         return parse_as_of(value, values["zone"])
     if kind == NOW:
         needs = parameter.more["needs"]
-        return parse_now(value, values["zone"]) if not needs or values[needs] else None
+        return parse_now(value, values.get("zone", timezone.utc)) if not needs or values[needs] else None
     return value
 
 

@@ -61,7 +61,7 @@ from kdump.questions.restart_plan.replicas.quorum_replicas import Quorum
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, joined
-from kdump.questions.restart_plan.run import predict_startup
+from kdump.questions.restart_plan.run import RestartQuery, predict_startup
 
 CONSEQUENCE = "startup-open-transaction"
 """Code of a failure that another one has caused."""
@@ -352,13 +352,9 @@ class StartupExamination:
             self._partition(partition, broker)
 
         try:
-            plan = predict_startup(
-                broker.paths,
-                replace(self.disks.options, more=on.read_some, begin=begin, found=add),
-                kafka_version=self.release,
-                on_seen=self.disks.note_listing,
-                disks=self.disks,
-            )
+            run = replace(self.disks.options, more=on.read_some, begin=begin, found=add)
+            asked = RestartQuery(broker.paths, run, kafka_version=self.release, disks=self.disks)
+            plan = predict_startup(replace(asked, on_seen=self.disks.note_listing))
         except SourceError as error:
             on.question.notExamined.append(str(error))
             self._finish(broker, None)

@@ -46,7 +46,7 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.problems.catalogue import Declaration
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
-from kdump.questions.restart_plan.run import predict_startup
+from kdump.questions.restart_plan.run import RestartQuery, predict_startup
 
 
 def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, limits: Limits) -> Evidence | None:
@@ -523,12 +523,11 @@ class DiskEvidence:
     def _predicted(self) -> RestartPlan | SourceError | None:
         if self._plan is None and self.places.directories:
             try:
-                self._plan = predict_startup(
-                    [directory.path for directory in self.places.directories],
-                    self.options,
-                    is_selected=(lambda topic: topic in self._topics) if self._is_partial() else (lambda topic: True),
-                    disks=self.disks,
-                )
+                paths = [directory.path for directory in self.places.directories]
+                asked = RestartQuery(paths, self.options, disks=self.disks)
+                if self._is_partial():
+                    asked = replace(asked, is_selected=lambda topic: topic in self._topics)
+                self._plan = predict_startup(asked)
             except SourceError as error:
                 self._plan = error
         return self._plan

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from datetime import timezone
 from itertools import count
 
 import click
@@ -15,25 +14,24 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
-from kdump.command_line.params import parse_now
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import RateParam, ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
-from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.format.kafka_release import NEWEST, parse_release
 from kdump.io.mounted_paths import mount_point
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import CommandOptions, added, argument, flag, group, now_option, option, release_option, topic_option
+from kdump.query import CommandOptions, added, flag, group, option, refuse_unmatched
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress, follow_recovery
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, RecoveryTime, estimate, recovery_time
 from kdump.questions.restart_plan.recovery.recovery_work import LogWork, StartupWorks, recovery_works
 from kdump.questions.restart_plan.recovery.report import RecoveryProgressReport, RecoveryTimeReport
-from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster
+from kdump.questions.restart_plan.replicas.restart_cluster import predict_cluster
 from kdump.questions.restart_plan.report import PlanAnswer, RestartReport
+from kdump.questions.restart_plan.run import RestartQuery
 from kdump.render.progress import Progress
 
 INTERVAL = 5.0
@@ -93,11 +91,8 @@ class RecoveryOptions(CommandOptions):
 class RestartPlanOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
-    topics: tuple[str, ...] = topic_option("Examine only these topics, so problems in others are missed")
+    query: RestartQuery = group(RestartQuery)
     everything: bool = flag("--all", help="Also show partitions with nothing to report.")
-    kafka_version: KafkaRelease | None = release_option("Predict the startup")
-    now: str | None = now_option("Predict a startup at this time")
     server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(
@@ -116,7 +111,7 @@ class RestartPlanOptions(CommandOptions):
     def __post_init__(self) -> None:
         if self.recovery.estimate and self.recovery.follow:
             raise click.UsageError("choose one of --estimate and --follow")
-        if self.topics and (self.recovery.estimate or self.recovery.follow):
+        if self.query.topics and (self.recovery.estimate or self.recovery.follow):
             raise click.UsageError("--estimate and --follow are about all topics; omit --topic")
         if self.recovery.interval is not None and not self.recovery.follow:
             raise click.UsageError("--interval needs --follow")
@@ -130,34 +125,33 @@ def command(options: RestartPlanOptions) -> None:
     rebuilds, completes or deletes, and what to copy first. Given all log directories of several brokers, also predict
     what their replicas lose once they have joined, and which broker to start first. Reads what the broker would read,
     and what it would truncate. Nothing is written."""
-    node = NodeProperties(options.server, options.paths)
-    now = parse_now(options.now, timezone.utc)
-    now = first_checks.current_time() if now is None else now
-    check = options.reading.run(now, kafka_version=options.kafka_version, server=node.server)
+    query, paths = options.query, tuple(options.query.paths)
+    node = NodeProperties(options.server, paths)
+    now = first_checks.current_time() if query.now is None else query.now
+    check = options.reading.run(now, kafka_version=query.release, server=node.server)
     if options.recovery.estimate:
-        exit_with(lambda: _estimate(options.paths, options.recovery, check, options.output))
+        exit_with(lambda: _estimate(paths, options.recovery, check, options.output))
     if options.recovery.follow:
-        exit_with(lambda: _follow(options.paths, options.recovery, options.output))
+        exit_with(lambda: _follow(paths, options.recovery, options.output))
     exit_with(lambda: _run(options, check, node))
 
 
 def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> int:
     """Run the command and return its exit status."""
-    began = time.monotonic()
+    began, query = time.monotonic(), options.query
     output = options.output.output(headline=False)
     sink = options.output.sink(
         output,
         lambda: RestartReport(
-            output, full=options.output.full, everything=options.everything, of_topics=bool(options.topics)
+            output, full=options.output.full, everything=options.everything, of_topics=bool(query.topics)
         ),
         (PartitionPlan,),
         report=True,
     )
     node.show(options.output, output, sink)
-    of_topic = topic_filter(options.topics)
     works = StartupWorks()
     disks = node.disks
-    with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
+    with Progress("restart-plan", expected=lambda: segment_bytes(query.paths, query.has_topic)) as progress:
 
         def at(done: int, total: int | None) -> None:
             progress.show(f"reading the metadata, {100 * done // total}%" if total and done < total else "")
@@ -167,7 +161,7 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
                 answer.seconds = round(time.monotonic() - began, 3)
                 for directory in answer.directories:
                     sink.add(directory)
-                if not (options.topics or options.output.quiet or answer.verdict == CLEAN):
+                if not (query.topics or options.output.quiet or answer.verdict == CLEAN):
                     sink.add(recovery_of(answer))
                 for event in answer.course.in_order:
                     sink.add(event)
@@ -180,16 +174,10 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
             release = NEWEST if plan.release is None else parse_release(plan.release.version)
             return estimate(own_works, options.recovery.query, metadata, release, check.server)
 
-        plan = restart_cluster(
-            options.paths,
-            replace(check, more=progress.more, at=at, found=found),
-            kafka_version=options.kafka_version,
-            is_selected=of_topic,
-            on_seen=works.on_seen,
-            disks=disks,
-        )
+        run = replace(check, more=progress.more, at=at, found=found)
+        plan = predict_cluster(replace(query, run=run, on_seen=works.on_seen, disks=disks))
     if not plan.unread:
-        of_topic.refuse_unmatched()
+        refuse_unmatched(query.topics)
     if plan.summary is not None:
         sink.add(plan.summary)
     sink.end()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
+from typing import cast
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.cluster.node_ids import has_controller_role
 from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
-from kdump.format.kafka_release import KRAFT, NEWEST, KafkaRelease, parse_release
+from kdump.format.kafka_release import KRAFT, NEWEST, KafkaRelease
 from kdump.io.directory_listing import real_path
 from kdump.io.errors import Unread
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run, ignore
 from kdump.kafka.file_versions import VersionEvidence
 from kdump.kafka.server_properties import ServerProperties
@@ -22,6 +22,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.lock_holder import is_running
 from kdump.log.withheld import with_bytes
+from kdump.query import Query, TopicsQuery, now_option, offered, release_option, topic_option
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
 from kdump.questions.restart_plan.course import Course, Part, course_of
@@ -62,53 +63,52 @@ ENABLED = (
 )
 
 
-def restart_plan(
-    paths: str | Iterable[str],
-    options: Run | None = None,
-    *,
-    kafka_version: KafkaRelease | str | None = None,
-    now: int | None = None,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-) -> RestartPlan:
+@dataclass(frozen=True)
+class RestartQuery(TopicsQuery):
+    """Which startup to predict."""
+
+    paths_option = {**Query.paths_option, "metavar": "LOGDIR…"}
+    options: Run | None = None
+    _: KW_ONLY
+    topics: Iterable[str] = topic_option("Examine only these topics, so problems in others are missed")
+    kafka_version: KafkaRelease | str | None = release_option("Predict the startup")
+    now: int | None = now_option("Predict a startup at this time")
+    on_seen: Callable[[str, SeenDirectory], None] = ignore
+    disks: Disks | None = None
+
+    @cached_property
+    def release(self) -> KafkaRelease | None:
+        return cast("KafkaRelease | None", self.kafka_version)  # parsed by now
+
+    @cached_property
+    def reading(self) -> Options:
+        options = Options.given(self.run)
+        return options if self.now is None else replace(options, now=self.now)
+
+
+def predict_startup(query: RestartQuery) -> RestartPlan:
     """Predict what a broker does at its next startup with these log directories, all of one broker, and in the hour
     after it.
 
     `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
-    `now`: epoch ms at which it is started, by default the current time. `is_selected` selects topics by name; problems
-    in the others are not detected. `options.found` is called with the plan of each selected partition once it is
-    complete, `options.more` with numbers of bytes of its segments that have
-    been read or need not be read, which add up to their size. Before that, `options.at` is called with the bytes of the
-    metadata log read so far, and their total. Reads only what the broker itself would read, and the bytes that it
-    removes, to count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that
-    is not a log directory; what cannot be read in a log directory is in `unread`."""
-    options = Options.given(options)
-    options = options if now is None else replace(options, now=now)
-    return predict_startup(paths, options, kafka_version, is_selected)
-
-
-@takes_paths
-def predict_startup(
-    paths: str | Iterable[str],
-    options: Run | None = None,
-    kafka_version: KafkaRelease | str | None = None,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
-    disks: Disks | None = None,
-) -> RestartPlan:
-    """Return the same as `restart_plan`, to callers that ask several questions about a disk. `options.begin` is called
-    with the plan before anything is examined, to which each step then adds its part; `on_seen` with what is in each
-    partition's directory when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
-    options, paths = Options.given(options), list(paths)
+    Problems in topics that are not selected are not detected. `on_seen` is called with what is in each partition's
+    directory when it is listed; `disks`: the log directories of the run, those of other nodes, too. `run.begin` is
+    called with the plan before anything is examined, to which each step then adds its part; `run.found` with the plan
+    of each selected partition once it is complete, `run.more` with numbers of bytes of its segments that have been read
+    or need not be read, which add up to their size. Before that, `run.at` is called with the bytes of the metadata log
+    read so far, and their total. Reads only what the broker itself would read, and the bytes that it removes, to count
+    what is lost. Raises ValueError for a release that is not known, and SourceError for a path that is not a log
+    directory; what cannot be read in a log directory is in `unread`."""
+    options, paths, is_selected = query.reading, list(query.paths), query.has_topic
     options = replace(options, open_source=with_bytes(options.open_source))
-    disks = disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
+    disks = query.disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
     plan = RestartPlan(node_directories(paths, disks))
     options.begin(plan)
-    node = _starting_node(plan, disks, options, kafka_version)
+    node = _starting_node(plan, disks, options, query.release)
     configured_as = _examine_directories(node)
     evidence, is_older = VersionEvidence(bool(node.disk.newer), node.disk.is_registered), disks.is_of_older_topic
-    manager = LogManager(
-        node.directories, options, is_selected, node.rights, node.release, evidence, on_seen=on_seen, is_older=is_older
-    )
+    around = node.rights, node.release, evidence
+    manager = LogManager(node.directories, options, is_selected, *around, on_seen=query.on_seen, is_older=is_older)
     plan.partitions += manager.metadata_logs()
     plan.quorum = _quorum(node, plan.metadata_log)
     known = cluster_knowledge(node, plan.metadata_log, plan.quorum)
@@ -144,6 +144,9 @@ def predict_startup(
     return plan
 
 
+restart_plan = offered("restart_plan", RestartQuery, predict_startup)
+
+
 def plan_course(plan: RestartPlan) -> Course:
     """Return what each step of the startup does, by the plan as it is now: the disks of other nodes may change it."""
     parts = (before(plan), loading(plan), leaders(plan), transactions(plan.partitions, plan.nodeId))
@@ -165,15 +168,13 @@ def _name_newer_release(plan: RestartPlan) -> None:
 
 
 def _starting_node(
-    plan: RestartPlan, disks: Disks, options: Options, kafka_version: KafkaRelease | str | None
+    plan: RestartPlan, disks: Disks, options: Options, kafka_version: KafkaRelease | None
 ) -> StartingNode:
     """Return the node, and add the release to its plan."""
     paths = [directory.path for directory in plan.directories]
     rights = broker_rights(paths)
     # A broker loads its logs with the metadata up to which it has caught up with the controllers.
     source, metadata = disks.newest_metadata(*paths, run=options)
-    if isinstance(kafka_version, str):
-        kafka_version = parse_release(kafka_version)
     release, disk, plan.release = choose_release(plan.directories, kafka_version, metadata)
     if kafka_version is not None and metadata is not None and release.mode == KRAFT:  # a replay of it may fail
         plan.doubts += metadata.newer

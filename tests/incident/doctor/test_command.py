@@ -23,7 +23,6 @@ import pytest
 
 import kdump
 from kdump.all_answers import TYPES
-from kdump.check.options import Options
 from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.format.iso_time import iso
 from kdump.incident.doctor import disk_space, startup
@@ -39,6 +38,7 @@ from kdump.io.run import PLAIN_RUN, Run
 from kdump.problems import catalogue
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import RestartPlan
+from kdump.questions.restart_plan.run import RestartQuery
 from kdump.questions.space.disks import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
@@ -584,13 +584,13 @@ def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
     predict = startup.predict_startup
 
     def codes(change: Callable[[], object]) -> list[str]:
-        def predicted(paths: list[str], options: Options, **more: Any) -> RestartPlan:
+        def predicted(query: RestartQuery) -> RestartPlan:
             def found(plan: object) -> None:
                 if getattr(plan, "topic", "") == "ledger":
                     change()
-                options.found(plan)
+                query.run.found(plan)
 
-            return predict(paths, replace(options, found=found), **more)
+            return predict(replace(query, run=replace(query.run, found=found), options=None))
 
         monkeypatch.setattr(startup, "predict_startup", predicted)
         with (disk / ".lock").open("w") as file:

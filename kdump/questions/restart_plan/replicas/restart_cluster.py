@@ -17,17 +17,15 @@ from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import total as sum_of
-from kdump.format.kafka_release import KafkaRelease
 from kdump.io.errors import SourceError
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run, ignore
 from kdump.kafka.small_files import clean_broker_epoch
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.live_files import SeenDirectory
 from kdump.log.partition_directory import partition
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader, RegionObserver, observe
+from kdump.query import offered
 from kdump.questions.restart_plan.answer import STOPPED, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.replicas.controller_images import ControllerImages, play_through
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
@@ -51,7 +49,7 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
     partition_replicas,
     replica_of,
 )
-from kdump.questions.restart_plan.run import plan_course, predict_startup
+from kdump.questions.restart_plan.run import RestartQuery, plan_course, predict_startup
 from kdump.state.metadata_image import MetadataImage
 
 __all__ = ["restart_cluster"]
@@ -84,37 +82,26 @@ class ClusterPlan:
         return max([int(loses), *(plan.status for plan in self.plans.values())])
 
 
-@takes_paths
-def restart_cluster(
-    paths: str | Iterable[str],
-    options: Run | None = None,
-    *,
-    kafka_version: KafkaRelease | str | None = None,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
-    disks: Disks | None = None,
-) -> ClusterPlan:
+def predict_cluster(query: RestartQuery) -> ClusterPlan:
     """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
     and what their replicas lose after that: followers truncate to the leader epochs of their leader.
 
-    `options.found` is called with the plan of each partition, then of each broker, then with each partition whose
-    replicas differ; `on_seen` and `disks` are as in `predict_startup`, the other parameters those of
-    `kdump.restart_plan`.
+    `run.found` is called with the plan of each partition, then of each broker, then with each partition whose replicas
+    differ.
     Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
     too. Raises SourceError and ValueError as it does, and SourceError for a path that states no node next to those of
     several nodes. Source: see the modules of this package."""
-    options = Options.given(options)
-    named = list(dict.fromkeys(paths))
-    disks = disks or Disks.at(named, Run(options.limits, ignore), nested=False, server=options.server)
+    options, named = query.reading, list(dict.fromkeys(query.paths))
+    disks = query.disks or Disks.at(named, Run(options.limits, ignore), nested=False, server=options.server)
     nodes = _paths_by_node(named, disks)
     made = ClusterPlan()
     quiet = replace(options, found=ignore) if len(nodes) > 1 else options
     for node, own in nodes.items():
-        plan = predict_startup(
-            own, quiet, kafka_version=kafka_version, is_selected=is_selected, on_seen=on_seen, disks=disks
-        )
-        made.plans[node] = plan
-    return joined(made.plans, disks, options, is_selected=is_selected)
+        made.plans[node] = predict_startup(replace(query, paths=own, run=quiet, options=None, disks=disks))
+    return joined(made.plans, disks, options, is_selected=query.has_topic)
+
+
+restart_cluster = offered("restart_cluster", RestartQuery, predict_cluster)
 
 
 def joined(
