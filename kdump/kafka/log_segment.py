@@ -9,7 +9,7 @@ import io
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
@@ -50,6 +50,7 @@ class LogSegment:
     size: int
     open: Open
     index: OffsetIndex | None = None
+    _: KW_ONLY
     rebuilt: bool = False
     """Whether recovery has rebuilt its indexes."""
     index_suffix: str = ""
@@ -155,7 +156,7 @@ def segment_at(
     log: Target, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST, *, created: bool = False
 ) -> LogSegment:
     """Return the segment with this .log, which may be created there."""
-    return LogSegment(base, log, length(log.path) or 0, open_, None, False, suffix, created, release)
+    return LogSegment(base, log, length(log.path) or 0, open_, index_suffix=suffix, created=created, release=release)
 
 
 class Recovered(NamedTuple):

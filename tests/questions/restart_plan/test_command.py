@@ -356,6 +356,20 @@ def test_index_lookup() -> None:
     assert OffsetIndex(1000).lookup(5) == (1000, 0)
 
 
+def test_a_segment_with_offsets_too_far_from_its_name_is_split(crashed: Path) -> None:
+    """LocalLog.splitOverflowedSegment: each part goes on where the one before it ended."""
+    first = own(crashed)[0]
+    offsets = [0, (1 << 31) - 1, (1 << 31) + 900, (1 << 33) - 5]
+    put(crashed, *(offset.to_bytes(8, "big") + first[8:] for offset in offsets))
+    plan = ledger(crashed)
+    assert [(step.kind, step.offset) for step in plan.steps if step.kind in ("split", "create")] == [
+        ("split", offsets[1]),
+        ("create", offsets[1]),
+        ("create", offsets[3]),
+    ]
+    assert plan.logEndOffset == (1 << 33) - 5 + int.from_bytes(first[23:27], "big") + 1
+
+
 def test_offsets_that_go_back_empty_the_segment(crashed: Path) -> None:
     """An index entry is due after 4096 bytes: there, recovery reads an offset below the last one."""
     big = [craft.batch([craft.record(value=bytes(5000))], offset=offset) for offset in (0, 1, 2, 1, 3)]

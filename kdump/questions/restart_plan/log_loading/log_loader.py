@@ -64,18 +64,8 @@ def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
             if first is None:
                 raise StartupFailed(_stop(segment, position, None, "NoSuchElementException", "incomplete"))
             base = base_offset(window, first)
-            part = LogSegment(
-                base,
-                segment.target,
-                position,
-                segment.open,
-                OffsetIndex(base),
-                True,
-                "",
-                False,
-                segment.release,
-                position,
-            )
+            part = LogSegment(base, segment.target, position, segment.open, OffsetIndex(base))
+            part.rebuilt, part.first, part.release = True, position, segment.release
             for batch in read_batches(window, position, segment.size):
                 if not part.fits(batch.lastOffset):
                     break
