@@ -23,15 +23,21 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kdump.check.engine import second_look
 from kdump.io.run import Limits
 from kdump.io.source import FileSource, SeekableSource, Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
+from kdump.log import live_files
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
+from kdump.questions.bundle import run as bundle_run
+from kdump.questions.diff import run as diff_run
+from kdump.questions.reindex import run as reindex_run
 from kdump.questions.restart_plan import first_checks
+from kdump.questions.restart_plan.log_loading import log_manager
 from tests import effort
 from tests.clock.sitecustomize import EVENING
 from tools.corpus import changes, unpack
@@ -59,6 +65,10 @@ ORACLE_DISKS = {
 
 first_checks.current_time = lambda: EVENING * 1000
 """Starts are predicted as of the evening on which the fixtures were made, before retention deletes their records."""
+
+for module in (live_files, second_look, bundle_run, diff_run, reindex_run, log_manager):
+    vars(module)["PAUSES"] = (0.0001, 0.0004, 0.001)
+"""What changes while it is read is looked at as often as ever, but not waited for."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

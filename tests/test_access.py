@@ -14,7 +14,7 @@ from kdump.io.file_access import access_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.spark.store import Store
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, sample
 
 WRITERS = {
     "salvage": ["salvage", "disk/orders-zstd-0", "--out", "out"],
@@ -59,10 +59,13 @@ def written(place: Path) -> dict[str, int]:
     return {str(path.relative_to(place)): path.stat().st_mode & 0o777 for path in place.rglob("*")}
 
 
-@pytest.mark.parametrize("name", WRITERS)
+MODES = [(0o600, 0o700, True), (0o644, 0o700, True), (0o600, 0o755, True), (0o640, 0o750, False), (0o644, 0o755, False)]
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("of_file", "of_directory", "closed"),
-    [(0o600, 0o700, True), (0o644, 0o700, True), (0o600, 0o755, True), (0o640, 0o750, False), (0o644, 0o755, False)],
+    ("name", "of_file", "of_directory", "closed"),
+    [(name, *modes) for name in WRITERS for modes in sample(MODES, 2, f"modes {name}")],
 )
 def test_what_is_written_is_as_open_as_its_sources(
     here: Path, name: str, of_file: int, of_directory: int, closed: bool

@@ -8,9 +8,11 @@ import shutil
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from tests import craft
 from tests.command import objects, run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, sample
 from tests.each_case import each_case
 
 COMMANDS = (
@@ -62,7 +64,8 @@ def interrupt(home: Path, is_live: bool) -> None:
                 path.with_name(path.name + ("" if is_live else ".deleted")).write_bytes(b"")
 
 
-@each_case("name, is_live", list(product(LOGS, (False, True))))
+@pytest.mark.sampled
+@each_case("name, is_live", sample(product(LOGS, (False, True)), 3, "compaction"))
 def test_commands_say_what_they_say_after_the_startup(name: str, is_live: bool, tmp_path: Path) -> None:
     home = disk(tmp_path / "disk", name)
     before = [said(command, home) for command in COMMANDS]

@@ -52,6 +52,7 @@ from tests.questions.restart_plan.restart_recipe import second
 from tests.restored_disk import RestoredDisks
 from tests.state import test_metadata as metadata
 from tests.state.test_groups import commit
+from tests.test_streams import wait_for
 from tests.test_verdicts import leave_out_the_unchanged
 from tools import first_screens, incident_trials
 from tools.incident import INCIDENTS, lay_out
@@ -851,6 +852,12 @@ def test_no_time_at_all(disk: Path) -> None:
     assert "kdump verify reads everything" in result.stdout
 
 
+def reads_a_log(pid: int) -> bool:
+    with suppress(FileNotFoundError):  # a file that it has closed
+        return any(os.readlink(each).endswith(".log") for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("form", ["json", "table"])
 @pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM], 1), ids=["interrupt", "terminate"])
@@ -863,20 +870,20 @@ def test_a_signal_at_a_random_time(form: str, number: signal.Signals, disk: Path
         with subprocess.Popen(
             [*command, "--max-rate", "30KB/s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as started:
-            assert started.stdout is not None
-            first = started.stdout.readline()
+            wait_for(lambda: reads_a_log(started.pid))
             time.sleep(dice.uniform(0, 0.8))
             started.send_signal(number)
-            rest, said = started.communicate(timeout=30)
-        lines = [first, *rest.splitlines(keepends=True)]
+            page, said = started.communicate(timeout=30)
+        lines = page.splitlines(keepends=True)
+        assert lines
         assert all(line.endswith("\n") for line in lines)
         assert started.returncode in (130, -number, 1), said
         if started.returncode == 1:  # it was faster
             continue
         assert "Traceback" not in said
         if form == "json":
-            page = [json.loads(line) for line in lines][-1]
-            assert (page["type"], page["interrupted"], page["isComplete"]) == ("doctor", True, False)
+            *_, last = map(json.loads, lines)
+            assert (last["type"], last["interrupted"], last["isComplete"]) == ("doctor", True, False)
         else:
             is_ended = any(
                 line.endswith(": the run was ended\n") for line in lines
