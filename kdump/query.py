@@ -16,9 +16,12 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from kdump.io.run import PLAIN_RUN, Run
+
+if TYPE_CHECKING:  # not needed by ls
+    from kdump.format.kafka_release import KafkaRelease
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -175,6 +178,11 @@ class Query:
     """How a command takes `paths`."""
     paths: str | Iterable[str] = field(metadata={ADDS: Parameter((), "", {"nargs": -1})})
     run: Run = field(default=PLAIN_RUN, kw_only=True)
+
+    @property
+    def release(self) -> KafkaRelease | None:
+        """The `kafka_version`, which is parsed by now."""
+        return getattr(self, "kafka_version", None)
 
     def __post_init__(self) -> None:
         for each in fields(self):

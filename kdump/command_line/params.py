@@ -179,6 +179,13 @@ class DurationParam(Param):
         return int(match[1]) * UNITS[match[2]]
 
 
+class SecondsParam(DurationParam):
+    """A duration, in seconds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, float) else super().convert(value, param, ctx) / 1000
+
+
 def parse_moment(typed: str, zone: tzinfo, *, end: bool) -> int:
     """Parse epoch ms, of 13 digits or more, or a time; return epoch ms. Raises ValueError, OverflowError."""
     if MILLISECONDS.fullmatch(typed):

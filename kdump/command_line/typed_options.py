@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_type_hints
 import click
 
 from kdump.command_line.name_options import PartitionFilter, selected_names, topic_filter
-from kdump.command_line.params import DurationParam, Param, SizeParam, parse_as_of, parse_now
+from kdump.command_line.params import DurationParam, Param, SecondsParam, SizeParam, parse_as_of, parse_now
 from kdump.format.numbers import LONG_MAX
 from kdump.io.command_line_paths import without_slash
 from kdump.query import ADDS, AS_OF, GLOBS, NOW, RELEASE, CommandOptions, Names, Parameter, Query, add_options
@@ -40,6 +40,7 @@ SECTION = "kdump_section"
 KINDS: dict[str, dict[str, Any]] = {
     "size": {"type": SizeParam()},
     "time": {"type": DurationParam()},
+    "seconds": {"type": SecondsParam()},
     NOW: {"metavar": "TIME", "envvar": "KDUMP_NOW"},
     AS_OF: {"metavar": "OFFSET|TIME"},
     GLOBS: {"metavar": "GLOB"},

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.schema_registries import registries_in
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import (
     ACT,
     CONNECT,
@@ -52,34 +52,41 @@ from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
-from kdump.query import TRANSACTION_TIMEOUT
+from kdump.query import OLD_TRANSACTION, OptionsQuery, many, now_option, offered, option, release_option, timeout_option
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.course import MAY, NO
 
 __all__ = ["DoctorResult", "doctor"]
 
 TWICE = "partition-duplicate"
-BUDGET = 60.0
-"""Default of the seconds that are spent on each question."""
 
 
-@dataclass
-class DoctorQuery:
-    """What to examine. `budget`: seconds for each question; `now`: epoch ms that ages are computed from; `timeout`: ms
-    after which an open transaction is old; `release`: that is started, by default the one that ran on the disk.
-    `logs`: files that the broker logged to; `zone`: time zone of a log whose times have none."""
+@dataclass(frozen=True)
+class DoctorQuery(OptionsQuery):
+    """What to examine. `zone`: time zone of a log whose times have none."""
 
-    paths: Sequence[str]
-    options: Options = field(default_factory=Options)
-    budget: float = BUDGET
-    now: int | None = None
-    timeout: int = TRANSACTION_TIMEOUT
-    release: KafkaRelease | None = None
-    logs: Sequence[str] = ()
+    paths_option = {"nargs": -1, "metavar": "[LOGDIR…]"}
+    options: Run | None = None
+    _: KW_ONLY
+    budget: float = option(
+        "--budget",
+        type="seconds",
+        default=60.0,
+        metavar="TIME",
+        help="Spend at most this long on each question; what was not examined is listed.  [60s]",
+    )
+    logs: Iterable[str | os.PathLike[str]] = many(
+        "--log",
+        metavar="FILE",
+        help="Also explain this log of the broker (server.log, also compressed, or - for standard input), next to what "
+        "is on the disks; repeatable. Times without a zone are in that of --tz.",
+    )
+    now: int | None = now_option()
+    timeout: int = timeout_option(OLD_TRANSACTION)
+    kafka_version: KafkaRelease | str | None = release_option("Predict the startup")
     zone: tzinfo = timezone.utc
 
 
@@ -90,8 +97,8 @@ class Doctor:
     def __init__(self, query: DoctorQuery, emit: Callable[[Any], None], run: Run = PLAIN_RUN) -> None:
         self.query = query
         self.now = first_checks.current_time() if query.now is None else query.now
-        options = replace(query.options, now=self.now, transaction_timeout=query.timeout)
-        self.disks = Disks(query.paths, options)
+        options = replace(Options.given(query.run), now=self.now, transaction_timeout=query.timeout)
+        self.disks = Disks(query.paths, replace(options, found=ignore))  # what its parts find is not its answer
         self._emit, self._run = emit, run
         self._began = time.monotonic()
         self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
@@ -105,7 +112,7 @@ class Doctor:
         self._covered: dict[tuple[Any, ...], str] = {}
         """Codes and places that items are about, each with its question: what another question finds there has the same
         cause. "" for what an item covers, whatever finds it."""
-        self._log = LogMessages(query.logs, query.zone)
+        self._log = LogMessages([os.fspath(each) for each in query.logs], query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
 
@@ -274,37 +281,24 @@ class DoctorResult(NamedTuple):
     page: Page
 
 
-@takes_paths
-def doctor(
-    paths: str | Iterable[str],
-    options: Run | None = None,
-    *,
-    budget: float = BUDGET,
-    now: int | None = None,
-    timeout: int = TRANSACTION_TIMEOUT,
-    kafka_version: KafkaRelease | str | None = None,
-    logs: Iterable[str | os.PathLike[str]] = (),
-) -> DoctorResult:
+def answers(query: DoctorQuery) -> DoctorResult:
     """Examine log directories, of one broker or of several: what `kdump doctor` says.
 
-    `budget`: seconds for each question; `now`: epoch ms that ages are computed from, by default the current time;
-    `timeout`: ms after which an open transaction is old; `kafka_version`: the release whose startup is predicted, by
-    default the one that ran on the disk; `logs`: files that the broker logged to, also compressed. `options.found`
-    is called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
-    for a release that is not known; what cannot be read is in the page's `unread`."""
-    options = Options.given(options)
-    told, options = options.found, replace(options, found=ignore)  # what its parts find is not its answer
-    if isinstance(kafka_version, str):
-        kafka_version = parse_release(kafka_version)
+    `budget`: seconds for each question; `timeout`: ms after which an open transaction is old; `logs`: files that the
+    broker logged to, also compressed. `run.found` is called with each answer as soon as it is known. Raises SourceError
+    if there is nothing of Kafka's, and ValueError for a release that is not known; what cannot be read is in the page's
+    `unread`."""
     answers: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
 
     def take(answer: Any) -> None:
         answers[type(answer)].append(answer)
-        told(answer)
+        query.run.found(answer)
 
-    query = DoctorQuery(list(paths), options, budget, now, timeout, kafka_version, [os.fspath(each) for each in logs])
     examination = Doctor(query, take)
     examination.run()
     page = examination.page()
     items = sorted(answers[Item], key=lambda each: page_order(each.priority, each.severity))
     return DoctorResult(answers[ExaminedDisk], items, answers[Question], answers[LargestTopic], page)
+
+
+doctor = offered("doctor", DoctorQuery, answers)

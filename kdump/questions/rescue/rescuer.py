@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from kdump.answer import answer_object
 from kdump.cluster.disks import Disks
@@ -113,10 +113,6 @@ class RescueQuery(Query, AskedAsOf):
         help="With --from-data: the nodes have controller.quorum.bootstrap.servers, not controller.quorum.voters.",
     )
     while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
-
-    @cached_property
-    def release(self) -> KafkaRelease | None:
-        return cast("KafkaRelease | None", self.kafka_version)
 
     @cached_property
     def offsets(self) -> frozenset[int]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
-from typing import cast
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
@@ -75,10 +74,6 @@ class RestartQuery(TopicsQuery):
     now: int | None = now_option("Predict a startup at this time")
     on_seen: Callable[[str, SeenDirectory], None] = ignore
     disks: Disks | None = None
-
-    @cached_property
-    def release(self) -> KafkaRelease | None:
-        return cast("KafkaRelease | None", self.kafka_version)  # parsed by now
 
     @cached_property
     def reading(self) -> Options:
