@@ -31,7 +31,7 @@ OPTIONS = "__kdump_options__"
 
 PATHS = ("paths", "others", "disks")
 """Fields with the paths of log directories."""
-URLS = (*PATHS, "sources", "path", "directory", "files", "out", "remote_url")
+URLS = (*PATHS, "path", "directory", "files", "out", "remote_url")
 """Fields whose values may be URLs, which outputs and errors repeat."""
 
 

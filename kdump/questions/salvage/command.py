@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import click
@@ -16,7 +16,6 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.cut_options import CutOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
@@ -24,11 +23,12 @@ from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError, SourceNotFound
 from kdump.log.batch_records import records
 from kdump.log.output_directory import OutputDirectory, OutputError
-from kdump.query import CommandOptions, added, argument, flag, group, many, option, topic_option
+from kdump.query import CommandOptions, added, group, option
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
+from kdump.questions.salvage.partition_run import SalvageQuery
 from kdump.questions.salvage.report import SalvageReport
-from kdump.questions.salvage.run import LEDGER, salvage
+from kdump.questions.salvage.run import LEDGER, answers
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate
 from kdump.questions.salvage.source.sources import SalvageError, SalvageInput
 from kdump.render.escape import path_text
@@ -93,26 +93,10 @@ read, 2 for a usage error, if a path does not exist, or if nothing was written.
 class SalvageOptions(CommandOptions):
     """The options of the command. `write`: one of WRITES."""
 
-    sources: tuple[str, ...] = argument(metavar="SOURCE…", nargs=-1, required=True)
-    out: str = option(
-        "--out", metavar="DIR", required=True, help="Write to this directory, which must be new or empty."
-    )
-    replicas: tuple[str, ...] = many(
-        "--replica", metavar="PATH", help="Fill what SOURCE lost from this other copy; repeatable."
-    )
-    prefer: str | None = option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
-    deleted: bool = flag("--deleted", help="Also take missing records from .deleted, .swap and .cleaned files.")
-    damaged_records: bool = flag(
-        "--damaged-records", help="Also recover the records of damaged batches that decode; their values may be wrong."
-    )
+    query: SalvageQuery = group(SalvageQuery)
     cut: CutOptions = group(CutOptions)
-    abort_open: bool = flag("--abort-open", help="End the transactions that are open in the output with ABORT markers.")
     write: str | None = option(
         "--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]"
-    )
-    topics: tuple[str, ...] = topic_option("Salvage only these topics")
-    name: str | None = option(
-        "--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another."
     )
     output: OutputOptions = added(
         output_options(
@@ -135,7 +119,7 @@ def command(options: SalvageOptions) -> None:
     left out. A source is a segment, a partition directory (also one that is named -delete or -stray), a log directory,
     or a parent directory. --replica fills gaps from other copies, but never where the replicas diverge; --until and
     --without leave records out. Nothing is changed in place."""
-    sources, replicas = options.sources, options.replicas
+    sources, replicas = tuple(options.query.paths), tuple(options.query.replicas)
     if (*sources, *replicas).count("-") > 1:
         raise click.UsageError("standard input (-) can be given only once")
     if "-" in (*sources, *replicas) and replicas:
@@ -162,7 +146,7 @@ class SalvageCommand:
         """Whether all paths exist that were given."""
         self.write = options.write or old_format() or SEGMENTS
         self.cut = options.cut.request
-        if options.abort_open and self.write != SEGMENTS:
+        if options.query.abort_open and self.write != SEGMENTS:
             raise click.UsageError("--abort-open writes markers to segments; it cannot be combined with --write jsonl")
         self.sink = options.output.sink(
             output,
@@ -175,23 +159,11 @@ class SalvageCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
-        options.remote.mount(options.sources)
+        options.remote.mount(tuple(options.query.paths))
         with Progress("salvage") as progress:
-            results = salvage(
-                options.sources,
-                options.out,
-                replicas=options.replicas,
-                prefer=options.prefer,
-                deleted=options.deleted,
-                damaged_records=options.damaged_records,
-                name=options.name,
-                cut=self.cut,
-                abort_open=options.abort_open,
-                options=options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
-                is_selected=topic_filter(options.topics),
-                on_pass=_further_pass,
-                sink=RecordLines if self.write == JSONL else None,
-            )
+            run = options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
+            query = replace(options.query, run=run, cut=self.cut, on_pass=_further_pass)
+            results = answers(replace(query, sink=RecordLines) if self.write == JSONL else query)
         self._report(results, time.monotonic() - began)
         self.output.flush()
         if not self.is_complete or not any(made.is_written for made in results):
@@ -204,13 +176,13 @@ class SalvageCommand:
 
     def _report(self, results: list[Salvaged], seconds: float) -> None:
         if not results:
-            if not unreadable() and not self.options.topics and not self.options.output.quiet:
+            if not unreadable() and not self.options.query.topics and not self.options.output.quiet:
                 print_error("no partition with a segment found")
             self.sink.end()
             return
         for made in results:
             self.sink.add(made)
-        out = path_text(self.options.out)
+        out = path_text(self.options.query.out)
         ledger = os.path.join(out, LEDGER)
         whole, empty = sum(each.is_whole for each in results), sum(not each.is_written for each in results)
         self.sink.add(SalvageSummary(out, ledger, len(results), whole, empty, unreadable(), round(seconds, 3)))

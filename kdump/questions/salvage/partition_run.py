@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ from kdump.log.output_directory import OutputDirectory
 from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from kdump.problems.problem import title_of
+from kdump.query import Query, TopicsQuery, flag, many, option, topic_option
 from kdump.questions.salvage.answer import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.questions.salvage.byte_outcomes import (
     ABSENT,
@@ -136,21 +137,43 @@ OnPass = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Begins a pass over some files, given its description and its number of bytes. The context receives the bytes read."""
 
 
+def segments(out: OutputDirectory, job: SalvageInput) -> BatchWriter:
+    return SegmentWriter(out, job.name)
+
+
 def no_progress(_what: str, _size: int) -> AbstractContextManager[Callable[[int], None]]:
     return nullcontext(lambda count: None)
 
 
 @dataclass(frozen=True)
-class SalvageRequest:
-    """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
-    `damaged_records`: also recover the records of damaged batches that decode. `cut`: which records are left out.
-    `abort_open`: end the transactions that are open in the output with ABORT markers."""
+class SalvageQuery(TopicsQuery):
+    """What to salvage, from which copies, and what to leave out."""
 
-    prefer: str | None = None
-    deleted: bool = False
-    damaged_records: bool = False
+    paths_option = {**Query.paths_option, "metavar": "SOURCE…"}
+    out: str = option(
+        "--out",
+        metavar="DIR",
+        required=True,
+        otherwise=MISSING,
+        help="Write to this directory, which must be new or empty.",
+    )
+    _: KW_ONLY
+    replicas: Iterable[str] = many(
+        "--replica", metavar="PATH", help="Fill what SOURCE lost from this other copy; repeatable."
+    )
+    prefer: str | None = option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
+    deleted: bool = flag("--deleted", help="Also take missing records from .deleted, .swap and .cleaned files.")
+    damaged_records: bool = flag(
+        "--damaged-records", help="Also recover the records of damaged batches that decode; their values may be wrong."
+    )
     cut: CutRequest | None = None
-    abort_open: bool = False
+    abort_open: bool = flag("--abort-open", help="End the transactions that are open in the output with ABORT markers.")
+    topics: Iterable[str] = topic_option("Salvage only these topics")
+    name: str | None = option(
+        "--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another."
+    )
+    on_pass: OnPass = no_progress
+    sink: MakeSink = segments
 
 
 def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
@@ -166,15 +189,13 @@ def salvage_partition(
     job: SalvageInput,
     out: OutputDirectory,
     ledger: BinaryIO,
-    wishes: SalvageRequest,
+    wishes: SalvageQuery,
     options: Options,
-    on_pass: OnPass,
-    make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
     again; a broker may replace or truncate a file after that, so up to SURVEYS times. Raises SourceError."""
     start = ledger.tell()
-    first = PartitionRun(job, out, ledger, wishes, options, make)
+    first = PartitionRun(job, out, ledger, wishes, options)
     try:
         return first.run()
     except Disordered as error:
@@ -182,7 +203,7 @@ def salvage_partition(
     for _ in range(SURVEYS):
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, make, LostOffsets(), on_pass)
+        again = PartitionRun(job, out, ledger, wishes, options, LostOffsets())
         try:
             made = again.run(first.histories)
         except Disordered as error:
@@ -193,7 +214,7 @@ def salvage_partition(
     raise SourceError(f"{found.path}: changed after each of {SURVEYS} surveys")
 
 
-def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:
+def bytes_to_read(job: SalvageInput, wishes: SalvageQuery) -> int:
     """Return how many bytes one pass over the copies reads, after the comparison of the copies with each other."""
     total = 0
     for given in job.copies:
@@ -216,21 +237,18 @@ class PartitionRun:
         job: SalvageInput,
         out: OutputDirectory,
         ledger: BinaryIO,
-        wishes: SalvageRequest,
+        wishes: SalvageQuery,
         options: Options,
-        make: MakeSink,
         losses: LostOffsets | None = None,
-        on_pass: OnPass = no_progress,
     ) -> None:
         self.losses = losses
-        self.on_pass = on_pass
         self._passes = ExitStack()
         self.job, self.out, self.wishes = job, out, wishes
         self.options = replace(options, more=self._on_read)
         self._more = options.more
         self.made = Salvaged(job.topic, job.partition, [], job.name)
         self.ledger = SalvageLedger(self.made, ledger)
-        self.sink = make(out, job)
+        self.sink = wishes.sink(out, job)
         self.histories: ReplicaHistories
         self.copies: list[FoundCopy] = []
         self.readers: list[SalvageReader] = []
@@ -306,7 +324,7 @@ class PartitionRun:
     def _begin_pass(self, name: str, size: int) -> None:
         """Begin a pass over all files, which have `size` bytes; ends the one before."""
         self._passes.close()
-        pass_progress = self._passes.enter_context(self.on_pass(f"{self.job.name}: {name}", size))
+        pass_progress = self._passes.enter_context(self.wishes.on_pass(f"{self.job.name}: {name}", size))
         self._more = WorkProgress(size, Run(more=pass_progress)).more
 
     def _notes(self) -> Iterable[str]:

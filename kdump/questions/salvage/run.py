@@ -2,85 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kdump.check.options import Options
-from kdump.decode.record_cut import CutRequest
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import Run
 from kdump.io.work_progress import WorkProgress
 from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.query import offered
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged
-from kdump.questions.salvage.partition_run import (
-    MakeSink,
-    OnPass,
-    SalvageRequest,
-    bytes_to_read,
-    copy_named,
-    no_progress,
-    salvage_partition,
-)
+from kdump.questions.salvage.partition_run import SalvageQuery, bytes_to_read, copy_named, salvage_partition
 from kdump.questions.salvage.source.sources import SalvageError, SalvageInput, jobs
-from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
 
 __all__ = ["salvage"]
 
 LEDGER = "ledger.jsonl"
 
 
-@takes_paths
-def salvage(
-    sources: str | Iterable[str],
-    out: str,
-    *,
-    replicas: Iterable[str] = (),
-    prefer: str | None = None,
-    deleted: bool = False,
-    damaged_records: bool = False,
-    name: str | None = None,
-    options: Run | None = None,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-    on_pass: OnPass = no_progress,
-    sink: MakeSink | None = None,
-    cut: CutRequest | None = None,
-    abort_open: bool = False,
-) -> list[Salvaged]:
-    """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
+def answers(query: SalvageQuery) -> list[Salvaged]:
+    """Write the valid batches of each partition in `paths` to `out`, a new or empty directory: a partition directory
     with segments and indexes for each, and a ledger (ledger.jsonl).
 
-    `replicas`: those of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the
-    copy to follow where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`:
-    also recover the records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a
-    source whose directory has no such name. `is_selected` selects topics by name. A partition with batches out of order
-    is read again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a
-    context with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by
-    default a partition directory. `cut`: which records are left out; an offset in it is of the only partition in
-    `sources`. `abort_open`: end the transactions that are open in the output with ABORT markers.
+    `replicas`: those of partitions in `paths` fill the gaps in their source. `prefer`: the path, among both, of the
+    copy to follow where replicas diverge. `name`: topic-partition, for a source whose directory has no such name. A
+    partition with batches out of order is read again: `on_pass` is called with a description and the number of bytes of
+    each further pass, and returns a context with a function to call with numbers of bytes read. `sink` creates the
+    destination of the batches, by default a partition directory. `cut`: which records are left out; an offset in it is
+    of the only partition in `paths`.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError."""
-
-    options = Options.given(options, only=LITTLE, open_source=careful_source)
-    paths, others = list(sources), list(replicas)
+    options = Options.given(query.run, only=LITTLE, open_source=careful_source)
+    paths, others, out = list(query.paths), list(query.replicas), query.out
     directory = OutputDirectory(out, [*paths, *others])
-    inputs = jobs(paths, others, options, is_selected=is_selected, name=name)
+    inputs = jobs(paths, others, options, is_selected=query.has_topic, name=query.name)
     if not inputs:
         return []
-    wishes = SalvageRequest(prefer, deleted, damaged_records, cut, abort_open)
-    _refuse_ambiguous(wishes, inputs)
+    _refuse_ambiguous(query, inputs)
     made: list[Salvaged] = []
-    options.expect(sum(bytes_to_read(job, wishes) for job in inputs))
+    options.expect(sum(bytes_to_read(job, query) for job in inputs))
     try:
         with directory.writing(LEDGER) as ledger, directory.synced_once():
             for job in inputs:
-                work = WorkProgress(bytes_to_read(job, wishes), options)
-                made.append(
-                    salvage_partition(
-                        job, directory, ledger, wishes, replace(options, more=work.more), on_pass, sink or _segments
-                    )
-                )
+                work = WorkProgress(bytes_to_read(job, query), options)
+                made.append(salvage_partition(job, directory, ledger, query, replace(options, more=work.more)))
                 work.end()
     except OutputError as error:
         if not made:
@@ -89,8 +54,11 @@ def salvage(
     return made
 
 
-def _refuse_ambiguous(wishes: SalvageRequest, inputs: Sequence[SalvageInput]) -> None:
-    prefer, cut = wishes.prefer, wishes.cut
+salvage = offered("salvage", SalvageQuery, answers)
+
+
+def _refuse_ambiguous(query: SalvageQuery, inputs: Sequence[SalvageInput]) -> None:
+    prefer, cut = query.prefer, query.cut
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in inputs):
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
     if cut is not None and cut.has_offset and len(inputs) > 1:
@@ -106,7 +74,3 @@ def _unfinished(out: str, done: int, all_: int) -> str:
         f"{done} of {all_} partitions were written to {out}, but no ledger; delete {out}, free disk space and run "
         "salvage again"
     )
-
-
-def _segments(out: OutputDirectory, job: SalvageInput) -> BatchWriter:
-    return SegmentWriter(out, job.name)
