@@ -1264,7 +1264,7 @@ SAME_CAUSE = {
     "name-above-first-offset": "startup-loses",
     "length-negative": "startup-stops",
     "offset-too-far-clean": "segment-name-mismatch",
-    "offset-too-far-crash": "startup-stops",
+    "offset-too-far-crash": "segment-name-mismatch",
     "epoch-falls-clean": "leader-epoch-decreased",
     "directory-stray": "directory-stray",
 }
