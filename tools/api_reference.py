@@ -31,9 +31,7 @@ Parameters without a type are options of a command, whose types `help()` shows: 
 offset or, from 13 digits on, epoch ms, inclusive; an empty one restricts nothing; ValueError is raised for a value
 that is not allowed.
 """
-UNREAD = (
-    r"`options\.unreadable` is called with the SourceError for (?:each file|what|a path)(?: that)? could not be read"
-)
+UNREAD = r"`run\.unreadable` is called with the SourceError for (?:each file|what|a path)(?: that)? could not be read"
 USUAL = re.compile(
     r"`paths`: segments, partition directories, log directories, or directories above(?: them)?\. ?"
     rf"|; {UNREAD}(?=\.)|{UNREAD}\. ?"
@@ -121,6 +119,12 @@ def _offered(module: str, name: str, answers: str) -> Found | None:
     asked = inspect.signature(function).parameters
     first = [each for each, about in asked.items() if about.kind is not about.KEYWORD_ONLY]
     names = sorted(asked.keys() - first, key=lambda each: (each == "run", [*asked].index(each)))
+    types = {
+        each.name: ": " + annotation(function.query.__module__, ast.parse(str(each.type), mode="eval").body)
+        for each in dataclasses.fields(function.query)
+        if not each.metadata and each.name not in ("run", *SAME)
+    }
+    names = [each + types.get(each, "") for each in names]
     written = ast.parse(f"def {name}({', '.join(first)}, *, {', '.join(names)}): ...").body[0]
     assert isinstance(written, ast.FunctionDef)
     node = copy.deepcopy(found.node)

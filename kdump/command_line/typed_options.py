@@ -48,6 +48,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "numbers": {"type": int},
     "partitions": {"type": click.IntRange(min=0), "metavar": "N"},
     "count": {"type": click.IntRange(min=1)},
+    "int": {"type": click.IntRange(0, (1 << 31) - 1)},
     "offset": {"type": click.IntRange(0, LONG_MAX)},
 }
 """Attributes of options by the types of kdump.query, without that of releases."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -27,10 +27,10 @@ from kdump.log.inspect_answer import InspectedBatch
 from kdump.log.output_directory import OutputError
 from kdump.log.paths import target
 from kdump.log.region import Batch
-from kdump.query import CommandOptions, added, argument, flag, option
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.carve.answer import CarvedTornBatch, CarveSummary, NestedBatch
 from kdump.questions.carve.carved_runs import CarvedRun
-from kdump.questions.carve.run import CarvedFile, carve
+from kdump.questions.carve.run import CarvedFile, CarveQuery, answers
 from kdump.questions.carve.search import CarvedBatch
 from kdump.questions.inspect.columns import columns_of
 from kdump.render.escape import path_text, printable
@@ -156,10 +156,7 @@ Exit status: 0 if batches were found, 1 if none were, 2 for a usage error, or if
 class CarveOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="FILE…", nargs=-1, required=True)
-    out: str | None = option(
-        "--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory."
-    )
+    query: CarveQuery = group(CarveQuery)
     only_runs: bool = flag("--runs", help="Show one line per run, and no batches.")
     output: OutputOptions = added(
         output_options(
@@ -178,7 +175,7 @@ def command(options: CarveOptions) -> None:
     standard input, or directories of files). A batch may start at any byte; it is recognized by a plausible header and
     a matching checksum, in every format (magic 0, 1 and 2). Consecutive batches form a run: as far as the bytes show,
     they were one segment. Batches do not contain their topic or partition. Nothing is written to the input."""
-    read_once(options.paths)
+    read_once(options.query.paths)
     exit_with(CarveCommand(options, options.output.output()).run, OutputError)
 
 
@@ -195,8 +192,8 @@ class CarveCommand:
                 options.output.zone,
                 full=options.output.full,
                 only_runs=options.only_runs,
-                named=options.paths,
-                out=options.out,
+                named=tuple(options.query.paths),
+                out=options.query.out,
             ),
             (CarvedRun,) if options.only_runs else (InspectedBatch,),
             objects=carve_objects,
@@ -214,7 +211,7 @@ class CarveCommand:
                 self.sink.tick()
 
             check = options.reading.run(unreadable=report_unreadable, at=at)
-            for answer in carve(options.paths, options.out, options=check):
+            for answer in answers(replace(options.query, run=check)):
                 if isinstance(answer, CarvedBatch):
                     self._batch(answer)
                 elif isinstance(answer, CarvedRun):
@@ -270,6 +267,6 @@ class CarveCommand:
             "unreadable",
         )
         sums = {name: counts[name] for name in names}
-        written = counts["runs"] if self.options.out is not None else 0
+        written = counts["runs"] if self.options.query.out is not None else 0
         self.sink.add(CarveSummary(**sums, written=written, unread=unreadable(), seconds=round(seconds, 3)))
         self.sink.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,7 +14,6 @@ from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import Run
 from kdump.kafka.errors import KafkaError
@@ -22,6 +21,7 @@ from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch
+from kdump.query import OptionsQuery, Query, offered, option
 from kdump.questions.carve.carved_runs import CarvedRun, Runs
 from kdump.questions.carve.search import CarvedBatch, Search
 
@@ -42,20 +42,26 @@ class CarvedFile:
     notes: list[str] = field(default_factory=list)
 
 
-@takes_paths
-def carve(
-    paths: str | Iterable[str], out: str | None = None, *, options: Run | None = None
-) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
+@dataclass(frozen=True)
+class CarveQuery(OptionsQuery):
+    """What to search, and where to write what is found."""
+
+    paths_option = {**Query.paths_option, "metavar": "FILE…"}
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory."
+    )
+
+
+def answers(query: CarveQuery) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
     each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
     which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
     with its indexes; by default nothing is written.
 
-    A batch can be read until you request the next item. `options.unreadable` is called with the SourceError for each
-    file that could not be read. Raises SourceError, and kdump.log.output_directory.OutputError."""
-
-    named = list(paths)
-    options = Options.given(options, open_source=careful_source)
+    A batch can be read until you request the next item. `run.unreadable` is called with the SourceError for each file
+    that could not be read. Raises SourceError, and kdump.log.output_directory.OutputError."""
+    named, out = list(query.paths), query.out
+    options = Options.given(query.run, open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     with nullcontext() if writer is None else writer.output.synced_once():
@@ -71,6 +77,9 @@ def carve(
                 if writer is not None:
                     writer.abandon()
                 raise
+
+
+carve = offered("carve", CarveQuery, answers)
 
 
 def _files(path: str, run: Run) -> Iterator[Target]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -12,14 +12,13 @@ from kdump.command_line.command_run import print_error, report_unreadable, unrea
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
 from kdump.log.output_directory import OutputError
-from kdump.query import CommandOptions, added, argument, flag, option, topic_option
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.reindex.report import ReindexReport
-from kdump.questions.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
+from kdump.questions.reindex.run import LITTLE, Reindexed, ReindexQuery, ReindexSummary, answers
 from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -39,19 +38,9 @@ damaged, 2 for a usage error, or if something could not be read or rebuilt.
 
 @dataclass(frozen=True)
 class ReindexOptions(CommandOptions):
-    """The options of the command. `interval`: index.interval.bytes."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="SEGMENT…", nargs=-1, required=True)
-    out: str | None = option(
-        "--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]"
-    )
-    topics: tuple[str, ...] = topic_option("Rebuild only these topics")
-    interval: int | None = option(
-        "--interval",
-        type=click.IntRange(0, (1 << 31) - 1),
-        help="Assume this index.interval.bytes.  [the topic's, or 4096]",
-    )
-    past_damage: bool = flag("--past-damage", help="Also index batches after damage, which no broker does.")
+    query: ReindexQuery = group(ReindexQuery)
     everything: bool = flag("--all", help="Also show segments whose indexes are identical.")
     output: OutputOptions = added(
         output_options(
@@ -79,11 +68,11 @@ class ReindexCommand:
     """One run of the command."""
 
     def __init__(self, options: ReindexOptions, output: Output) -> None:
-        self.options, self.output = options, output
+        self.options, self.output, query = options, output, options.query
         self.sink = options.output.sink(
             output,
             lambda: ReindexReport(
-                output, full=options.output.full, everything=options.everything, named=options.paths, out=options.out
+                output, full=options.output.full, everything=options.everything, named=tuple(query.paths), out=query.out
             ),
             (Reindexed,),
             report=True,
@@ -93,17 +82,10 @@ class ReindexCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         began = time.monotonic()
-        options = self.options
-        of_topic = topic_filter(options.topics)
-        with Progress("reindex", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
-            for made in reindex(
-                options.paths,
-                options.out,
-                interval=options.interval,
-                past_damage=options.past_damage,
-                is_selected=of_topic,
-                options=options.reading.run(only=LITTLE, unreadable=report_unreadable, **progress.listeners),
-            ):
+        query = self.options.query
+        with Progress("reindex", expected=lambda: segment_bytes(query.paths, query.has_topic)) as progress:
+            run = self.options.reading.run(only=LITTLE, unreadable=report_unreadable, **progress.listeners)
+            for made in answers(replace(query, run=run)):
                 self._made(made)
         self._end(time.monotonic() - began)
         self.output.flush()
@@ -122,7 +104,8 @@ class ReindexCommand:
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
-        if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
+        is_told = self.options.query.topics or self.options.output.quiet
+        if not counts["segments"] and not unreadable() and not is_told:
             print_error("no segment found")
         names = ("segments", IDENTICAL, LEGAL, WRONG, MISSING, "cut", "refused", "written")
         sums = {name: counts[name] for name in names}

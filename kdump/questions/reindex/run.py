@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -25,7 +25,6 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import SourceError, went_away
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.mounted_paths import takes_paths
 from kdump.io.run import Run
 from kdump.kafka.log_segment import first_unflushed
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
@@ -36,6 +35,7 @@ from kdump.log.log_directory import CLEAN_MARK, log_directory_above
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, is_live, target
+from kdump.query import Query, TopicsQuery, flag, offered, option, topic_option
 from kdump.questions.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.questions.reindex.verdict import IDENTICAL, MISSING, NOT_NEEDED, UNREAD, Verdict
 
@@ -141,29 +141,34 @@ class Reindexed:
         return any(verdict.status == UNREAD for verdict in self.verdicts)
 
 
-@takes_paths
-def reindex(
-    paths: str | Iterable[str],
-    out: str | None = None,
-    *,
-    interval: int | None = None,
-    past_damage: bool = False,
-    is_selected: Callable[[str], bool] = lambda topic: True,
-    options: Run | None = None,
-) -> Iterator[Reindexed]:
+@dataclass(frozen=True)
+class ReindexQuery(TopicsQuery):
+    """Which segments to rebuild the indexes of, and how."""
+
+    paths_option = {**Query.paths_option, "metavar": "SEGMENT…"}
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]"
+    )
+    _: KW_ONLY
+    topics: Iterable[str] = topic_option("Rebuild only these topics")
+    interval: int | None = option(
+        "--interval", type="int", help="Assume this index.interval.bytes.  [the topic's, or 4096]"
+    )
+    past_damage: bool = flag("--past-damage", help="Also index batches after damage, which no broker does.")
+
+
+def answers(query: ReindexQuery) -> Iterator[Reindexed]:
     """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
     Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
     is written.
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
-    `past_damage`: also index batches after damage, which no broker does. `is_selected` selects topics by name;
-    `options.unreadable` is called with the SourceError for what could not be read. Raises SourceError, and
+    `run.unreadable` is called with the SourceError for what could not be read. Raises SourceError, and
     kdump.log.output_directory.OutputError."""
-
-    named = list(paths)
-    options = Options.given(options, only=LITTLE, open_source=careful_source)
+    named, out = list(query.paths), query.out
+    options = Options.given(query.run, only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [place for place in find_segments(named, options) if is_selected(place.partition.topic or "")]
+    places = [place for place in find_segments(named, options) if query.has_topic(place.partition.topic)]
     names = _names(places) if output is not None else [""] * len(places)
     for listed, name in zip(places, names):
         place = now(listed)
@@ -171,16 +176,19 @@ def reindex(
             options.unreadable(SourceError(went_away(place.partition.path)))
             continue
         question = RebuildOptions(
-            interval=place.known.index_interval if interval is None else interval,
+            interval=place.known.index_interval if query.interval is None else query.interval,
             largest=place.known.index_size,
             compacted=place.known.is_cleaned,
-            past_damage=past_damage,
+            past_damage=query.past_damage,
         )
         with nullcontext() if output is None else output.synced_once():
             for made in _Partition(place, question, options).run():
                 if output is not None and made.rebuilt.indexes is not None:
                     _write(output, name, made)
                 yield made
+
+
+reindex = offered("reindex", ReindexQuery, answers)
 
 
 def _names(places: list[ReindexInput]) -> list[str]:
