@@ -9,11 +9,9 @@ from kdump.answer import (
     FILE_BYTE,
     OFFSET,
     Doc,
-    Object,
     PathText,
     UnknownKeys,
     answer,
-    answer_object,
     of_fact,
     unknown_keys,
 )
@@ -208,49 +206,42 @@ class DiffSummary(NamedTuple):
     seconds: Annotated[float, Doc("elapsed time", "s")]
 
 
-def diff_objects(answer: Diff | DiffSummary) -> Iterator[Object]:
-    """Yield the objects of one partition: its differences, then the result; or that of the summary."""
-    if isinstance(answer, DiffSummary):
-        yield answer_object(answer)
+def diff_answers(found: Diff | DiffSummary) -> Iterator[CopyDifference | PartitionDiff | DiffSummary]:
+    """Yield the differences of one partition, those of each pair in order, then the result; or the summary."""
+    if isinstance(found, DiffSummary):
+        yield found
         return
-    yield from difference_objects(answer)
-    yield diff_object(answer)
-
-
-def difference_objects(diff: Diff) -> Iterator[Object]:
-    """Yield each difference of each pair, in order."""
-    for (left, right), pair in diff.pairs.items():
-        paths = diff.copies[left].path, diff.copies[right].path
+    for (left, right), pair in found.pairs.items():
+        paths = found.copies[left].path, found.copies[right].path
         for difference in pair.differences:
-            yield _difference(diff, difference, paths)
+            yield _difference(found, difference, paths)
+    yield _partition(found)
 
 
-def _difference(diff: Diff, difference: DifferingRange, paths: tuple[str, str]) -> Object:
-    return answer_object(
-        of_fact(
-            CopyDifference,
-            difference,
-            diff,
-            isDivergence=difference.parts,
-            left=paths[0],
-            right=paths[1],
-            lacking=None if difference.lacking is None else paths[difference.lacking],
-            offset=difference.first,
-            lastOffset=difference.last,
-            leftFile=None if difference.left is None else difference.left.file,
-            leftPosition=None if difference.left is None else difference.left.position,
-            rightFile=None if difference.right is None else difference.right.file,
-            rightPosition=None if difference.right is None else difference.right.position,
-            samples=[
-                SampleRecord(
-                    sample.offset,
-                    sample.fields,
-                    _row(sample.left, sample.sizes[0]),
-                    _row(sample.right, sample.sizes[1]),
-                )
-                for sample in difference.samples
-            ],
-        )
+def _difference(diff: Diff, difference: DifferingRange, paths: tuple[str, str]) -> CopyDifference:
+    return of_fact(
+        CopyDifference,
+        difference,
+        diff,
+        isDivergence=difference.parts,
+        left=paths[0],
+        right=paths[1],
+        lacking=None if difference.lacking is None else paths[difference.lacking],
+        offset=difference.first,
+        lastOffset=difference.last,
+        leftFile=None if difference.left is None else difference.left.file,
+        leftPosition=None if difference.left is None else difference.left.position,
+        rightFile=None if difference.right is None else difference.right.file,
+        rightPosition=None if difference.right is None else difference.right.position,
+        samples=[
+            SampleRecord(
+                sample.offset,
+                sample.fields,
+                _row(sample.left, sample.sizes[0]),
+                _row(sample.right, sample.sizes[1]),
+            )
+            for sample in difference.samples
+        ],
     )
 
 
@@ -260,30 +251,28 @@ def _row(row: ComparableRecord, sizes: tuple[int, int]) -> ComparedRecord:
     )
 
 
-def diff_object(diff: Diff) -> Object:
+def _partition(diff: Diff) -> PartitionDiff:
     paths = [copy.path for copy in diff.copies]
-    return answer_object(
-        of_fact(
-            PartitionDiff,
-            diff,
-            cause=diff.cause or None,
-            epochs=epochs(diff),
-            copies=[_copy(diff, number) for number in range(len(paths))],
-            pairs=[_pair(pair, paths[left], paths[right]) for (left, right), pair in diff.pairs.items()],
-            votes=[[paths[number] for number in group] for group in diff.votes],
-            majority=[paths[number] for number in diff.majority],
-            truncations=[
-                FollowerTruncation(
-                    paths[choice.leader],
-                    paths[choice.follower],
-                    choice.does.offset,
-                    choice.does.loses,
-                    choice.does.by,
-                    choice.mends,
-                )
-                for choice in diff.choices
-            ],
-        )
+    return of_fact(
+        PartitionDiff,
+        diff,
+        cause=diff.cause or None,
+        epochs=epochs(diff),
+        copies=[_copy(diff, number) for number in range(len(paths))],
+        pairs=[_pair(pair, paths[left], paths[right]) for (left, right), pair in diff.pairs.items()],
+        votes=[[paths[number] for number in group] for group in diff.votes],
+        majority=[paths[number] for number in diff.majority],
+        truncations=[
+            FollowerTruncation(
+                paths[choice.leader],
+                paths[choice.follower],
+                choice.does.offset,
+                choice.does.loses,
+                choice.does.by,
+                choice.mends,
+            )
+            for choice in diff.choices
+        ],
     )
 
 

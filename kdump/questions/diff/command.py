@@ -21,7 +21,7 @@ from kdump.command_line.typed_options import takes
 from kdump.io.errors import SourceError
 from kdump.log.log_directory import directory_at
 from kdump.query import CommandOptions, added, flag, group
-from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
+from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_answers
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
 from kdump.questions.diff.report import DiffReport
 from kdump.questions.diff.run import LITTLE, Diff, DiffQuery, answers
@@ -88,7 +88,7 @@ class DiffCommand:
             output,
             lambda: DiffReport(output, zone, full=full, everything=options.everything, named=tuple(self.query.paths)),
             (PartitionDiff,),
-            objects=diff_objects,
+            objects=diff_answers,
             report=True,
         )
         self.notes = Notes(self.sink)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import ABSENT, BYTES, Doc, Object, answer, answer_object, of_fact
+from kdump.answer import ABSENT, BYTES, Doc, answer, of_fact
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
@@ -61,17 +61,15 @@ class FieldAnswer(NamedTuple):
     default: Annotated[Any, Doc("default value, if the schema has one", optional=True)]
 
 
-def struct_object(struct: NamedStruct) -> Object:
+def struct_answer(struct: NamedStruct) -> StructAnswer:
     schema = struct.schema
-    return answer_object(
-        of_fact(
-            StructAnswer,
-            struct,
-            kind="message" if schema else "text" if struct.text_fields else "layout",
-            apiKey=schema.apiKey if schema else None,
-            validVersions=versions_text(schema.valid) if schema else None,
-            flexibleVersions=versions_text(schema.flexible) if schema else None,
-        )
+    return of_fact(
+        StructAnswer,
+        struct,
+        kind="message" if schema else "text" if struct.text_fields else "layout",
+        apiKey=schema.apiKey if schema else None,
+        validVersions=versions_text(schema.valid) if schema else None,
+        flexibleVersions=versions_text(schema.flexible) if schema else None,
     )
 
 
@@ -83,27 +81,25 @@ def versions_text(versions: Versions) -> str:
     return str(low) if low == high else f"{low}+" if high == Versions.parse("0+").highest else f"{low}-{high}"
 
 
-def field_object(struct: NamedStruct, row: StructField) -> Object:
-    return answer_object(
-        of_fact(
-            FieldAnswer,
-            row,
-            struct=struct.name,
-            fieldType=row.type,
-            bits=tuple(_bits(bits) for bits in row.bits),
-            versions=row.versions or None,
-            nullableVersions=row.nullable or None,
-            taggedVersions=row.tagged or None,
-            default=ABSENT if row.default is NOT_GIVEN else row.default,
-        )
+def _field_answer(struct: NamedStruct, row: StructField) -> FieldAnswer:
+    return of_fact(
+        FieldAnswer,
+        row,
+        struct=struct.name,
+        fieldType=row.type,
+        bits=tuple(_bits(bits) for bits in row.bits),
+        versions=row.versions or None,
+        nullableVersions=row.nullable or None,
+        taggedVersions=row.tagged or None,
+        default=ABSENT if row.default is NOT_GIVEN else row.default,
     )
 
 
-def schema_objects(struct: NamedStruct, version: int | None) -> Iterator[Object]:
-    """Yield the object of a structure, then those of its fields; of a message, those of one `version`, or of all."""
-    yield struct_object(struct)
+def schema_answers(struct: NamedStruct, version: int | None) -> Iterator[StructAnswer | FieldAnswer]:
+    """Yield the answer of a structure, then those of its fields; of a message, those of one `version`, or of all."""
+    yield struct_answer(struct)
     for row in rows(struct, version):
-        yield field_object(struct, row)
+        yield _field_answer(struct, row)
 
 
 def _bits(bits: Bits) -> BitsOfField:

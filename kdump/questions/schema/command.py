@@ -12,7 +12,7 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.typed_options import takes
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
 from kdump.query import CommandOptions, added, argument, option
-from kdump.questions.schema.answer import FieldAnswer, StructAnswer, schema_objects, struct_object, versions_text
+from kdump.questions.schema.answer import FieldAnswer, StructAnswer, schema_answers, struct_answer, versions_text
 from kdump.render.stdout import Output
 
 EXAMPLES = """
@@ -68,7 +68,7 @@ def _list(options: SchemaOptions, output: Output) -> None:
     from kdump.questions.schema.report import StructList
 
     sink = options.output.sink(
-        output, lambda: StructList(output), (StructAnswer,), objects=lambda struct: [struct_object(struct)], report=True
+        output, lambda: StructList(output), (StructAnswer,), objects=lambda struct: [struct_answer(struct)], report=True
     )
     for struct in structs():
         sink.add(struct)
@@ -82,7 +82,7 @@ def _show(options: SchemaOptions, output: Output, struct: NamedStruct) -> None:
         output,
         lambda: StructReport(output, options.version),
         (FieldAnswer,),
-        objects=lambda struct: schema_objects(struct, options.version),
+        objects=lambda struct: schema_answers(struct, options.version),
         report=True,
     )
     sink.add(struct)
