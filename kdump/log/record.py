@@ -97,6 +97,11 @@ class Record:
         return made
 
     @property
+    def is_damaged(self) -> bool:
+        """Whether a checksum of its bytes does not match: its batch's, or its own (magic 0 and 1)."""
+        return not self.batch.crcValid or self.crcValid is False
+
+    @property
     def crcValid(self) -> bool | None:
         """Whether the message's own CRC-32 matches; None in v2."""
         if self.crc is None:

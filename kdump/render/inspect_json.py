@@ -89,7 +89,7 @@ def after_headers(record: Record, reading: DecodedRecord | None) -> Object:
         out["control"] = control_object(record)
     if reading is not None:
         add_decoded(out, reading)
-    if not record.batch.crcValid or record.crcValid is False:
+    if record.is_damaged:
         out["damaged"] = True
     return out
 

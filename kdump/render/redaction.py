@@ -57,6 +57,6 @@ def redacted_record(redaction: Redaction, target: Target, record: Record) -> Obj
         out["crcValid"] = record.crcValid
     if record.is_control:
         out["control"] = {name: member for name, member in control_object(record).items() if name != "value"}
-    if not record.batch.crcValid or record.crcValid is False:
+    if record.is_damaged:
         out["damaged"] = True
     return out

@@ -127,3 +127,13 @@ def test_the_batch_after_it_is_in_the_next_segment(tmp_path: Path) -> None:
     partition(place, batches[2:], 4)
     *findings, _ = objects("verify", place, "--ignore", "index-missing", status=1)
     assert [(each["code"], each["expected"]) for each in findings] == [("offset-not-monotonic", 2)]
+
+
+@pytest.mark.parametrize("size", [100, 1_100_000])
+def test_a_gap_behind_records_that_do_not_decode_is_a_gap(size: int, tmp_path: Path) -> None:
+    """Whatever the window that their batch is read through: its checksum matches, so it is no damage that a gap could
+    follow from."""
+    bad = batch([record(value=bytes(size))[:-1] + b"\x02"], offset=0, recordCount=2, lastOffsetDelta=1)
+    place = partition(tmp_path / "f-0", [(0, bad), (4, log((2,), 4)[0][1])], 0)
+    *findings, _ = objects("verify", place, "--ignore", "index-missing", status=1)
+    assert ("offset-gap", "warning") in [(each["code"], each["severity"]) for each in findings]

@@ -101,9 +101,9 @@ class PartitionScan(Resumable, RegionObserver):
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self._damage: int | None = None
+        """Position of the bytes before the next batch that are not valid; None if there are none."""
         self.damaged: set[str] = set()
         """Paths of the segments with bytes that are not valid."""
-        """Position of the bytes before the next batch that are not valid; None if there are none."""
         self._lacks: set[str] = set()
         """What of the log is withheld."""
         self.seeded_from: Target | None = None
@@ -266,8 +266,9 @@ class PartitionScan(Resumable, RegionObserver):
             self._damage = None
             yield from self._examined(region, damage)
         elif isinstance(region, Batch):
+            valid = is_valid(region)  # before decoding adds problems of its records
             yield from self._batch(region, damage)
-            if is_valid(region):
+            if valid:
                 self._damage = None
                 return
             self.damaged.add(part.target.path)

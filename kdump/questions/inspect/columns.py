@@ -130,7 +130,7 @@ def record_columns(
         "keyEncoding": lambda record: _encoding(record.key),
         "valueEncoding": lambda record: _encoding(record.value),
         "control": lambda record: control_object(record)["type"] if record.is_control else "-",
-        "damaged": lambda record: "no" if record.batch.crcValid else "yes",
+        "damaged": lambda record: "yes" if record.is_damaged else "no",
         **{name: lambda record, name=name: _decoded_text(record, name, decodes) for name in DECODED},  # type: ignore[misc]
     }
     default, known = known_columns(InspectedRecord, zone, cells, *same)

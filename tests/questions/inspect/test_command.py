@@ -663,6 +663,7 @@ def test_a_broken_inner_message(tmp_path: Path) -> None:
     found = objects(path, "--records")
     assert [entry.get("damaged") or entry.get("code") for entry in found] == [None, True, "crc-mismatch"]
     assert "! crc-mismatch" in run(path, "--records").stdout
+    assert run(path, "--records", "--columns", "damaged").stdout.split()[:3] == ["damaged", "no", "yes"]
     assert "the computed checksum differs" in run(path, "--hex").stdout
 
 
