@@ -154,6 +154,14 @@ def timeout_option(help_text: str = "Warn about transactions open for longer tha
     return option("--transaction-timeout", type="time", default=TRANSACTION_TIMEOUT, help=help_text)
 
 
+@dataclass(frozen=True)
+class FindingOptions(CommandOptions):
+    """What findings depend on, besides the bytes."""
+
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+
+
 def now_option(what: str = "Compute ages as of this time", needs: str = "") -> Any:
     """Return the field of --now, in epoch ms, which an environment variable sets, too: for disks of another day.
     `needs`: the field of a flag without which it does nothing."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.query import ADDS, FindingOptions
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import pushed_filters
 from kdump.tables.read_options import SPLIT, OptionError, ReadOptions, TaskItem
@@ -46,6 +49,18 @@ def rows_for_spark(reading: TableRead, task: ReadTask, schema: StructType) -> It
         yield as_pyarrow(batch, wanted)
 
 
+OF_FINDINGS = {re.sub("_(.)", lambda match: match[1].upper(), each.name): each for each in fields(FindingOptions)}
+"""The options of commands that findings depend on, by their names here; values are in ms or bytes."""
+
+
+def _about(option: tuple[str, Field[Any]]) -> tuple[str, str]:
+    """Return an option of commands with what it does here."""
+    name, declared = option
+    text, _, default = declared.metadata[ADDS].more["help"].partition(".  ")
+    default = default if declared.default is None else f"[{declared.default} ms]"
+    return name, f"in findings, {text[0].lower()}{text[1:]}  {default}"
+
+
 ABOUT = {
     "table": "read this table: " + ", ".join(TABLES),
     "path": "read this path, if load() is called without one",
@@ -60,8 +75,7 @@ ABOUT = {
     "storageOptions": "pass these settings of an object store to fsspec, a JSON object; for S3: endpoint_url, anon, …",
     "maxBatchSize": "treat batches longer than this many bytes as damaged",
     "maxDecompressedSize": f"decompress at most this many bytes of each batch  [{DEFAULT_MAX_DECOMPRESSED}]",
-    "transactionTimeout": "in findings, warn about transactions open for longer than this many ms  [900000]",
-    "maxMessageBytes": "in findings, warn about batches larger than this  [the topic's max.message.bytes, if known]",
+    **dict(map(_about, OF_FINDINGS.items())),
     "now": "in findings, use this as the current time, in epoch ms  [current time]",
 }
 
@@ -87,6 +101,10 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
     limits = Limits(
         _number(named, "maxBatchSize", None), _number(named, "maxDecompressedSize", None) or DEFAULT_MAX_DECOMPRESSED
     )
+    usual: Any = FindingOptions()
+    of_findings: dict[str, Any] = {
+        each.name: _number(named, name, getattr(usual, each.name)) for name, each in OF_FINDINGS.items()
+    }
     return ReadOptions(
         table,
         _paths(named),
@@ -97,8 +115,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         _texts(named, "brokers"),
         _object(named, "storageOptions"),
         limits,
-        _number(named, "transactionTimeout", 900_000) or 0,
-        _number(named, "maxMessageBytes", None),
+        FindingOptions(**of_findings),
         _number(named, "now", None),
         decode=DecodeOptions(schemas=named.get("schemas")),
     )

@@ -23,6 +23,7 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.file_system import add_files
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.remote_objects import RemoteStorage
+from kdump.query import FindingOptions
 from kdump.spark.delta_tables import (
     KEEP,
     LAYOUT,
@@ -181,8 +182,7 @@ class ScanOptions:
     records: bool = False
     brokers: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    transaction_timeout: int = 900_000
-    max_message_bytes: int | None = None
+    findings: FindingOptions = FindingOptions()
     split_bytes: int = SPLIT
     from_scratch: bool = False
     """Read everything again, regardless of earlier scans."""
@@ -234,8 +234,7 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     raises."""
     check = Options(
         limits=options.limits,
-        transaction_timeout=options.transaction_timeout,
-        max_message_bytes=options.max_message_bytes,
+        **vars(options.findings),
         now=int(time.time() * 1000),
         open_source=careful_source,
     )

@@ -26,7 +26,7 @@ from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
-from kdump.query import CommandOptions, added, argument, flag, group, many, message_size_option, option, timeout_option
+from kdump.query import CommandOptions, FindingOptions, added, argument, flag, group, many, option
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress
@@ -166,7 +166,7 @@ or if something could not be read or written.
 
 @dataclass(frozen=True)
 class ScanCommandOptions(CommandOptions):
-    """The options of the command. Sizes are in bytes, `transaction_timeout` in milliseconds."""
+    """The options of the command. Sizes are in bytes."""
 
     paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
     out: str = option(
@@ -208,8 +208,7 @@ class ScanCommandOptions(CommandOptions):
     split_size: int | None = option(
         "--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]"
     )
-    transaction_timeout: int = timeout_option()
-    max_message_bytes: int | None = message_size_option()
+    findings: FindingOptions = group(FindingOptions)
     remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
 
@@ -261,8 +260,7 @@ class ScanCommand:
             records=records,
             brokers=dict(pair("--broker", setting, last=True) for setting in options.brokers),
             limits=options.reading.limits,
-            transaction_timeout=options.transaction_timeout,
-            max_message_bytes=options.max_message_bytes,
+            findings=options.findings,
             from_scratch=options.from_scratch,
             compact=options.compact,
             remote=options.remote.storage(),

@@ -10,6 +10,7 @@ from kdump.decode.record_decoder import DecodeOptions
 from kdump.io.run import Limits
 from kdump.io.window import DEFAULT_SIZE
 from kdump.log.expression.terms import Expression
+from kdump.query import FindingOptions
 from kdump.tables.declarations import RECORDS, SparkColumn, SparkTable
 from kdump.tables.disk_identity import DiskIdentity
 
@@ -102,8 +103,7 @@ class ReadOptions:
     brokers: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    transaction_timeout: int = 900_000
-    max_message_bytes: int | None = None
+    findings: FindingOptions = FindingOptions()
     now: int | None = None
     window: int = DEFAULT_SIZE
     decode: DecodeOptions = field(default_factory=DecodeOptions)

@@ -159,8 +159,7 @@ class TableRead:
         self.filters = filters or PushedFilters()
         self.check = check or Options(
             limits=options.limits,
-            transaction_timeout=options.transaction_timeout,
-            max_message_bytes=options.max_message_bytes,
+            **vars(options.findings),
             now=int(time.time() * 1000) if options.now is None else options.now,
             window=options.window,
             open_source=careful_source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 import click
@@ -11,24 +11,15 @@ from kdump.check.finding import ERROR, WARNING
 from kdump.command_line.command_run import report_unreadable, unreadable
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.name_options import topic_filter
 from kdump.command_line.output_options import OutputOptions
 from kdump.command_line.params import read_once, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import takes
+from kdump.incident.report.run import ReportQuery
 from kdump.io.errors import SourceError
 from kdump.log.output_directory import OutputError
-from kdump.query import (
-    CommandOptions,
-    added,
-    argument,
-    jobs_option,
-    message_size_option,
-    option,
-    timeout_option,
-    topic_option,
-)
+from kdump.query import CommandOptions, FindingOptions, added, group, refuse_unmatched
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -47,27 +38,15 @@ the rest).
 
 @dataclass(frozen=True)
 class ReportOptions(CommandOptions):
-    """The options of the command. `transaction_timeout` is in milliseconds."""
+    """The options of the command."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
-    out: str = option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
-    charts: str | None = option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
-    chart_format: str = option(
-        "--chart-format",
-        type=click.Choice(("png", "svg")),
-        default="png",
-        help="Select the format of these files.  [png]",
-    )
-    title: str | None = option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
-    topics: tuple[str, ...] = topic_option("Report only these topics")
+    query: ReportQuery = group(ReportQuery)
     zone: tzinfo = zone_option()
     redaction: RedactOptions = added(redact_options())
     output: OutputOptions = added(
         click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
     )
-    jobs: int | None = jobs_option("Read")
-    transaction_timeout: int = timeout_option()
-    max_message_bytes: int | None = message_size_option()
+    findings: FindingOptions = group(FindingOptions)
     reading: ReadingOptions = added(reading_options)
 
 
@@ -78,39 +57,24 @@ def command(options: ReportOptions) -> None:
     file that needs no network. It contains the verdict; a map of each segment; bytes and records over time and over
     offsets; transactions, producers, gaps, batches, compression and keys; and each finding with its bytes, impact and
     action. Nothing is written to the disks."""
-    read_once(options.paths)
+    read_once(options.query.paths)
     exit_with(lambda: run(options, options.output.output()), OutputError)
 
 
 def run(options: ReportOptions, output: Output) -> int:
     """Write the page, say what it holds, and return the exit status."""
     from kdump.format.count_text import count_text
-    from kdump.incident.report.html.report import report
+    from kdump.incident.report.html.report import answers
     from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 
-    of_topic = topic_filter(options.topics)
+    query = options.query
     with Progress("report") as progress:
-        check = options.reading.run(
-            transaction_timeout=options.transaction_timeout,
-            max_message_bytes=options.max_message_bytes,
-            unreadable=report_unreadable,
-            **progress.listeners,
-        )
+        check = options.reading.run(**vars(options.findings), unreadable=report_unreadable, **progress.listeners)
+        query = replace(query, zone=options.zone, redaction=options.redaction.redaction(), run=check)
         try:
-            made = report(
-                options.paths,
-                options.out,
-                charts=options.charts,
-                chart_format=options.chart_format,
-                title=options.title,
-                zone=options.zone,
-                redaction=options.redaction.redaction(),
-                options=check,
-                topics=of_topic,
-                jobs=options.jobs,
-            )
+            made = answers(query)
         except SourceError:
-            of_topic.refuse_unmatched()  # raises a more specific error
+            refuse_unmatched(query.topics)  # raises a more specific error
             raise
         progress.show("")
     facts = made.facts
@@ -124,8 +88,8 @@ def run(options: ReportOptions, output: Output) -> int:
         parts = [word + (f": {severities}" if severities else ""), *details]
         output.line("; ".join(parts))
         charts = ""
-        if options.charts is not None:
-            charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
+        if query.charts is not None:
+            charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(query.charts))}"
         output.line(f"written to {printable(path_text(made.out))}{charts}")
         seconds = facts.seconds if output.terminal else None
         output.line(f"checked: {totals_text(facts.totals, seconds)}")

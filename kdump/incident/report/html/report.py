@@ -6,9 +6,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timezone, tzinfo
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -24,16 +23,14 @@ from kdump.incident.report.html.drawing import Chart, svg
 from kdump.incident.report.html.finding_evidence import ExplainedFindings, FindingsSection, evidence
 from kdump.incident.report.html.labels import PageLabels, clean
 from kdump.incident.report.html.throughput_charts import when
-from kdump.incident.report.run import postmortem
+from kdump.incident.report.run import ReportQuery, postmortem
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
-from kdump.io.mounted_paths import takes_paths
-from kdump.io.run import Run
 from kdump.log.output_directory import OutputDirectory, OutputFile
+from kdump.query import offered, selects
 from kdump.questions.transactions.answer import HANGING, OPEN
 from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, newer, totals_text, verdict
-from kdump.render.redaction import Redaction
 from kdump.version import __version__
 
 __all__ = ["ReportFiles", "report"]
@@ -223,9 +220,6 @@ def _gaps(made: PostMortem, names: PageLabels) -> list[tuple[str, str, str, str]
     return rows
 
 
-FORMATS = ("png", "svg")
-
-
 @dataclass
 class ReportFiles:
     """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `facts` is the data on the
@@ -239,49 +233,39 @@ class ReportFiles:
     """How the page names what is in `facts`."""
 
 
-@takes_paths
-def report(
-    paths: str | Iterable[str],
-    out: str,
-    *,
-    charts: str | None = None,
-    chart_format: str = "png",
-    title: str | None = None,
-    options: Run | None = None,
-    zone: tzinfo = timezone.utc,
-    redaction: Redaction | None = None,
-    topics: Callable[[str], bool] = lambda name: True,
-    jobs: int | None = None,
-    max_rate: int | None = None,
-) -> ReportFiles:
+def answers(query: ReportQuery) -> ReportFiles:
     """Write a post-mortem page for `paths` to the new file `out`, and its charts as files of `chart_format` (png or
     svg) into the new directory `charts`.
 
-    `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
-    page. `zone`: for all times. `redaction`: replaces keys and, if it has names, names, and shows no bytes of records.
-    `topics` selects partitions by topic name. `jobs`: number of CPU cores to use; `max_rate`: bytes per second that
-    they read together. `options.show` is called with the name of each step after reading.
+    `paths`: segments, partition directories, log directories, or directories above them. `zone`: for all times.
+    `redaction`: replaces keys and, if it has names, names, and shows no bytes of records. `jobs`: number of CPU cores
+    to use; `max_rate`: bytes per second that they read together. `run.show` is called with the name of each step after
+    reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
     packages for drawing are missing, or if nothing could be read; a path that cannot be read is passed to
-    `options.unreadable`. Raises ValueError for an unknown `chart_format`."""
-    if chart_format not in FORMATS:
-        raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
-    named = list(paths)
+    `run.unreadable`. Raises ValueError for an unknown `chart_format`."""
+    named, charts, chart_format = list(query.paths), query.charts, query.chart_format
     _require("jinja2", "report")  # before a disk is read
     if charts is not None and chart_format == "png":
         _require("vl_convert", "charts")
-    page_file = OutputFile(out, named)
+    page_file = OutputFile(query.out, named)
     directory = OutputDirectory(charts, named) if charts is not None else None
-    options = Options.given(options, now=round(time.time() * 1000), open_source=careful_source)
-    made = postmortem(named, options, is_selected=lambda unit: _is_of(unit, topics), jobs=jobs, max_rate=max_rate)
+    options = Options.given(query.run, now=round(time.time() * 1000), open_source=careful_source)
+    of_topic = selects(query.topics)
+
+    def is_selected(unit: CheckUnit) -> bool:
+        place = unit.partition or unit.target
+        return place is None or place.topic is None or of_topic(place.topic)
+
+    made = postmortem(named, options, is_selected=is_selected, jobs=query.jobs, max_rate=query.max_rate)
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
     options.show("drawing")
-    names = PageLabels(made, redaction, zone)
+    names = PageLabels(made, query.redaction, query.zone)
     drawn = draw_charts(made, names)
     section = evidence(made, names, options)
-    html = page(made, drawn, section, names, clean(title) if title else _title(made, names)).encode(
+    html = page(made, drawn, section, names, clean(query.title) if query.title else _title(made, names)).encode(
         "utf-8", "backslashreplace"
     )
     written: list[str] = []
@@ -290,12 +274,10 @@ def report(
         written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
     with page_file.writing() as file:
         file.write(html)
-    return ReportFiles(out, len(html), written, made, names)
+    return ReportFiles(query.out, len(html), written, made, names)
 
 
-def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
-    place = unit.partition or unit.target
-    return place is None or place.topic is None or topics(place.topic)
+report = offered("report", ReportQuery, answers)
 
 
 def _title(made: PostMortem, labels: PageLabels) -> str:
