@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ import pytest
 import kdump
 from kdump import jsonl
 from kdump.answer import answer_object
+from kdump.command_line.typed_options import OPTIONS
+from kdump.index import PLACES
 from kdump.log.region import Batch
+from kdump.query import ADDS
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, each_segment, read_regions
 from tests.each_case import each_case
@@ -181,3 +186,13 @@ def test_decoded_names_what_it_cannot_use(tmp_path: Path) -> None:
         list(kdump.decoded(orders, value_format="xml"))
     with pytest.raises(ValueError, match="no such file or directory"):
         list(kdump.decoded(orders, schemas=tmp_path / "nothing"))
+
+
+def test_the_function_of_a_command_is_asked_by_the_query_that_carries_its_options() -> None:
+    names = {name: {"cluster": "cluster_metadata"}.get(name, name.replace("-", "_")) for name in PLACES}
+    asked = {name: getattr(kdump, function) for name, function in names.items() if function in kdump.API}
+    assert len(asked) > 15
+    for name, function in asked.items():
+        if name != "explain":  # its command takes a code or the words of a message, too
+            options = getattr(import_module(PLACES[name][0]).command.callback, OPTIONS)
+            assert function.query in [each.metadata.get(ADDS) for each in fields(options)], name

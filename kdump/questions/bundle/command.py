@@ -17,12 +17,16 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, TABLE, OutputOpt
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import takes
+from kdump.format.count_text import count_text
 from kdump.log.output_directory import OutputError, refuse_output
 from kdump.query import CommandOptions, added, group
 from kdump.questions.bundle.directory_writer import BundleQuery
-from kdump.questions.bundle.report import BundleReport
 from kdump.questions.bundle.run import BundleSummary, answers
+from kdump.render.amounts import size_text
+from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.signals import Terminated
 from kdump.streams import write_all
 
@@ -50,6 +54,26 @@ REPLACED = (
     "that are numbers or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and "
     "nodes, times and sizes"
 )
+
+
+class BundleReport(Sink[BundleSummary]):
+    """Writes what is in the bundle, and what this run did."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def add(self, answer: BundleSummary) -> None:
+        described = f"{size_text(answer.segmentBytes)} of segments in {size_text(answer.bundleBytes)}"
+        directories = count_text(answer.directories, "directory", "directories")
+        done = directories
+        if answer.written != answer.directories:
+            done = f"{answer.written:,} of {directories} had changed"
+        removed = f", {answer.removed:,} were removed" if answer.removed else ""
+        unread = f"; {count_text(answer.unread, 'path')} could not be read" if answer.unread else ""
+        left = (
+            f"; {count_text(answer.leftOut, 'file or batch', 'files and batches')} left out" if answer.leftOut else ""
+        )
+        self.output.line(f"{printable(path_text(answer.out))}: {described}; {done}{removed}{unread}{left}")
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,10 @@ from kdump.query import Query, argument, flag, now_option, option
 from kdump.questions.carve.search import Search as BatchSearch
 from kdump.questions.find.answer import DAMAGED, HIDDEN, LIVE, OUTSIDE, Found
 from kdump.questions.find.answer import TORN as INCOMPLETE
-from kdump.questions.find.coverage import LIMIT, Coverage
+from kdump.questions.find.coverage import LIMIT, Coverage, RemoteOffsets
 from kdump.questions.find.directory import SearchedDirectory, SearchSurroundings
 from kdump.questions.find.listing import states_of
 from kdump.questions.find.prefilter import Prefilter, schemas_of
-from kdump.questions.find.remote_offsets import RemoteOffsets
 
 MAX_FRAMES = 100
 """Maximum number of LZ4 frames after the one that consumers read."""

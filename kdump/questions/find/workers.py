@@ -21,8 +21,7 @@ from kdump.io.shared_counter import PAUSE, SharedCounter
 from kdump.log.paths import Target
 from kdump.parallel_jobs import stop_workers, submitted, worker_ended
 from kdump.questions.find.answer import Found
-from kdump.questions.find.coverage import Coverage
-from kdump.questions.find.remote_offsets import RemoteOffsets
+from kdump.questions.find.coverage import Coverage, RemoteOffsets
 from kdump.questions.find.search import FindQuery, Search
 from kdump.signals import uninterrupted
 
