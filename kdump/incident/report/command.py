@@ -16,7 +16,7 @@ from kdump.command_line.params import read_once, zone_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import takes
-from kdump.incident.report.run import ReportQuery
+from kdump.incident.report.html.query import ReportQuery
 from kdump.io.errors import SourceError
 from kdump.log.output_directory import OutputError
 from kdump.query import CommandOptions, FindingOptions, added, group, refuse_unmatched

@@ -6,8 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import KW_ONLY, MISSING, dataclass, replace
-from datetime import timezone, tzinfo
+from dataclasses import replace
 from heapq import heappush, heappushpop
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,6 @@ from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.parallel_jobs import stop_workers, submitted, worker_ended
-from kdump.query import OptionsQuery, jobs_option, option, topic_option
 from kdump.questions.certain_answers import is_damage
 from kdump.questions.stats.frequent_items import SpaceSaving
 from kdump.questions.stats.run import StatsReader
@@ -45,8 +43,6 @@ from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-    from kdump.render.redaction import Redaction
 
 DRAWN = 60
 """Number of partitions for which everything is kept; of the others, only what a table row needs."""
@@ -59,28 +55,7 @@ TOPICS = 200
 together."""
 
 UnitFilter = Callable[[CheckUnit], bool]
-FORMATS = ("png", "svg")
 PartitionResult = tuple[PartitionFacts, CheckTotals]
-
-
-@dataclass(frozen=True)
-class ReportQuery(OptionsQuery):
-    """What a page is about, and where it goes. Raises ValueError for an unknown `chart_format`."""
-
-    out: str = option(
-        "--out", metavar="FILE", required=True, otherwise=MISSING, help="Write the page to this new file."
-    )
-    _: KW_ONLY
-    charts: str | None = option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
-    chart_format: str = option(
-        "--chart-format", choices=FORMATS, default="png", help="Select the format of these files.  [png]"
-    )
-    title: str | None = option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
-    topics: Iterable[str] | Callable[[str], bool] = topic_option("Report only these topics")
-    jobs: int | None = jobs_option("Read")
-    max_rate: int | None = None
-    zone: tzinfo = timezone.utc
-    redaction: Redaction | None = None
 
 
 def postmortem(

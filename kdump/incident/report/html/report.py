@@ -22,8 +22,9 @@ from kdump.incident.report.html.charts import ChartSet, draw_charts
 from kdump.incident.report.html.drawing import Chart, svg
 from kdump.incident.report.html.finding_evidence import ExplainedFindings, FindingsSection, evidence
 from kdump.incident.report.html.labels import PageLabels, clean
+from kdump.incident.report.html.query import ReportQuery
 from kdump.incident.report.html.throughput_charts import when
-from kdump.incident.report.run import ReportQuery, postmortem
+from kdump.incident.report.run import postmortem
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.log.output_directory import OutputDirectory, OutputFile
