@@ -21,7 +21,7 @@ from kdump.io.aiven import SEGMENT_MAX
 from kdump.log.remote_objects import RemoteListing, RemoteStorage, list_objects
 from tests import command
 from tests.cluster.test_remote_log import DELETING, FINISHED, STARTED, TIME, TOPIC, change, tiered, write_remote_log
-from tests.conftest import DISKS, FIXTURES, seeded
+from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.craft import batch, compress, record, write_file
 from tests.damages import copy_disk
 from tests.each_case import each_case
@@ -361,12 +361,13 @@ def s3() -> Iterator[str]:
         del fsspec.config.conf["s3"]
 
 
+@pytest.mark.sampled
 def test_what_a_bucket_does_not_show_is_not_missing(s3: str, broker: tuple[Path, Path]) -> None:
     """No object is missing, and nothing is damaged, because a store could not be asked for it."""
     disk, _ = broker
     for url, options in (
         ("s3://another", ()),
-        *((f"{s3}/prefix", ("--max-requests", str(most))) for most in range(1, 18)),
+        *((f"{s3}/prefix", ("--max-requests", str(most))) for most in (*sample(range(1, 17), 4, "requests"), 17)),
     ):
         result = command.run("verify", disk, "--remote", url, *options, "--json")
         rows = [json.loads(line) for line in result.stdout.splitlines()]

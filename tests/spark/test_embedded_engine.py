@@ -10,7 +10,7 @@ import pytest
 from kdump.spark import query
 from kdump.spark.embedded_engine import Unlike, translate
 from kdump.tables.declarations import RESULTS
-from tests.conftest import FIXTURES, sample
+from tests.conftest import FIXTURES, SEED, sample
 from tests.spark.test_docs import PAGE, SQL, kdump
 
 BOTH = (
@@ -87,7 +87,7 @@ def test_both_answer_the_same(spark: Any, tmp_path: Path, monkeypatch: pytest.Mo
     for number, sql in enumerate((*BOTH, *sample(of_page, 4, "of the page"))):
         more = ("--json", "--as-of", "1") if number % 2 else ()
         translated = by(used, sql, *more)
-        if answered[-1] is not None:
+        if answered[-1] is not None and (SEED or number % 2):  # Spark takes a second for one
             assert translated == by(lambda *given: None, sql, *more), sql
     assert None not in answered[: len(BOTH)]
     assert len(answered) < len(BOTH) + len(of_page) or sum(each is not None for each in answered) - len(BOTH) >= 11

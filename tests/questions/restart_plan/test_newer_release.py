@@ -354,7 +354,7 @@ STARTS = ("partition.metadata", "SNAPSHOT")
 """Files whose version stops no broker: it reads the one, and replaces the other."""
 
 
-@pytest.mark.parametrize(("name", "before", "version"), few(flipped_versions(), 12), ids=str)
+@pytest.mark.parametrize(("name", "before", "version"), few(flipped_versions(), 8), ids=str)
 def test_a_flipped_bit_of_a_version_is_damage(tmp_path: Path, name: str, before: bytes, version: bytes) -> None:
     """The other files of its kind have known versions, and the broker registered with a release that is known."""
     disk = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")

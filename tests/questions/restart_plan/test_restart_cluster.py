@@ -45,7 +45,7 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
 from kdump.state.metadata_image import PartitionRegistration
 from tests import command
-from tests.conftest import DISKS, seeded
+from tests.conftest import DISKS, sample, seeded
 from tests.each_case import each_case
 from tests.questions.restart_plan import quorum_model
 from tests.questions.restart_plan.cluster_model import NOBODY, Failure, failed, started
@@ -499,7 +499,8 @@ def planned_quorum(raft: quorum_model.Raft, given: set[int]) -> dict[int, Restar
     return plans
 
 
-@each_case("seed", range(40))
+@pytest.mark.sampled
+@each_case("seed", sample(range(40), 3, "raft"))
 def test_who_is_elected_in_a_model_of_raft_was_predicted_with_what_it_lacks(seed: int) -> None:
     """100 histories each: voters that lag, with a tail of an older epoch, from a backup, or formatted, static and
     dynamic. Some are not given, and have the disk that they had."""
@@ -562,7 +563,8 @@ def planned(failure: Failure) -> PartitionReplicas | None:
     return partition_replicas("t", 0, info, rules, replicas, lambda path, first, end: Counted(end - first, end - first))
 
 
-@each_case("seed", range(40))
+@pytest.mark.sampled
+@each_case("seed", sample(range(40), 3, "cluster"))
 def test_no_start_of_a_model_cluster_loses_more_than_the_plan_says(seed: int) -> None:
     """100 histories each: replicas out of sync, disks replaced or from a backup, started in a random order and in the
     order of the plan."""
