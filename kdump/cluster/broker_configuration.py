@@ -44,6 +44,7 @@ PLACES = (
     *("/opt/kafka/config/server.properties", "/opt/kafka/config/kraft/server.properties"),
 )
 """Where operators, images and packages have the file."""
+GIVEN = "--properties"
 OF_NODE = ("node.id", "broker.id", "process.roles", VOTERS, *("log.dirs", "log.dir", "metadata.log.dir"))
 
 
@@ -60,6 +61,10 @@ class NodeConfiguration:
     metadataLogDir: Annotated[PathText | None, Doc("metadata.log.dir, or the first of log.dirs")]
     unresolved: Annotated[list[str], Doc("names whose values config providers complete: they are not known")]
     contradictions: Annotated[list[str], Doc("what on the disks contradicts it")] = field(default_factory=list)
+
+    @property
+    def is_given(self) -> bool:
+        return self.why == GIVEN
 
 
 class PropertiesSearch:
@@ -138,6 +143,18 @@ def _named(path: str, names: dict[tuple[int, int], str]) -> str:
         status = os.stat(path)
         return names.get((status.st_dev, status.st_ino), path)
     return path
+
+
+def configure(
+    disks: Disks, paths: Iterable[str], given: ServerProperties | None
+) -> tuple[list[NodeConfiguration], list[str]]:
+    """Let the disks use the server.properties of their nodes: the given one, else those that are found. Return what is
+    known of each, and why files cannot be read that may be one."""
+    search = PropertiesSearch(paths, disks)
+    found = search.find() if given is None else [(given, GIVEN)]
+    if found:
+        disks.configure([server for server, _ in found])
+    return [configuration(*each, disks) for each in found], search.unreadable
 
 
 def configuration(server: ServerProperties, why: str, disks: Disks) -> NodeConfiguration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,42 +50,47 @@ def properties_option(*, found: bool = False) -> Any:
 class NodeProperties:
     """The server.properties of the nodes whose disks a command examines: those of --properties, else what a node's own
     disks or its running broker lead to. `server`: None if there is none, or several are found; `is_given`: it is that
-    of the option; `disks`: what is looked at, those of the command if it has them."""
+    of the option; `disks`: what is looked at."""
 
-    def __init__(self, given: ServerProperties | None, paths: tuple[str, ...], disks: Disks | None = None) -> None:
-        from kdump.cluster.broker_configuration import PropertiesSearch, configuration  # not in ls and verify
+    def __init__(self, given: ServerProperties | None, paths: tuple[str, ...]) -> None:
+        from kdump.cluster.broker_configuration import configure  # not in ls and verify
 
-        self.server = given
         self.is_given = given is not None
-        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False, server=given) if disks is None else disks
-        search = PropertiesSearch(paths, self.disks)
-        found = search.find() if given is None else [(given, "--properties")]
-        for problem in search.unreadable:
-            print_error(f"{problem}; it is not used")
-        if found:
-            self.disks.configure([server for server, _ in found])
-            self.server = self.server or self.disks.server
-        self._configurations: list[NodeConfiguration] = [configuration(*each, self.disks) for each in found]
+        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False, server=given)
+        self._configurations, unreadable = configure(self.disks, paths, given)
+        print_unused(unreadable)
+        self.server = given or self.disks.server
 
     def show(self, options: OutputOptions, output: Output, sink: Sink[Any]) -> None:
         """Say first which file it is, if it was found, and what on the disks contradicts it."""
-        if options.quiet or not self._configurations:
-            return
-        lines = []
-        for config in self._configurations:
-            if self.is_given and not config.contradictions:
-                continue
-            if options.format == JSON:
-                sink.add(config)
-                continue
-            lines += [f"{NOT_AS_CONFIGURED}: {line}" for line in config.contradictions]
-            lines.append(f"configuration: {path_text(config.path)}, {config.why}")
-            if config.unresolved:
-                lines.append(f"  not known of it, because config providers complete it: {', '.join(config.unresolved)}")
-        for line in lines:
-            if options.format == TABLE:
-                output.text(line, *((NOT_AS_CONFIGURED, "bad") if line.startswith(NOT_AS_CONFIGURED) else ()))
-            else:
-                print_error(line)
-        if lines and options.format == TABLE:
-            output.line("")
+        show_configurations(self._configurations, options, output, sink)
+
+
+def print_unused(unreadable: Iterable[str]) -> None:
+    """Print why files are not used."""
+    for problem in unreadable:
+        print_error(f"{problem}; it is not used")
+
+
+def show_configurations(
+    configurations: Iterable[NodeConfiguration], options: OutputOptions, output: Output, sink: Sink[Any]
+) -> None:
+    """Show what is known of each node's file if it was found, or if the disks contradict it."""
+    lines = []
+    for config in configurations if not options.quiet else ():
+        if config.is_given and not config.contradictions:
+            continue
+        if options.format == JSON:
+            sink.add(config)
+            continue
+        lines += [f"{NOT_AS_CONFIGURED}: {line}" for line in config.contradictions]
+        lines.append(f"configuration: {path_text(config.path)}, {config.why}")
+        if config.unresolved:
+            lines.append(f"  not known of it, because config providers complete it: {', '.join(config.unresolved)}")
+    for line in lines:
+        if options.format == TABLE:
+            output.text(line, *((NOT_AS_CONFIGURED, "bad") if line.startswith(NOT_AS_CONFIGURED) else ()))
+        else:
+            print_error(line)
+    if lines and options.format == TABLE:
+        output.line("")

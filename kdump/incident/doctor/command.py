@@ -14,7 +14,7 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, QUIET_HELP, OutputOptions, output_options
 from kdump.command_line.params import read_once
-from kdump.command_line.properties_option import NodeProperties, properties_option
+from kdump.command_line.properties_option import print_unused, properties_option, show_configurations
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import takes
@@ -104,7 +104,8 @@ def _run(options: DoctorOptions, query: DoctorQuery) -> int:
             progress.name, progress.done, progress.total = f"doctor: {name}", 0, None
 
         doctor = Doctor(query, emit, Run(begin=begin, more=progress.more, expect=progress.expect))
-        NodeProperties(options.server, paths, doctor.disks).show(options.output, output, sink)
+        print_unused(doctor.unused)
+        show_configurations(doctor.configurations, options.output, output, sink)
         try:
             doctor.run()
         except (KeyboardInterrupt, Terminated) as error:

@@ -4,7 +4,7 @@ From kdump.cluster.partition_summary and kdump.questions.retention."""
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from contextlib import suppress
 from typing import NamedTuple
 
 from kdump.cluster.partition_summary import occupied, partition_summary
@@ -19,10 +19,7 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import OLD, STOPS
 from kdump.problems.problem import Problem
-from kdump.questions.find_partitions import PartitionInput, is_away
 from kdump.questions.retention.answer import RetentionBlocker
-from kdump.questions.retention.clusters import Clusters
-from kdump.questions.retention.partition import OnePartition, RetentionQuery
 from kdump.questions.space.disks import file_system_of
 from kdump.questions.space.usage import root_usage
 
@@ -98,28 +95,17 @@ class SpaceExamination:
         chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
-        query = RetentionQuery((), deep=False)
-        clusters = Clusters(None, self.disks, self.on.reporting(self.disks.options))
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
-        for place in places:
-            try:
-                self._partition(place, query, clusters)
-            except OutOfTime:
-                break
-            done += 1
+        with suppress(OutOfTime):
+            for place, answers in self.disks.retention(places, self.on):
+                partition = place.partition
+                for answer in answers:
+                    # the directory is an item
+                    is_item = partition.state == "stray" and partition.source not in self.leftovers.full
+                    if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy and not is_item:
+                        self._blocker(answer, partition.path)
+                done += 1
         return done
-
-    def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
-        place, _ = replace(place, options=self.on.reporting(place.options)).now()
-        if is_away(place):
-            return
-        one = OnePartition(place, query, clusters, None)
-        for answer in one.answers():
-            is_item = (
-                place.partition.state == "stray" and answer.source not in self.leftovers.full
-            )  # the directory is one
-            if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy and not is_item:
-                self._blocker(answer, place.partition.path)
 
     def _blocker(self, answer: RetentionBlocker, path: str) -> None:
         where = answer.file if answer.position is None else f"byte {answer.position} of {answer.file}"

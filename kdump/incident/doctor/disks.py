@@ -15,6 +15,7 @@ from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Node
 from kdump.cluster.release_evidence import disk_release
 from kdump.incident.doctor.answer import ExaminedDisk
+from kdump.incident.doctor.examination import Examination
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
 from kdump.io.directory_listing import is_directory
@@ -27,7 +28,9 @@ from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
-from kdump.questions.find_partitions import PartitionInput, partitions_of
+from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
+from kdump.questions.retention.clusters import Clusters
+from kdump.questions.retention.partition import OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.metadata_image import MetadataImage
 
 
@@ -127,6 +130,16 @@ class Disks(cluster.Disks):
         has it; "" and None if there is none."""
         source, newest = self.newest_metadata(*(directory.path for directory in directories))
         return (source, newest) if newest is not None and newest.topics else ("", None)
+
+    def retention(
+        self, places: Iterable[PartitionInput], on: Examination
+    ) -> Iterator[tuple[PartitionInput, Iterator[RetentionAnswer]]]:
+        """Yield each partition as it is now, with what retention does with it. Raises OutOfTime."""
+        clusters, query = Clusters(None, self, self.options), RetentionQuery((), deep=False)
+        for place in places:
+            place, _ = replace(place, options=on.reporting(place.options)).now()
+            on.limit.raise_if_over()
+            yield place, iter(()) if is_away(place) else OnePartition(place, query, clusters, None).answers()
 
     def note_listing(self, path: str, seen: SeenDirectory) -> None:
         """Use what a startup's prediction has listed of a partition, so that it is not listed again."""

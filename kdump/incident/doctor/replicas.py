@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.disks import Broker, Disks
-from kdump.incident.doctor.examination import Examination, command
-from kdump.io.run import Run
+from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.problems.catalogue import CLIENTS, DEGRADED, LOSES
 from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
-from kdump.questions.retention.run import retention
 from kdump.state.effective_config import replication_limits
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 from kdump.state.partition_problems import least_isr, trouble
@@ -42,7 +40,11 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
             down += [each for each in stopped_brokers(disks, directories) if each not in down]
             ReplicasExamination(disks, directories, source, metadata, down, on).run()
     if question.answer:
-        _state_topics(disks, on)
+        try:
+            _state_topics(disks, on)
+        except OutOfTime:
+            run = command("retention", *disks.paths)
+            question.notExamined.append(f"the time was over before it was known what retention deletes: run {run}")
     else:
         question.notExamined.append("there is no cluster metadata with topics on these disks")
     question.isComplete = not question.notExamined
@@ -182,12 +184,8 @@ class ReplicasExamination:
 
 def _state_topics(disks: Disks, on: Examination) -> None:
     """Report the topics whose retention deletes records that must stay."""
-    partitions = (place for directory in disks.directories for place in directory.partitions)
-    topics = {place.topic for place in partitions if place.topic is not None and state_in(place.topic)}
-    if not topics:
-        return
-    every = retention(disks.paths, now=on.now, topics=topics, deep=False, run=Run(unreadable=on.unreadable))
-    for answer in every:
+    places = [place for place in disks.places if place.known.topic is not None and state_in(place.known.topic)]
+    for answer in (each for _, answers in disks.retention(places, on) for each in answers):
         if not isinstance(answer, PartitionRetention):
             continue
         at, before = answer.stateLostAt, answer.stateLostBefore

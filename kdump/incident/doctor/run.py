@@ -11,6 +11,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
+from kdump.cluster.broker_configuration import configure
 from kdump.cluster.schema_registries import registries_in
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.kafka_release import KafkaRelease
@@ -99,6 +100,8 @@ class Doctor:
         self.now = first_checks.current_time() if query.now is None else query.now
         options = replace(Options.given(query.run), now=self.now, transaction_timeout=query.timeout)
         self.disks = Disks(query.paths, replace(options, found=ignore))  # what its parts find is not its answer
+        self.configurations, self.unused = configure(self.disks, self.disks.paths, options.server)
+        """What is known of each node's server.properties, and why files are not used that may be one."""
         self._emit, self._run = emit, run
         self._began = time.monotonic()
         self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
@@ -145,7 +148,7 @@ class Doctor:
         }
         for question in self.questions:
             self._run.begin(question.question)
-            if question.question == TRANSACTIONS:
+            if question.question == REPLICAS:
                 _ = disks.units, disks.places  # before its time begins: the following questions need them, too
             self._examine(question, parts[question.question])
 

@@ -1089,6 +1089,23 @@ def test_timestamps_in_seconds_lose_records_where_retention_applies(
     assert any("milliseconds" in action for action in item["actions"])
 
 
+def test_state_that_retention_deletes_by_the_nodes_file(tmp_path: Path) -> None:
+    """The command and the function find the same server.properties; the budget ends the reading."""
+    root = tmp_path / "disk"
+    partition(root, batch([record(value=b"v")], baseTimestamp=AT, maxTimestamp=AT), name="_schemas-0")
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=FN96DRb6S3GeSIQS03itlw\n")
+    values = [metadata.topic("_schemas", "t"), metadata.config(2, "_schemas", "cleanup.policy", "delete")]
+    write_file(root / "__cluster_metadata-0" / f"{ZERO}.log", metadata.log(values))
+    (tmp_path / "server.properties").write_text(f"node.id=1\nlog.dirs={root}\nlog.retention.hours=1\n")
+    (shown,) = [each for each in items_in(answers(root, *NOW)) if each["code"] == "state-topic-deleted"]
+    assert shown["evidence"][0].startswith("retention.ms=3600000,")
+    found = kdump.doctor([str(root)], now=AT)
+    assert [each.evidence for each in found.items if each.code == "state-topic-deleted"] == [(*shown["evidence"],)]
+    late = kdump.doctor([str(root)], now=AT, budget=0)
+    assert "state-topic-deleted" not in {each.code for each in late.items}
+    assert not next(each for each in late.questions if each.question == "replicas").isComplete
+
+
 CLUSTER_DISKS = DISKS / "kafka-4.3"
 """The disks of a cluster: clean-0 is that of its only controller."""
 
