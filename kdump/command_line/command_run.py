@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -11,7 +10,7 @@ import click
 
 from kdump.format.count_text import count_text
 from kdump.io.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
-from kdump.io.unreadable_paths import failures, same_failure
+from kdump.io.unreadable_paths import failures, paths_in, same_failure
 from kdump.render.escape import path_text, printable
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def unreadable() -> list[str]:
 def _unreported() -> list[str]:
     """Return the failures to read a file or directory whose path is in no error that the command has reported."""
     reported = this_run().reported.values()
-    paths = {os.path.abspath(part) for message in reported for part in message.split(": ")}
+    paths = {path for message in reported for path in paths_in(message)}
     return [message for path, message in failures().items() if path not in paths]
 
 

@@ -7,6 +7,7 @@ failure here, so that no reader of a small file has to pass it on."""
 from __future__ import annotations
 
 import os
+from itertools import combinations
 
 _found: dict[str, str] | None = None
 """The first failure of each path, in order; None outside of a command, as in a program that uses kdump as a library."""
@@ -27,8 +28,15 @@ def note(path: str, message: str) -> None:
 def same_failure(message: str) -> str:
     """Return what is equal for two lines about one failure: the path with which they begin may be written in several
     ways, relative, absolute, or with a "." in it."""
-    path, colon, reason = message.partition(": ")
-    return f"{os.path.abspath(path)}{colon}{reason}" if colon and "://" not in path else message
+    is_url = "://" in message.partition(": ")[0]
+    # Where the path ends is unknown, as it may contain ": ": each end begins a component that is not that of a path.
+    return message if is_url or ": " not in message else os.path.abspath(message.replace(": ", "/\0"))
+
+
+def paths_in(message: str) -> set[str]:
+    """Return what may be an absolute path in a message, whose parts ": " separates: a path may contain that, too."""
+    parts = message.split(": ")
+    return {os.path.abspath(": ".join(parts[begin:end])) for begin, end in combinations(range(len(parts) + 1), 2)}
 
 
 def failures() -> dict[str, str]:

@@ -15,7 +15,7 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, is_gone
+from kdump.io.errors import SourceError, Unlisted, is_gone
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN
@@ -101,7 +101,8 @@ class Search:
     def unlisted(self, error: SourceError) -> None:
         """Take note of a directory that cannot be listed."""
         if not is_gone(error):
-            self.coverage.add(str(error).partition(": ")[0], str(error), None, 0)
+            path = error.path if isinstance(error, Unlisted) else str(error).partition(": ")[0]
+            self.coverage.add(path, str(error), None, 0)
         self.options.unreadable(error)
 
     def _files(self, files: list[tuple[Target, int]]) -> Iterator[Found]:
