@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +21,10 @@ from kdump.command_line.state_options import Notes, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import CommandOptions, added, flag, group, many
+from kdump.query import CommandOptions, added, flag, group
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
-from kdump.questions.retention.configs import ConfigOverrides, broker_names, check, known_names
+from kdump.questions.retention.configs import broker_names
 from kdump.questions.retention.partition import RetentionQuery
 from kdump.questions.retention.report import HoldTable, RetentionReport
 from kdump.questions.retention.run import answers
@@ -32,7 +33,6 @@ from kdump.render.progress import Progress
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
 
-CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
 EXAMPLES = """
 \b
 Examples:
@@ -53,7 +53,6 @@ class RetentionOptions(CommandOptions):
 
     listing: bool = flag("--list", help="Show each partition in full.  [log directory: one row per partition]")
     holds: bool = flag("--holds", help="Show only what keeps data longer than the configs require, one row per cause.")
-    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     server: ServerProperties | None = properties_option(found=True)
     headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
     query: RetentionQuery = group(RetentionQuery)
@@ -78,27 +77,15 @@ def command(options: RetentionOptions) -> None:
     run_command(RetentionCommand(options))
 
 
-def given(options: tuple[str, ...], node: NodeProperties) -> ConfigOverrides:
-    """Return the configs from --config and --properties. Raises click.UsageError."""
-    overrides = {}
-    for assignment in options:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise click.UsageError(f"--config: {assignment!r} is not KEY=VALUE")
-        if name not in known_names():
-            raise click.UsageError(f"--config: unknown config {name!r}; use {', '.join(sorted(known_names()))}")
-        try:
-            check(name, value)
-        except ValueError:
-            raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
-        overrides[name] = value
+def configured(node: NodeProperties) -> Mapping[str, str]:
+    """Return the configs from --properties, or the file that was found."""
     server = node.server
     values = server.values if server is not None else {}
     if server is not None and node.is_given and not broker_names() & values.keys():
         print_error(
             f"--properties {path_text(server.path)}: sets none of the configs used here, such as log.retention.ms"
         )
-    return ConfigOverrides(overrides, values)
+    return values
 
 
 class RetentionCommand:
@@ -129,14 +116,8 @@ class RetentionCommand:
     def run(self) -> int:
         options = self.options
         self.node.show(options.output, self.output, self.sink)
-        configs = given(options.config, self.node)
-        query = replace(
-            options.query,
-            now=self.now,
-            config=configs.options,
-            properties=configs.properties,
-            deep=not options.headers,
-        )
+        properties = configured(self.node)
+        query = replace(options.query, now=self.now, properties=properties, deep=not options.headers)
         with Progress("retention") as progress:
 
             def begin(place: PartitionInput) -> None:

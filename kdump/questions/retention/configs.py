@@ -14,6 +14,7 @@ from kdump.format.known_releases import config_default
 from kdump.format.numbers import LONG_MAX
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import COMPACTED_TOPICS
+from kdump.query import many
 from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, MetadataImage
 
@@ -114,6 +115,29 @@ class Setting(NamedTuple):
     source: str
 
 
+Asked = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+def parse_config(typed: str) -> tuple[str, str]:
+    """Parse KEY=VALUE. Raises ValueError for a config that does not exist, or a value that a broker would reject."""
+    name, equals, value = typed.partition("=")
+    if not equals:
+        raise ValueError(f"{typed!r} is not KEY=VALUE")
+    if name not in known_names():
+        raise ValueError(f"unknown config {name!r}; use {', '.join(sorted(known_names()))}")
+    try:
+        check(name, value)
+    except ValueError:
+        raise ValueError(f"{name}: {value!r} is not a valid value") from None
+    return name, value
+
+
+def config_option() -> Any:
+    """Return the field of --config."""
+    about = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
+    return many("--config", metavar="KEY=VALUE", type=parse_config, help=about)
+
+
 @dataclass
 class ConfigOverrides:
     """Values known in addition to the metadata: `options` by name (a topic's config, or a broker's), and `properties`,
@@ -121,6 +145,14 @@ class ConfigOverrides:
 
     options: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def asked(cls, config: Asked | None, properties: Mapping[str, str] | None) -> ConfigOverrides:
+        """Return those that a question has. Raises ValueError as parse_config does."""
+        options = dict(config or {})
+        for name, value in options.items():
+            parse_config(f"{name}={value}")
+        return cls(options, properties or {})
 
     def of_node(self, server: ServerProperties | None) -> ConfigOverrides:
         """Return the same for a node whose server.properties were found."""

@@ -28,7 +28,7 @@ from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.compaction import Compaction, compaction, settle_tombstones, unreadable
-from kdump.questions.retention.configs import ConfigOverrides, Settings, check, known_names, settings
+from kdump.questions.retention.configs import Asked, ConfigOverrides, Settings, config_option, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.questions.retention.remote_deletion import NOTHING_REMOTE, RemoteRetention, remote_retention
@@ -50,7 +50,7 @@ class RetentionQuery(Query):
     exist, or a value that a broker would reject."""
 
     topics: Iterable[str] = topic_option("Read only partitions of these topics")
-    config: Mapping[str, str] | None = None
+    config: Asked | None = config_option()
     properties: Mapping[str, str] | None = None
     metadata: str | None = option(
         "--metadata",
@@ -65,18 +65,11 @@ class RetentionQuery(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        unknown = sorted(set(self.given.options) - known_names())
-        if unknown:
-            raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")
-        for name, text in self.given.options.items():
-            try:
-                check(name, text)
-            except ValueError:
-                raise ValueError(f"{name}={text!r}: not a valid value") from None
+        _ = self.given
 
     @cached_property
     def given(self) -> ConfigOverrides:
-        return ConfigOverrides(self.config or {}, self.properties or {})
+        return ConfigOverrides.asked(self.config, self.properties)
 
 
 class OnePartition:

@@ -19,8 +19,8 @@ from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.query import CommandOptions, added, group, many, refuse_unmatched
-from kdump.questions.retention.command import CONFIG_HELP, given
+from kdump.query import CommandOptions, added, group, refuse_unmatched
+from kdump.questions.retention.command import configured
 from kdump.questions.space.answer import SpaceStep, SpaceSummary
 from kdump.questions.space.report import SpaceReport
 from kdump.questions.space.run import SpaceQuery, answers
@@ -45,7 +45,6 @@ class SpaceOptions(CommandOptions):
     """The options of the command."""
 
     query: SpaceQuery = group(SpaceQuery)
-    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
@@ -69,7 +68,7 @@ def _run(options: SpaceOptions) -> int:
     """Run the command and return its exit status."""
     query = options.query
     node = NodeProperties(options.server, tuple(query.paths))
-    configs = given(options.config, node)
+    properties = configured(node)
     output = options.output.output()
     sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
     node.show(options.output, output, sink)
@@ -84,7 +83,7 @@ def _run(options: SpaceOptions) -> int:
                 progress.show(count_text(count, "partition"))
 
         run, remote = Run(options.reading.limits, report_unreadable, begin=begin), options.remote.storage()
-        query = replace(query, config=configs.options, properties=configs.properties, remote=remote, run=run)
+        query = replace(query, properties=properties, remote=remote, run=run)
         for answer in answers(query):
             if isinstance(answer, SpaceSummary):
                 is_enough = answer.isEnough

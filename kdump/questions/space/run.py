@@ -22,7 +22,7 @@ from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
 from kdump.query import Query, many, now_option, offered, option, selects, topic_option
-from kdump.questions.retention.configs import ConfigOverrides
+from kdump.questions.retention.configs import Asked, ConfigOverrides, config_option
 from kdump.questions.space.answer import (
     RUNNING,
     STOPPED,
@@ -79,7 +79,7 @@ class SpaceQuery(Query):
         help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
     )
     now: int | None = now_option("Apply retention as of this time")
-    config: Mapping[str, str] | None = None
+    config: Asked | None = config_option()
     properties: Mapping[str, str] | None = None
     remote: RemoteStorage | None = None
 
@@ -101,7 +101,7 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     other_brokers, other_disks = _other_brokers(others, broker, run)
     named = [place.path for place in own.directories]
     source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
-    given = ConfigOverrides(query.config or {}, query.properties or {})
+    given = ConfigOverrides.asked(query.config, query.properties)
     now = round(time.time() * 1000) if query.now is None else query.now
     state = state_of(broker)
     seen: SeenFiles = set()
