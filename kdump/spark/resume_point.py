@@ -106,7 +106,7 @@ def recovered(place: PartitionDirectory, context: PartitionContext, count: int) 
     return [recovers(context, following) for following in place.segments[1 : count + 1]]
 
 
-def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) -> list[list[Any]]:
+def compared_now(paths: list[str], stamps: Stamps) -> list[list[Any]]:
     """Return the producer snapshots that have been compared with the log, with their current stamps."""
     return sorted([path, *map(str, stamps.get(path, ()))] for path in paths)
 
@@ -127,7 +127,7 @@ def is_unchanged(
     if prefix_fingerprint(place, context, check, tables, identity, count, stamps) != kept.print_:
         return False
     below = [target.path for target in place.snapshots if (target.name_offset or 0) <= kept.reached]
-    if compared_now(place, below, stamps) != kept.compared or epochs_until(context, kept.reached) != kept.epochs:
+    if compared_now(below, stamps) != kept.compared or epochs_until(context, kept.reached) != kept.epochs:
         return False
     return not kept.doubts or recovered(place, context, count) == kept.recovers
 

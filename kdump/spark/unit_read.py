@@ -359,7 +359,7 @@ class UnitRead:
             check.recovery_sensitive,
             recovered(place, context, number),
             epochs_until(context, check.reached),
-            compared_now(place, check.compared, self.stamps),
+            compared_now(check.compared, self.stamps),
         )
         if self.writer.is_due:
             # What resumes needs the rows of an earlier scan, which the entry of a killed one does not know.

@@ -199,7 +199,7 @@ class PartitionScan(Resumable, RegionObserver):
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
-            self._unread(segment.log, error)
+            self._unread(error)
             return
         start, start_offset = self.within or (0, 0)
         self.within = None
@@ -220,12 +220,12 @@ class PartitionScan(Resumable, RegionObserver):
             yield from self._walk(part, window)
             self.totals.files += 1
         except SourceError as error:
-            self._unread(segment.log, error)
+            self._unread(error)
         finally:
             self.totals.bytes += max(0, (window.source.size or 0) - start)
             window.source.close()
 
-    def _unread(self, target: Target, error: SourceError) -> None:
+    def _unread(self, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
         if not isinstance(error, ReadingStopped):
             self.totals.add_unreadable(error)

@@ -41,11 +41,11 @@ from kdump.questions.bundle.log_writer import (
     KEEP_SCHEMAS,
     KEEP_WITHOUT_SECRETS,
     Keep,
+    RecordHasher,
     keep_records,
     write_log,
 )
 from kdump.questions.bundle.part_writer import PLAIN, LineTooLong, PartWriter, Spool, pieces
-from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
 from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search

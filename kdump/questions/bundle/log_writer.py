@@ -14,6 +14,7 @@ from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.decode.redaction.batches import redacted_batch
 from kdump.decode.redaction.schema_records import Unclear, kept_schema_record
 from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START
+from kdump.io.hash_key import HashKey, RecordHash
 from kdump.io.run import Limits, Run
 from kdump.io.sorted_lines import Extent
 from kdump.io.window import Window
@@ -21,10 +22,11 @@ from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, REPLACED, FileSt
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region, copy_of
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.stored_regions import BATCH, KEPT, WITHHELD, row_of
+from kdump.log.stored_verdicts import hash_rows
 from kdump.log.walk import RegionObserver, observe
 from kdump.log.withheld_bytes import broker_view, broker_view_of, bytes_of_view
 from kdump.questions.bundle.hidden_secrets import (
@@ -34,14 +36,48 @@ from kdump.questions.bundle.hidden_secrets import (
     without_secrets,
 )
 from kdump.questions.bundle.part_writer import Member, PartWriter, Spool
-from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
+from kdump.questions.diff.comparable_records import hash_record, rows
 from kdump.questions.diff.copy_damage import damage_digest
 
 LINE_BYTES = 1 << 20
 """Bytes of batches after which the line about them ends."""
 
 CRC = slice(BATCH_HEADER.positions["crc"], CRC_START)
+
+
+class RecordHasher:
+    """Hashes the records of batches of a segment that a bundle has without their records, so that copies of a compacted
+    topic can be compared record by record."""
+
+    def __init__(self, key: HashKey) -> None:
+        self.key = key
+        self.lines = Spool()
+
+    def instead(self, keep: Callable[[Batch], bytes | None]) -> Callable[[Batch], bytes | None]:
+        """Return a function that does as `keep` does, and hashes the records of a batch that is not kept."""
+
+        def kept(batch: Batch) -> bytes | None:
+            data = keep(batch)
+            if data is None:
+                self._hash(batch)
+            return data
+
+        return kept
+
+    def _hash(self, batch: Batch) -> None:
+        again = copy_of(batch)  # what decoding notes would be taken for damage of the batch
+        deltas: list[int] = []
+        hashes: list[bytes] = []
+        base = again.baseOffset or 0
+        for row in rows(again):
+            hashed = hash_record(self.key, row).value
+            assert isinstance(hashed, RecordHash)
+            deltas.append(row.offset - base)
+            hashes.append(hashed.digest)
+        if not again.problems:
+            for position, row in hash_rows(again.position, deltas, hashes):
+                self.lines.row(position, row)
 
 
 class Keep(NamedTuple):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
@@ -23,7 +24,6 @@ from kdump.log.lock_holder import is_running
 from kdump.log.withheld import with_bytes
 from kdump.query import Query, TopicsQuery, now_option, offered, release_option, topic_option
 from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.cluster_knowledge import ClusterKnowledge, cluster_knowledge
 from kdump.questions.restart_plan.course import Course, Part, course_of
 from kdump.questions.restart_plan.first_checks import FirstChecks
 from kdump.questions.restart_plan.first_minutes import (
@@ -35,12 +35,14 @@ from kdump.questions.restart_plan.first_minutes import (
 )
 from kdump.questions.restart_plan.loading_events import before, loading
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import broker_rights, read_only_here
 from kdump.questions.restart_plan.node.bootstrap import read_bootstrap
 from kdump.questions.restart_plan.node.directories import node_directories
 from kdump.questions.restart_plan.node.identity import configured, identify, registered
 from kdump.questions.restart_plan.node.quorum import (
     last_epoch_stop,
+    metadata_after,
     no_voters_stop,
     other_voters_stop,
     quorum_warnings,
@@ -106,7 +108,7 @@ def predict_startup(query: RestartQuery) -> RestartPlan:
     manager = LogManager(node.directories, options, is_selected, *around, on_seen=query.on_seen, is_older=is_older)
     plan.partitions += manager.metadata_logs()
     plan.quorum = _quorum(node, plan.metadata_log)
-    known = cluster_knowledge(node, plan.metadata_log, plan.quorum)
+    known = _cluster_knowledge(node, plan.metadata_log, plan.quorum)
     refused = _refused(node, plan.quorum)
     plan.stops, plan.refusedAt = refused.stops, refused.refusedAt
     plan.doubts += refused.doubts
@@ -226,6 +228,45 @@ def _quorum(node: StartingNode, log: PartitionPlan | None) -> Quorum | None:
     directory.stops += filter(None, stops)
     directory.problems += quorum_warnings(quorum, directory, metadata, is_controller=not node.is_broker)
     return quorum
+
+
+class ClusterKnowledge(NamedTuple):
+    """What a node knows of its cluster when it decides which of its directories are stray, and which partitions it
+    lacks (BrokerMetadataPublisher.initializeManagers). `metadata`: the cluster's, None if unknown; `is_whole`: whether
+    it is undamaged; `is_sole`: whether the node is the only controller, so that its metadata log is what the cluster
+    knows."""
+
+    metadata: MetadataImage | None
+    is_whole: bool
+    is_sole: bool
+    strays: StrayPartitions
+
+    @property
+    def has_topics(self) -> bool:
+        return self.metadata is not None and bool(self.metadata.topics)
+
+
+def _cluster_knowledge(node: StartingNode, log: PartitionPlan | None, quorum: Quorum | None) -> ClusterKnowledge:
+    """Return what the node knows once its metadata `log` (None if there is none) is loaded, truncated or not."""
+    metadata = node.metadata
+    if node.starts_empty and node.is_kraft:
+        metadata = MetadataImage()
+    # An unfinished tail does not count as damage.
+    is_cut = metadata is not None and bool(metadata.problems) and log is not None and bool(log.loses or log.stops)
+    is_whole = metadata is not None and not metadata.newer and not is_cut
+    voters = [] if quorum is None or not quorum.isVoter else quorum.voters
+    is_sole = node.starts_empty or (metadata is not None and len(voters) == 1)
+    if is_sole and log is not None and not node.leaves_zookeeper:
+        own = metadata_after(log, node.disks)
+        if own is not None and not own.newer and log.cuts:
+            metadata, is_whole = own, True
+    strays = StrayPartitions(metadata, node.leaves_zookeeper, lambda id_: node.disks.topic_history(id_, node.source))
+    known = ClusterKnowledge(metadata, is_whole, is_sole, strays)
+    # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
+    # topics next to partitions is not what they have.
+    if not (is_whole and (known.has_topics or is_sole)) and not node.leaves_zookeeper:
+        return known._replace(strays=StrayPartitions(None))
+    return known
 
 
 def _refused(node: StartingNode, quorum: Quorum | None) -> RefusedMetadata:
