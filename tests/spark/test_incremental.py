@@ -27,6 +27,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kdump.io.run import Limits
+from kdump.query import FindingOptions
 from kdump.spark.delta_tables import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of, finished_scans
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result_views import scan_at
@@ -522,7 +523,7 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
 
 
 CHOSEN: list[dict[str, Any]] = [
-    {"max_message_bytes": 100},
+    {"findings": FindingOptions(max_message_bytes=100)},
     {"limits": Limits(5000)},
     {"tables": ("segments", "findings")},
 ]
