@@ -28,7 +28,7 @@ ADVICE = (
     r"you can)\b"
 )
 SENTENCE = re.compile(f"{IMPACT}|{ADVICE}", re.IGNORECASE)
-DESCRIBED = ("answer.py", "command.py", "options.py", "guide.py", "declarations.py")
+DESCRIBED = ("answer.py", "command.py", "options.py", "query.py", "guide.py", "declarations.py")
 """Modules that describe keys, options and questions."""
 HELP, KEY, INPUT, FATE, STEP = (
     "what a command or an option does",
@@ -47,6 +47,7 @@ EXCEPTIONS = {
     "command_line/redact_options.py": HELP,
     "format/batch_header.py": KEY,
     "index.py": HELP,
+    "incident/doctor/replicas.py": "what was not examined, and what does that",
     "incident/doctor/read_committed_stops.py": "doctor's summary of a question that found nothing, or several problems",
     "log/region.py": KEY,
     "questions/bundle/directory_writer.py": HELP,
