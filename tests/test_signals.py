@@ -56,15 +56,18 @@ def test_a_signal_ends_browse_without_a_traceback(number: signal.Signals, tmp_pa
         )
     signal.signal(number, before)
     os.close(its)
-    until = time.monotonic() + WAIT
-    while b"__cluster_metadata" not in shown.read_bytes() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert b"__cluster_metadata" in shown.read_bytes()
-    os.write(own, b"jk" * 100)
-    browse.send_signal(signal.SIGSTOP)  # so that it finds both signals at once
-    browse.send_signal(number)
-    browse.send_signal(signal.SIGCONT)
-    assert browse.wait(WAIT) == -number
+    try:
+        until = time.monotonic() + WAIT
+        while b"__cluster_metadata" not in shown.read_bytes() and time.monotonic() < until:
+            time.sleep(0.1)
+        assert b"__cluster_metadata" in shown.read_bytes()
+        os.write(own, b"jk" * 100)
+        browse.send_signal(signal.SIGSTOP)  # so that it finds both signals at once
+        browse.send_signal(number)
+        browse.send_signal(signal.SIGCONT)
+        assert browse.wait(WAIT) == -number
+    finally:
+        browse.kill()  # if it is still there, it would take a processor
     os.close(own)
     text = re.sub(rb"\x1b\[[0-9;?<>]*[A-Za-z]", b"", shown.read_bytes())
     assert b"Traceback" not in text
