@@ -25,7 +25,8 @@ NONE: tuple[Finding, ...] = ()
 class SegmentContext(NamedTuple):
     """A segment being checked. `modified`: modification time of the file in epoch ms, the current time if it has none;
     `recovers`: whether the broker re-reads the segment at startup (LogLoader.recoverLog), None if unknown. `start`: the
-    byte from which on it is checked, because an earlier check ended there; `start_offset`: the offset of that batch."""
+    byte from which on it is checked, because an earlier check ended there; `start_offset`: the offset of that batch;
+    `next_offset`: that of the next segment's name, None if unknown."""
 
     segment: SegmentFiles
     target: Target
@@ -35,6 +36,7 @@ class SegmentContext(NamedTuple):
     size: int | None
     start: int = 0
     start_offset: int = 0
+    next_offset: int | None = None
 
 
 def may_hide_batches(part: SegmentContext, region: Region) -> bool:

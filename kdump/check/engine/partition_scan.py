@@ -215,6 +215,7 @@ class PartitionScan(Resumable, RegionObserver):
             window.source.size,
             start,
             start_offset,
+            None if following is None or following.log is None else following.log.name_offset,
         )
         try:
             yield from self._walk(part, window)

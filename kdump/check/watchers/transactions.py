@@ -7,6 +7,7 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; UnifiedLog.rebui
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ class TransactionWatcher(Observer):
         self.keeps = False
         self.without_marker: list[EndedBeforeSnapshot] = []
         self._next = 0
+        self._below = sys.maxsize
 
     @property
     def is_doubtful(self) -> bool:
@@ -79,6 +81,7 @@ class TransactionWatcher(Observer):
 
     def begin(self, part: SegmentContext) -> None:
         self.log_end = part.start_offset if part.start else part.target.name_offset or 0
+        self._below = sys.maxsize if part.next_offset is None else part.next_offset
         self._reach(self.log_end, self.log_end)
 
     def region(self, part: SegmentContext, region: Region) -> None:
@@ -115,12 +118,18 @@ class TransactionWatcher(Observer):
         elif seen.marker is not None:
             self.ended = self.state.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, seen.marker)
 
+    def finish(self, part: SegmentContext) -> None:
+        """Apply the snapshots whose batches damage at the end of the segment hides."""
+        if part.next_offset is not None:
+            self._reach(part.next_offset - 1, part.next_offset - 1)
+
     def _reach(self, first: int, last: int) -> None:
-        """Apply the snapshots up to offset `first`, before the batch with the offsets `first` to `last`."""
+        """Apply the snapshots up to offset `first`, before the batch with the offsets `first` to `last`. A damaged base
+        offset may be above the segment: the snapshots there are for the next one."""
         points = self.start.points if self.start is not None else []
         while self._next < len(points):
             point = points[self._next]
-            if point.offset > (first if point.target is not None else last):
+            if point.offset > (first if point.target is not None else last) or point.offset >= self._below:
                 return
             self._next += 1
             self._take(point)
