@@ -55,7 +55,7 @@ class FindQuery(Query):
     _: KW_ONLY
     live: bool = flag("--live", help="Show only what a consumer with isolation.level=read_committed receives.")
     when: bool = flag("--when", help="Show what removes each record, and when, by the rules of retention.")
-    now: int | None = now_option("With --when: as of this time")
+    now: int | None = now_option("With --when: as of this time", needs="when")
     limit: int | None = option("-n", "--limit", type="count", help="Stop after N records.")
     jobs: int | None = 1
     decode: DecodeOptions | None = None

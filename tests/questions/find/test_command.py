@@ -302,6 +302,8 @@ def test_when_states_what_retention_does(tmp_path: Path) -> None:
         (match, _) = objects("find", f"key == 'k-{name}'", root, "--when")
         assert (match["goes"], match["goesAt"]) == (goes, 0)
     (match, _) = objects("find", "key == 'k-zstd'", root, "--when")
+    told = [run("find", "key == 'k-zstd'", root, "--now", "-2h", *when).stderr for when in ((), ("--when",))]
+    assert ["ages as of" in each for each in told] == [False, True]
     assert match["goes"].startswith("retention.ms")
     *_, tombstone, _ = objects("find", "key == 'k-old'", root, "--when")
     assert (tombstone["value"], tombstone["goes"]) == (None, f"{CLEANER}, delete.retention.ms after its first cleaning")
