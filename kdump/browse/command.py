@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
+import struct
 import sys
+import termios
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
@@ -65,6 +69,10 @@ def command(options: BrowseOptions) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
+    if (
+        0 in os.get_terminal_size()
+    ):  # unknown, as on a serial line: Textual would lay out 24 and 25 lines in turn, forever
+        fcntl.ioctl(sys.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     app = BrowseApp(browser(options), prompt_parsers(options.zone))
     app.run(mouse=False)
     if app.ended_by:
