@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 import pytest
@@ -258,7 +260,17 @@ def test_options_are_what_click_passes(name: str) -> None:
     assert set(params) <= set(types)
     for key, param in params.items():
         if not param.callback and not isinstance(param.type, ParsedParam):
-            assert types[key] in (type_of(param), *asked(param)), key
+            assert any(accepts(types[key], kind) for kind in (type_of(param), *asked(param))), key
+
+
+def accepts(field: Any, given: Any) -> bool:
+    """Return True if a field of that type may have what is given; a question may accept more, in Python."""
+    kinds = parts(given) - {type(None)}
+    return Any in kinds or kinds <= parts(field)
+
+
+def parts(kind: Any) -> set[Any]:
+    return set(get_args(kind)) if get_origin(kind) in (Union, UnionType) else {kind}
 
 
 def asked(param: click.Parameter) -> Iterator[Any]:
@@ -275,12 +287,15 @@ def asked(param: click.Parameter) -> Iterator[Any]:
         yield kind | Callable[[bytes], object]
     elif param.multiple or param.nargs == -1:
         yield Iterable[kind.__args__[0]]
+        yield Iterable[kind.__args__[0] | os.PathLike[str]]
         yield str | Iterable[str]
 
 
 def fields_of(cls: type) -> list[tuple[str, Any]]:
     if not issubclass(cls, CommandOptions):
-        names = vars(sys.modules[cls.__module__])
+        names = {
+            name: value for kind in reversed(cls.__mro__) for name, value in vars(sys.modules[kind.__module__]).items()
+        }
         return [(each.name, eval(str(each.type), names)) for each in fields(cls) if ADDS in each.metadata]
     found = []
     for name, kind in option_types(cls).items():
