@@ -74,7 +74,7 @@ def pages(*paths: Path) -> str:
 @pytest.mark.sampled
 def test_of_damaged_disks(tmp_path: Path) -> None:
     disks, ran = RestoredDisks(tmp_path), set[tuple[str, ...]]()
-    for damage in sample(DAMAGES, 40, "printed commands of damage"):
+    for damage in sample(DAMAGES, 80, "printed commands of damage"):
         root = disks.damaged(damage)[0].directories_of_broker
         assert [*refusals(pages(*map(Path, root)), tmp_path / damage.name, ran)] == [], damage.name
     assert len(ran) > 5
