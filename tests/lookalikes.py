@@ -18,7 +18,7 @@ import snappy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
-from kdump.log.log_directory import CLEAN_MARK
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, with_metadata_record, wrapper
 from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log, producer

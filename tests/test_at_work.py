@@ -20,9 +20,9 @@ from kdump.check.engine.units import CheckUnit
 from kdump.cluster.read_groups import CoordinatorLog
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Run
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.follow import newer
 from kdump.log.live_files import open_target
-from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.paths import reject_pipe, target
 from kdump.questions.registry.usage import _last_records as last_records
 from kdump.questions.reindex.run import _Partition as Partition

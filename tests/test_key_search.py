@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.file_kinds import OFFSET_CHECKPOINTS, OWN_NAMES, REMOTE_CACHE
-from kdump.log.log_directory import CLEAN_MARK, META
+from kdump.log.file_kinds import CLEAN_MARK, OFFSET_CHECKPOINTS, OWN_NAMES, REMOTE_CACHE
+from kdump.log.log_directory import META
 from tests import craft
 from tests.command import refused, run
 from tests.conftest import segment

@@ -19,10 +19,11 @@ from kdump.io.directory_listing import is_url, parent
 from kdump.kafka.checkpoint_file import accepted_epochs
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.small_files import OffsetCheckpoints
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.lock_holder import is_running
-from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_above, log_directory_above
+from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target

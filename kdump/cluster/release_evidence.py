@@ -22,8 +22,9 @@ from kdump.io import file_system
 from kdump.io.directory_listing import length
 from kdump.kafka.file_versions import VersionEvidence, file_version
 from kdump.kafka.small_files import READERS, newer_version, properties
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
-from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
+from kdump.log.log_directory import META, LogDirectory, directory_at
 from kdump.log.paths import target
 
 if TYPE_CHECKING:  # most disks have no metadata

@@ -19,9 +19,9 @@ from kdump.io.errors import SourceError, is_gone
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
 from kdump.log import file_kinds
-from kdump.log.file_kinds import FileKind
+from kdump.log.file_kinds import CLEAN_MARK, FileKind
 from kdump.log.live_files import Open, Opener, open_window, read_stable
-from kdump.log.log_directory import CLEAN_MARK, LogDirectory
+from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target

@@ -74,6 +74,8 @@ BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
 """Kinds of files that contain record batches."""
 AT_ROOT = {META_PROPERTIES, OFFSET_CHECKPOINT}
 """Kinds of files that a broker creates in each of its log directories."""
+CLEAN_MARK = ".kafka_cleanshutdown"
+"""File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
 LOCK = ".lock"
 """Empty file that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 REMOTE_CACHE = "remote-log-index-cache"

@@ -6,8 +6,7 @@ import os
 import re
 
 from kdump.io import file_system
-from kdump.log.file_kinds import LOCK
-from kdump.log.log_directory import CLEAN_MARK
+from kdump.log.file_kinds import CLEAN_MARK, LOCK
 
 LOCKS = "/proc/locks"
 ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s")

@@ -14,15 +14,13 @@ from kdump.io import file_system
 from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, parent
 from kdump.io.link_boundary import add_root
 from kdump.io.source import Identity
-from kdump.log import file_kinds
-from kdump.log.file_kinds import AT_ROOT, ENDINGS, OWN_NAMES, by_name
+from kdump.log import file_kinds, lock_holder
+from kdump.log.file_kinds import AT_ROOT, CLEAN_MARK, ENDINGS, OWN_NAMES, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import identity, is_young
 from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
 from kdump.log.paths import PARTITION, Target, is_live, natural, target
 
-CLEAN_MARK = ".kafka_cleanshutdown"
-"""File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
 META = "meta.properties"
 """File with the IDs of the node, its cluster and the log directory (MetaPropertiesEnsemble)."""
 BOOTSTRAP = "bootstrap.checkpoint"
@@ -78,6 +76,17 @@ class LogDirectory:
         of the clean-shutdown file counts as well."""
         mark = os.path.join(self.path, CLEAN_MARK)
         return CLEAN_MARK in self.files if is_url(self.path) else file_system.exists(mark)
+
+    @cached_property
+    def process(self) -> int | None:
+        """ID of the process whose broker runs on it, as of the first time that this is asked: all answers about it then
+        agree. None: see `lock_holder`."""
+        return lock_holder.lock_holder(self.path)
+
+    @property
+    def is_running(self) -> bool | None:
+        """Whether a broker runs on it, by `process`; None if it is unknown."""
+        return True if self.process is not None else False if self.is_clean else None
 
     @property
     def only_metadata(self) -> bool:

@@ -17,8 +17,9 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.io.errors import went_away
 from kdump.io.file_identities import stem
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
-from kdump.log.log_directory import CLEAN_MARK, LogDirectory
+from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import declaration
 

@@ -14,7 +14,6 @@ from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.lock_holder import is_running
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.problems.catalogue import OLD, STOPS
@@ -160,7 +159,7 @@ class Leftovers:
         others = root_usage(directory, Run(unreadable=self.on.unreadable)).others
         others.sort(key=lambda other: (-other.files.size, other.path))
         deleted, foreign = self.deleted.get(directory.path, 0), sum(other.files.size for other in others)
-        deleted = 0 if is_running(directory.path) else deleted  # a broker at work deletes it after a delay
+        deleted = 0 if directory.is_running else deleted  # a broker at work deletes it after a delay
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return
         parts = [f"{size_text(deleted)} deleted (.deleted)"] if deleted else []

@@ -24,7 +24,6 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import SeenDirectory
-from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
@@ -111,10 +110,15 @@ class Disks(cluster.Disks):
                     ids.get("node.id"),
                     had_clean_shutdown(directory),
                     len(directory.candidates),
-                    lock_holder(directory.path),
+                    directory.process,
                     newer,
                     broker.copy_of.get(directory.path),
                 )
+
+    def is_running(self, path: str) -> bool | None:
+        """Return whether a broker runs on what is at a path; None if it is unknown, or differs and none does."""
+        states = {directory.is_running for directory in self.below(path)}
+        return True in states or (states.pop() if len(states) == 1 else None)
 
     def cluster_label(self, path: str) -> str:
         """Return how an answer about the cluster of a path begins: empty if there is only one cluster."""

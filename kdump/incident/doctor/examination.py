@@ -13,7 +13,6 @@ from kdump.check.finding import ERROR, Finding
 from kdump.incident.doctor.answer import Item, Question
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
-from kdump.log.lock_holder import is_running
 from kdump.problems.catalogue import OLD, ORDER, USUAL, declaration
 from kdump.problems.problem import Problem
 
@@ -62,7 +61,7 @@ class TimeLimit:
 @dataclass
 class Examination:
     """The examination of one question. `emit` takes each item; `run` is that of the caller; `now` is in epoch ms;
-    `unlisted`: which directories could not be listed, and why."""
+    `unlisted`: which directories could not be listed, and why; `is_running`: whether a broker runs on a path."""
 
     question: Question
     emit: Callable[[Any], None]
@@ -71,6 +70,7 @@ class Examination:
     now: int
     timeout: int
     unlisted: list[str] = field(default_factory=list)
+    is_running: Callable[[str], bool | None] = lambda _: None
 
     @property
     def is_partial(self) -> bool:
@@ -99,7 +99,7 @@ class Examination:
     ) -> None:
         """Report a problem as an item. `severity`, `urgency`: in place of those of the catalogue; `at`: what has the
         topic, the partition, the file and the position in it, as far as it has them; `more`: other fields of Item."""
-        problem = problem.given({"running": is_running(source)})
+        problem = problem.given({"running": self.is_running(source)})
         declared = declaration(problem.code)
         severity = severity or declared.severity
         nothing_to_do = severity != ERROR and problem.actions[:1] and problem.actions[0].startswith("Do nothing")

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.disks import Broker, Disks
+from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.log.internal_topics import METADATA_LOG, state_in
-from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.problems.catalogue import CLIENTS, DEGRADED, LOSES
 from kdump.problems.problem import Problem
@@ -33,12 +32,9 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
     """Report the partitions without a leader or with too few in-sync replicas, and fenced brokers, of each cluster."""
     question = on.question
     for directories in disks.clusters.values():
-        down = stopped_brokers(disks, directories)
         source, metadata = disks.metadata(directories)
         if metadata is not None:
-            # The metadata are those of a node that ran before they were read, and still runs.
-            down += [each for each in stopped_brokers(disks, directories) if each not in down]
-            ReplicasExamination(disks, directories, source, metadata, down, on).run()
+            ReplicasExamination(disks, directories, source, metadata, on).run()
     if question.answer:
         try:
             _state_topics(disks, on)
@@ -50,15 +46,9 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
     question.isComplete = not question.notExamined
 
 
-def stopped_brokers(disks: Disks, directories: Sequence[LogDirectory]) -> list[Broker]:
-    """Return the brokers of these log directories that are not running."""
-    brokers = (broker for broker in disks.brokers_of(directories) if not broker.is_copy)
-    return [each for each in brokers if all(lock_holder(here.path) is None for here in each.directories)]
-
-
 class ReplicasExamination:
     """The replicas of one cluster. What is so because a broker whose disk is examined has stopped is only counted: it
-    ends when that broker starts. `source`: the log directory that has the metadata; `down`: the stopped brokers."""
+    ends when that broker starts. `source`: the log directory that has the metadata."""
 
     def __init__(
         self,
@@ -66,18 +56,19 @@ class ReplicasExamination:
         directories: Sequence[LogDirectory],
         source: str,
         metadata: MetadataImage,
-        down: Sequence[Broker],
         on: Examination,
     ) -> None:
         self.on, self.source, self.metadata = on, source, metadata
         self.label = disks.cluster_label(source)
+        brokers = [broker for broker in disks.brokers_of(directories) if not broker.is_copy]
+        down = [each for each in brokers if all(here.process is None for here in each.directories)]
         ids = {disks.ids(each).get("directory.id", "") for broker in down for each in broker.directories}
         owners = {metadata.owner_of(each) for each in ids}
         self.stopped = {*(broker.node_id for broker in down), *owners} - {None}
         """IDs of the nodes of these disks that are not running."""
-        self.is_current = any(lock_holder(each.path) is not None for each in directories)
+        self.is_current = any(each.process is not None for each in directories)
         """Whether the metadata is that of a running node: on the disk of a stopped one it is of the time it stopped."""
-        here = {broker.node_id for broker in disks.brokers_of(directories) if not broker.is_copy} - self.stopped
+        here = {broker.node_id for broker in brokers} - self.stopped
         self.idle = {
             number
             for number, broker in metadata.brokers.items()

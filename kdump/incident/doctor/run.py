@@ -215,7 +215,8 @@ class Doctor:
     def _on(self, question: Question) -> Examination:
         budget = self.query.budget - (self._reading if question.question == LOG else 0.0)
         limit = TimeLimit(max(0.0, budget))
-        return Examination(question, self._take, self._run, limit, self.now, self.query.timeout, self.disks.unread)
+        disks, timeout = self.disks, self.query.timeout
+        return Examination(question, self._take, self._run, limit, self.now, timeout, disks.unread, disks.is_running)
 
     def _end(self, question: Question) -> None:
         self._pending.remove(question)

@@ -280,7 +280,7 @@ class StartupExamination:
             Problem("startup-controller-empty", values, case="several" if len(voting.voters) > 1 else ""),
             empty[0].plan.source,
             evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
-            commands=(_dry_run(*paths),),
+            commands=(self._dry_run(*paths),),
         )
         return True
 
@@ -429,9 +429,9 @@ class StartupExamination:
         self._consequences.clear()
         self._stops(stops, broker, plan)
         for directory in plan.directories:
-            is_held = lock_holder(directory.path) is not None
             for problem in directory.problems:
-                if not (is_held and problem.code == "startup-running"):  # which is in the line of the disk
+                # A broker that runs is in the line of the disk.
+                if problem.code != "startup-running" or not self.disks.is_running(directory.path):
                     self._of_directory(problem, directory.path, broker)
         if plan.withoutMetadata and plan.partitions:
             self._without_metadata(plan, broker)
@@ -455,8 +455,13 @@ class StartupExamination:
             broker.paths[0],
             "error" if strays else "warning",
             evidence=tuple(broker.paths),
-            commands=(self._command(broker), _dry_run(*rescue)),
+            commands=(self._command(broker), self._dry_run(*rescue)),
         )
+
+    def _dry_run(self, *words: str) -> str:
+        """Return the command that shows a rescue, which refuses disks of running nodes unless it is told otherwise."""
+        is_held = any(map(self.disks.is_running, words))
+        return command("rescue", *words, *(["--while-running"] if is_held else []), "--dry-run")
 
     def _known_release(self, plan: RestartPlan) -> str:
         """Return the release that is named, or the only one that may have run on the disk; VERSION if none is known."""
@@ -584,7 +589,7 @@ class StartupExamination:
         if plan.missing == file_system.isdir(plan.path):
             return True
         if not (plan.missing or plan.stray):
-            is_at_work = lock_holder(plan.source) is not None
+            is_at_work = lock_holder(plan.source) is not None  # it may have started since
             files = [cut.file for cut in plan.cuts] or [plan.path]
             return is_at_work and any(_modified(path) >= self._began for path in files)
         source, metadata = self.disks.newest_metadata(plan.source)
@@ -629,12 +634,6 @@ class StartupExamination:
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
-
-
-def _dry_run(*words: str) -> str:
-    """Return the command that shows a rescue, which refuses disks of running nodes unless it is told otherwise."""
-    is_held = any(lock_holder(word) is not None for word in words)
-    return command("rescue", *words, *(["--while-running"] if is_held else []), "--dry-run")
 
 
 def _has_other_topics(plan: RestartPlan) -> bool:

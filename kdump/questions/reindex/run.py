@@ -28,10 +28,10 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Run
 from kdump.kafka.log_segment import first_unflushed
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
-from kdump.log.file_kinds import INDEX, INDEXES, SEGMENT, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_kinds import CLEAN_MARK, INDEX, INDEXES, SEGMENT, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import PAUSES, FileWatch, identity
-from kdump.log.log_directory import CLEAN_MARK, log_directory_above
+from kdump.log.log_directory import log_directory_above
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, is_live, target

@@ -16,8 +16,9 @@ from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.quorum_state import quorum_state
 from kdump.kafka.small_files import properties
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.log_directory import CLEAN_MARK, LogDirectory
+from kdump.log.log_directory import LogDirectory
 from kdump.questions.rescue.answer import RescueError
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 

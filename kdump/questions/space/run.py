@@ -17,8 +17,8 @@ from kdump.io.errors import SourceError, is_gone
 from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import Run
 from kdump.kafka.startup_space import needed_to_start
+from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
 from kdump.query import Query, many, now_option, offered, option, selects, topic_option

@@ -290,7 +290,7 @@ def test_what_belongs_to_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A broker at work deletes what it has renamed."""
     paths = incident("disk-full-now", tmp_path / "disks")
     (item,) = (each for each in items_in(answers(*paths, *NOW)) if each["code"] == "space-leftovers")
-    monkeypatch.setattr(disk_space, "is_running", lambda path: True)
+    monkeypatch.setattr("kdump.log.lock_holder.lock_holder", lambda path: 4711)
     (at_work,) = (each for each in items_in(answers(*paths, *NOW)) if each["code"] == "space-leftovers")
     assert "deleted" not in at_work["title"]
     assert re.search(r"[\d.]+ KiB deleted \(.deleted\) and 1.0 MiB that is not Kafka's \(java_pid4711", item["title"])
@@ -445,7 +445,7 @@ def test_a_broker_that_is_starting_leads_nothing_yet(
 ) -> None:
     """It runs, and the metadata still have it fenced, or in a controlled shutdown; what only another broker can lead is
     offline."""
-    monkeypatch.setattr("kdump.incident.doctor.replicas.lock_holder", lambda path: "a broker")
+    monkeypatch.setattr("kdump.log.lock_holder.lock_holder", lambda path: 4711)
     root = tmp_path / "disk"
     said = [
         metadata.broker(1, "D").replace(b"\x01\x01\0\0\0", b"\x01\x01\0" + state),
@@ -463,15 +463,17 @@ def test_a_broker_that_is_starting_leads_nothing_yet(
 def test_a_broker_that_has_started_since_led_nothing_in_the_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ran: bool
 ) -> None:
-    """It was stopped when they were read, and runs when that is asked."""
+    """It starts or stops after it was first asked whether it runs: the page has one answer."""
     held = iter([ran])
-    monkeypatch.setattr("kdump.incident.doctor.replicas.lock_holder", lambda path: next(held, True) or None)
+    monkeypatch.setattr("kdump.log.lock_holder.lock_holder", lambda path: 4711 if next(held, not ran) else None)
     root = tmp_path / "disk"
     said = [metadata.broker(1, "D"), metadata.topic("t", "T"), metadata.partition("T", 0, [1], leader=-1)]
     write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log(said))
     write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
-    offline = [each for each in items_in(answers(root)) if each["code"] == "partition-offline"]
-    assert [each["severity"] for each in offline] == (["error"] if ran else [])
+    shown, *found = answers(root)
+    assert shown["process"] == (4711 if ran else None)
+    offline = [each["severity"] for each in items_in(found) if each["code"] == "partition-offline"]
+    assert offline == (["error"] if ran else [])
 
 
 def test_metadata_of_a_stopped_node_are_those_of_the_time_at_which_it_stopped(tmp_path: Path) -> None:

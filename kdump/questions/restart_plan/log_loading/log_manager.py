@@ -36,10 +36,10 @@ from kdump.kafka.errors import CorruptRecord, KafkaError
 from kdump.kafka.file_versions import NO_EVIDENCE, VersionEvidence
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.log_segment import LogSegment
-from kdump.log.file_kinds import REMOTE_CACHE
+from kdump.log.file_kinds import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
-from kdump.log.log_directory import CLEAN_MARK, META
+from kdump.log.log_directory import META
 from kdump.log.paths import natural, seen_file, target
 from kdump.log.served_files import current_segments
 from kdump.problems.problem import Problem, title_of

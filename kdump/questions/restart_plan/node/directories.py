@@ -16,11 +16,10 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_url, names, real_path
 from kdump.io.errors import SourceError, Unlisted, reason
 from kdump.io.run import Run
-from kdump.log.file_kinds import LOCK
+from kdump.log.file_kinds import CLEAN_MARK, LOCK
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
-from kdump.log.lock_holder import lock_holder
-from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LogDirectory, directory_at
+from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import DirectoryPlan
@@ -93,7 +92,7 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
 def _directory(place: LogDirectory) -> DirectoryPlan:
     # A broker checks only that something has this name, and follows links.
     clean = file_system.exists(os.path.join(place.path, CLEAN_MARK))
-    process = lock_holder(place.path)  # one that is starting has not deleted the file yet, but a moment later it has
+    process = place.process  # one that is starting has not deleted the file yet, but a moment later it has
     plan = DirectoryPlan(place.path, clean and process is None)
     plan.logDir = not place.only_metadata
     plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))

@@ -13,9 +13,8 @@ from kdump.format.count_text import size_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io import file_system
 from kdump.kafka.startup_space import SMALLEST_FILE, needed_to_start
-from kdump.log.file_kinds import LOCK
+from kdump.log.file_kinds import CLEAN_MARK, LOCK
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.log_directory import CLEAN_MARK
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure, failure
 from kdump.questions.restart_plan.node.access_rights import (

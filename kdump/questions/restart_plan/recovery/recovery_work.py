@@ -26,10 +26,9 @@ from kdump.io.errors import SourceError, reason
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.checkpoint_file import BadLine, offsets
 from kdump.kafka.log_segment import first_unflushed
-from kdump.log.file_kinds import REMOTE_CACHE
+from kdump.log.file_kinds import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.served_files import swaps_in
 from kdump.questions.restart_plan.log_loading.replica_moves import parse_name
 from kdump.questions.restart_plan.node.directories import node_directories
