@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, Shown, answer, columns
+from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
 from kdump.problems.advice import NO_FACTS, NO_VALUES, impact
 from kdump.problems.catalogue import declaration
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, next_of
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -112,6 +113,18 @@ class Finding(NamedTuple):
             values |= {"DIR": os.path.dirname(self.file) or ".", "SEGMENT": self.file, "POSITION": self.position}
         stated = {"OFFSET": self.offset, "NEXT-OFFSET": self.next_offset, "PRODUCER-ID": self.producer_id}
         return values | {name: value for name, value in stated.items() if value is not None}
+
+
+def next_command(finding: Finding) -> str:
+    """Return the command that shows more; empty for standard input, which cannot be read again."""
+    if finding.file == "-":
+        return ""
+    directory, partition = finding.source, os.path.dirname(finding.file) or "."
+    kind = by_name(os.path.basename(finding.file))[0]
+    is_of_partition = finding.topic is not None and kind is not None and kind not in AT_ROOT
+    if is_of_partition and directory.rstrip("/") in (finding.file, partition):
+        directory = os.path.dirname(partition) or "."  # not the log directory, but a partition or a file was given
+    return next_of(finding.code, {**finding.values, "directory": directory})
 
 
 class Code(NamedTuple):

@@ -115,6 +115,8 @@ class Declaration:
     """Findings that have the same cause in the same segment."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
+    next: str = ""
+    """The command that shows more of a finding; {directory} is its log directory."""
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
@@ -133,6 +135,7 @@ KEYS = {
     "title": "title",
     "titles": "titles",
     "urgency": "urgency",
+    "next": "next",
     "alwaysChecked": "always_checked",
     "needsLogDirectory": "needs_log_dir",
 }

@@ -77,6 +77,11 @@ class Problem(NamedTuple):
         return shlex.quote(value) if match[2] or not match[1] else value
 
 
+def next_of(code: str, values: Mapping[str, object]) -> str:
+    """Return the command that shows more of a problem; empty if there is none."""
+    return Problem(code, values)._text(declaration(code).next)
+
+
 def title_of(code: str, case: str = "", **values: object) -> str:
     """Return what is wrong, or what a step does, in a case of the catalogue."""
     return Problem(code, values, case=case).title

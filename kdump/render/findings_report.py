@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple
 
-from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, next_command
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
 from kdump.check.rules.timestamps import utc
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals, Coverage
 from kdump.format.count_text import count_text, first_of, plain_count
-from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Declaration, declaration
 from kdump.render.amounts import size_text
@@ -381,56 +379,3 @@ class CodeTable(Sink[Declaration]):
         self.output.line(
             "\n* lower in some cases; checkpoint-beyond-log and file-unknown can be higher, too: see docs/findings.md"
         )
-
-
-BYTES = "inspect {file} --hex --position {position}"
-BATCH = "inspect {file} --position {position}"
-SEGMENTS = "ls {partition}"
-STARTUP = "restart-plan {directory}"
-
-BY_FAMILY = {
-    "bytes": BYTES,
-    "records": BYTES,
-    "offsets": BATCH,
-    "epochs": BATCH,
-    "timestamps": "retention {partition}",
-    "producers": "producers {partition} --broken",
-    "transactions": "transactions {partition}",
-    "indexes": "reindex {partition}",
-    "snapshots": "producers {partition}",
-    "checkpoints": STARTUP,
-    "files": STARTUP,
-    "remote": "ls {directory}",
-}
-"""Command by family of findings. `partition` is the directory of the file, `directory` the log directory."""
-BY_CODE = {
-    "unreadable-bytes": SEGMENTS,
-    "size-over-limit": BATCH,
-    "segment-name-mismatch": SEGMENTS,
-    "segment-overlap": SEGMENTS,
-    "segment-too-large": SEGMENTS,
-    "leader-epoch-checkpoint-mismatch": "inspect {partition}/leader-epoch-checkpoint",
-    "index-orphan": SEGMENTS,
-    "file-unknown": SEGMENTS,
-}
-"""Commands of codes for which the one of their family shows less, or nothing."""
-
-
-def next_command(finding: Finding) -> str:
-    """Return the command line; an empty string if the finding is about standard input, which cannot be read again."""
-    if finding.file == "-":
-        return ""
-    form = BY_CODE.get(finding.code) or BY_FAMILY[declaration(finding.code).family]
-    partition = os.path.dirname(finding.file) or "."
-    directory = finding.source
-    kind = by_name(os.path.basename(finding.file))[0]
-    if (
-        finding.topic is not None
-        and kind is not None
-        and kind not in AT_ROOT
-        and directory.rstrip("/") in (finding.file, partition)
-    ):
-        # not the log directory, but a partition or a file was given
-        directory = os.path.dirname(partition) or "."
-    places = {"file": finding.file, "partition": partition, "directory": directory}
-    return f"kdump {form.format(position=finding.position, **{key: shlex.quote(path) for key, path in places.items()})}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import ERROR, INFO, Finding
+from kdump.check.finding import ERROR, INFO, Finding, next_command
 from kdump.check.rules.remote_segments import OFFSETS_UNREADABLE as UNREADABLE
 from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import partition_summary
@@ -249,7 +249,7 @@ class DamageExamination:
             evidence.append(f"and {count_text(kind.count - len(evidence), 'more such finding')} here")
         commands = [verify]
         if code.family in ("bytes", "records") and first.size and first.file.endswith(".log"):
-            commands.insert(0, command("inspect", first.file, "--hex", "--position", str(first.position)))
+            commands.insert(0, next_command(first))
         more: dict[str, Any] = {}
         if unit is not None and code.family in ("bytes", "records") and first.severity == ERROR:
             is_elsewhere, paths = self._intact.of(first, unit)

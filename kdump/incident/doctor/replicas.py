@@ -40,7 +40,7 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
             _state_topics(disks, on)
         except OutOfTime:
             run = command("retention", *disks.paths)
-            question.notExamined.append(f"the time was over before it was known what retention deletes: run {run}")
+            question.notExamined.append(f"the time was over before the retention of state was known: run {run}")
     else:
         question.notExamined.append("there is no cluster metadata with topics on these disks")
     question.isComplete = not question.notExamined

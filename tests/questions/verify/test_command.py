@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from kdump.check.engine import workers
 from kdump.check.engine.units import units
-from kdump.check.finding import Finding
+from kdump.check.finding import Finding, next_command
 from kdump.check.options import Options
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.timestamps import TIMESTAMP_IN_PAST
@@ -33,7 +33,6 @@ from kdump.io.shared_counter import SharedCounter
 from kdump.log.region import Batch
 from kdump.problems import catalogue
 from kdump.problems.catalogue import families
-from kdump.render.findings_report import next_command
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, few, numbers_in, read_regions, sample
