@@ -65,6 +65,9 @@ class Scrub:
     _intact: set[int] = field(default_factory=set)
     """The numbers of the units in which nothing was found."""
 
+    def __post_init__(self) -> None:
+        self.totals.coverage = self.coverage
+
     def run(self, units: list[CheckUnit]) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
         """Read what is to be read, then yield each unit with all that was found in it and is still so. Raises
         SourceError if the state cannot be read or written, or is of another disk."""

@@ -11,7 +11,6 @@ import click
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import CRC_FAMILIES
 from kdump.check.rule import DAY
-from kdump.check.totals import Coverage
 from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
@@ -36,7 +35,7 @@ from kdump.query import (
     group,
     option,
 )
-from kdump.questions.verify.run import Check, VerifyQuery
+from kdump.questions.verify.run import Check, ScrubOf, VerifyQuery
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
@@ -166,7 +165,7 @@ class VerifyCommand:
 
     def run(self) -> int:
         """Run the command and return its exit status."""
-        options, scrub, began = self.options, None, time.monotonic()
+        options, began = self.options, time.monotonic()
         remote = options.remote.storage(quick=options.quick)
         with Progress("verify") as progress:
             run = options.reading.run(
@@ -178,14 +177,13 @@ class VerifyCommand:
                 remote=remote,
                 max_requests=options.max_requests,
                 tell=print_error,
+                scrub=None if options.state is None else self._scrub(options.state),
             )
-            if options.state is not None:
-                scrub = self._scrub(options.state, check)
-            for finding in check.findings(None if scrub is None else scrub.run):
+            for finding in check.findings():
                 self.sink.add(finding)
-        if scrub is not None:
-            scrub.state.close()
-            self._metrics(scrub)
+        if check.scrub is not None:
+            check.scrub.state.close()
+            self._metrics(check.scrub)
         totals = check.totals
         self.sink.add(CheckEnd(totals, time.monotonic() - began, self._families()))
         self.sink.end()
@@ -202,7 +200,7 @@ class VerifyCommand:
             return 1
         return 2 if totals.unread else 0
 
-    def _scrub(self, directory: str, check: Check) -> Scrub:
+    def _scrub(self, directory: str) -> ScrubOf:
         # Not at the top: only this needs sqlite3.
         from kdump.check.scrub.run import Scrub, refuse_sources
         from kdump.check.scrub.schedule import Budget
@@ -214,11 +212,7 @@ class VerifyCommand:
         cadence = 30 * DAY if options.cadence is None else options.cadence
         budget = Budget(options.budget, None if options.max_time is None else options.max_time / 1000)
         state = ScrubState(directory, paths)
-        check.totals.coverage = Coverage()
-        ignored, check.options = check.options.ignore, replace(check.options, ignore=frozenset())
-        return Scrub(
-            state, check.options, cadence, budget, check.totals, coverage=check.totals.coverage, ignored=ignored
-        )
+        return lambda check, totals, ignored: Scrub(state, check, cadence, budget, totals, ignored=ignored)
 
     def _metrics(self, scrub: Scrub) -> None:
         """Add what a scrub knows of topics and file systems to the metrics."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.check.engine.units import CheckUnit, units_of
+from kdump.check.engine.units import units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -39,6 +39,7 @@ from kdump.query import (
 )
 
 if TYPE_CHECKING:
+    from kdump.check.scrub.run import Scrub
     from kdump.kafka.server_properties import ServerProperties
     from kdump.log.remote_objects import RemoteStorage
 
@@ -92,12 +93,13 @@ class VerifyQuery(Query):
         return (topic is None or of_topic(topic)) and (number is None or of_number(number))
 
 
-Results = Callable[[list[CheckUnit]], Iterator[tuple[CheckUnit, Iterator[Finding]]]]
+ScrubOf = Callable[[Options, CheckTotals, frozenset[str]], "Scrub"]
+"""Makes a scrub with these options, which counts into the totals; the codes are not shown of what it remembers."""
 
 
 class Check:
     """One check. `max_requests`: the most requests to the store of `remote`; `tell` is called with what these will
-    be."""
+    be. `scrub`: what reads the units in part and remembers the rest."""
 
     def __init__(
         self,
@@ -107,6 +109,7 @@ class Check:
         remote: RemoteStorage | None = None,
         max_requests: int | None = None,
         tell: Callable[[str], object] = ignore,
+        scrub: ScrubOf | None = None,
     ) -> None:
         self.query, self.tell, self.max_requests = query, tell, max_requests
         self.totals = CheckTotals()
@@ -115,7 +118,7 @@ class Check:
         self.options = replace(
             given,
             only=frozenset(query.only),
-            ignore=frozenset(query.ignore),
+            ignore=frozenset(query.ignore if scrub is None else ()),
             headers_only=query.headers_only,
             transaction_timeout=query.timeout,
             server=server,
@@ -123,14 +126,14 @@ class Check:
             open_source=careful_source,
             unreadable=self._unreadable,
         )
+        self.scrub = None if scrub is None else scrub(self.options, self.totals, frozenset(query.ignore))
 
     def _unreadable(self, error: SourceError) -> None:
         self.totals.add_unreadable(error)
         self.query.run.unreadable(error)
 
-    def findings(self, results: Results | None = None) -> Iterator[Finding]:
-        """Yield the findings, which the totals count, and call `run.begin` with the name of each partition or file.
-        `results`: checks the units in another way."""
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings, which the totals count, and call `run.begin` with the name of each partition or file."""
         query, check, run = self.query, self.options, self.query.run
         disks = check.disks_at(query.paths)
         work = [unit for unit in units_of(disks, check) if query.wants(unit.topic, unit.number)]
@@ -147,11 +150,11 @@ class Check:
             remote = remote_check(disks, check, work, self.totals)
         if remote is not None and remote.estimate:
             self.tell(remote.estimate)
-        if results is None:
+        if self.scrub is None:
             run.expect(sum(unit.size for unit in work) + (0 if remote is None else remote.size))
             found_in = run_all(work, query.jobs or usual_jobs_for(work), self.totals)
         else:
-            found_in = results(work)
+            found_in = self.scrub.run(work)
         for unit, found in found_in:
             run.begin(unit.name)
             of_directory = unit.directory is not None and bool(query.topics)
