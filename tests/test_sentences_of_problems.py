@@ -47,7 +47,6 @@ EXCEPTIONS = {
     "command_line/redact_options.py": HELP,
     "format/batch_header.py": KEY,
     "index.py": HELP,
-    "incident/doctor/replicas.py": "what was not examined, and what does that",
     "incident/doctor/read_committed_stops.py": "doctor's summary of a question that found nothing, or several problems",
     "log/region.py": KEY,
     "questions/bundle/directory_writer.py": HELP,
