@@ -91,6 +91,11 @@ class Finding(NamedTuple):
         return () if self.facts.get("object") else declaration(self.code).never
 
     @property
+    def covers(self) -> tuple[str, ...]:
+        """The codes of what has the same cause, in the same place."""
+        return declaration(self.code).covers
+
+    @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
         own = {"error": self.severity == ERROR, "truncated": self.case.startswith("truncates")}

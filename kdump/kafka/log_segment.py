@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.directory_listing import length
+from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.io.source import SeekableSource
 from kdump.io.window import Window
@@ -33,11 +34,12 @@ from kdump.state.releases import SEARCH_BY_BASE_OFFSET
 class LogEnd(NamedTuple):
     """The end of a log as its broker computes it: the next offset, and the byte position after the last batch. If the
     index leads to no batch, they are the segment's base offset and first byte, as if it were empty. `highest`: the
-    largest offset read on the way."""
+    largest offset read on the way; `last`: the first byte of the last batch."""
 
     offset: int
     position: int
     highest: int
+    last: int
 
 
 @dataclass
@@ -106,11 +108,20 @@ class LogSegment:
         with self.window() as window:
             first = self.find(window, self.offset_index().last_offset)
             if first is None:
-                return LogEnd(self.base, self.first, self.base - 1)
+                return LogEnd(self.base, self.first, self.base - 1, self.first)
             last, highest = first, first.lastOffset
             for head in read_batches(window, first.position, self.size):
                 last, highest = head, max(highest, head.lastOffset)
-            return LogEnd(last.lastOffset + 1, last.end, highest)
+            return LogEnd(last.lastOffset + 1, last.end, highest, last.position)
+
+    def newest_at_end(self) -> int:
+        """Return the largest timestamp (epoch ms) of the batches from the one on to which the last index entry leads,
+        -1 if there is none, or if they cannot be read."""
+        with suppress(KafkaError, SourceError), self.window() as window:
+            first = self.find(window, self.offset_index().last_offset)
+            if first is not None:
+                return max(head.maxTimestamp or -1 for head in read_batches(window, first.position, self.size))
+        return -1
 
     def checked_end(self) -> int:
         """Return the offset after the last batch before the first that a recovery takes for invalid. Raises KafkaError,

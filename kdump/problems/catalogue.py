@@ -109,10 +109,11 @@ class Declaration:
     titles: Mapping[str, str] = field(default_factory=dict)
     """The title in special cases, by the name of the case."""
     covers: tuple[str, ...] = ()
-    """Problems that have the same cause if they are about the same partition, which are not reported again; *: all
-    findings at the same position of the same file."""
+    """Problems that have the same cause if they are about the same bytes or offsets, or in the same file, directory or
+    partition if one of the two is about all of it; these are not reported again. *: all findings. As in actions, a
+    condition may come first."""
     covers_here: tuple[str, ...] = ()
-    """Findings that have the same cause in the same segment."""
+    """Findings that have the same cause in the same segment, from the same offset on."""
     urgency: str = ""
     """What it does, as in ORDER; "" for the usual one of its severity."""
     next: str = ""

@@ -50,6 +50,11 @@ class Problem(NamedTuple):
         return self._chosen(map(action, self.declared.never))
 
     @property
+    def covers(self) -> tuple[str, ...]:
+        """The codes of what has the same cause, in the same place."""
+        return self._chosen(map(action, self.declared.covers))
+
+    @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
         return "; ".join((self.title, *map(lowered, self.actions)))

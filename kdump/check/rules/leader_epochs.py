@@ -121,6 +121,7 @@ class LeaderEpochRule(Observer):
                 position=batch.position,
                 size=end - batch.position,
                 offset=batch.baseOffset,
+                next_offset=last + 1,
                 expected=self.expected,
                 actual=batch.partitionLeaderEpoch,
             )

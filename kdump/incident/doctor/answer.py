@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.check.finding import ERROR
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.problems.catalogue import ORDER
 
 STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, CONNECT, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
@@ -65,6 +67,41 @@ class ExaminedDisk(NamedTuple):
     ] = None
 
 
+class Place(NamedTuple):
+    """Where something is. `begin`, `end`: its bytes in `file`, None for all of it; `first`, `last`: its offsets, None
+    if it has none, or if the last one is unknown."""
+
+    source: str
+    topic: str | None
+    partition: int | None
+    file: str | None
+    begin: int | None = None
+    end: int | None = None
+    first: int | None = None
+    last: int | None = None
+
+    def explains(self, other: Place, *, by_bytes: bool = False) -> bool:
+        """Return True if something here is the cause of what the catalogue lets it cover there: of the same bytes or
+        offsets, or if one of the two is all of the other's file, directory or partition. `by_bytes`: of these alone."""
+        meets = both = False
+        if self.first is not None and other.first is not None:
+            end = self.first if self.last is None else self.last
+            other_end = other.first if other.last is None else other.last
+            both, meets = True, other.first <= end and self.first <= other_end + 1
+            meets &= self.last is None or other_end <= self.last + 1
+        if self.file is None or other.file is None or self.file != other.file:
+            is_whole = None in (self.file, other.file) or (
+                self.begin is None and os.path.dirname(self.file or "") == self.source
+            )
+            return not by_bytes and (meets or (is_whole and not both))
+        if self.begin is None:
+            return not by_bytes or not other.begin or not self.file.endswith(".log")
+        if other.begin is None or (both and self.first == other.first) or (meets and not by_bytes):
+            return True
+        # One may name the batch, the other a field of it, or the damaged batch before.
+        return other.begin - BATCH_HEADER.size < self.begin <= max(other.begin, other.end or 0)
+
+
 @answer("doctorItem", measures=lambda item: [("kdump_findings", 1, item.code, item.severity)])
 class Item(NamedTuple):
     """Something to do. Items of one kind are one entry of the page."""
@@ -102,6 +139,10 @@ class Item(NamedTuple):
     commandForAll: Annotated[PathText, Doc("kdump command that shows more of all items of the same entry")] = ""
     titleForAll: str = ""
     """Title of an entry of several such items, if their titles differ."""
+    covers: tuple[str, ...] = ()
+    """Codes of what has the same cause in the same place (Declaration.covers)."""
+    places: tuple[Place, ...] = ()
+    """Where it is, if that is not its file, position and offset alone."""
     logged: str = ""
     """The exception that the broker's log shows, if its startup fails."""
 

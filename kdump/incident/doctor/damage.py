@@ -21,6 +21,8 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import partition_summary
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
+from kdump.incident.doctor.answer import Place
+from kdump.incident.doctor.causes import place_of
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.intact_copies import IntactCopies
@@ -39,6 +41,8 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
+MAX_CHAIN = 1000
+"""Maximum number of findings whose places are remembered of one kind, or of bytes that touch."""
 STRAY, NO_SNAPSHOT = "directory-stray", "snapshot-missing"
 KindKey = tuple[str, str, str | None, int | None]
 
@@ -54,21 +58,39 @@ class _Kind:
     first: Finding
     count: int = 0
     evidence: list[str] = field(default_factory=list)
-    segments: set[str] = field(default_factory=set)
-    """Their paths, without a suffix."""
+    segments: dict[str, Finding] = field(default_factory=dict)
+    """The first one in each segment, by its path without a suffix."""
+    places: list[Place] = field(default_factory=list)
 
 
 def _causes(kinds: Collection[_Kind]) -> list[_Kind]:
     """Return the kinds of a unit without those that one of no lower severity explains in all their segments, and what
     one covers after it."""
     covered = {code for kind in kinds for code in declaration(kind.first.code).covers}
-    explained: set[tuple[str, str]] = set()
+    explained: dict[tuple[str, str], list[Finding]] = {}
+    """What explains a code in a segment."""
     causes = []
     for kind in sorted(kinds, key=lambda kind: (kind.first.severity != ERROR, kind.first.code in covered)):
-        if any((kind.first.code, path) not in explained for path in kind.segments):
+        code = kind.first.code
+        is_known = (
+            any(_is_before(cause, first) for cause in explained.get((code, path), ()))
+            for path, first in kind.segments.items()
+        )
+        if kind.count and not all(is_known):
             causes.append(kind)
-        explained |= {(code, path) for code in declaration(kind.first.code).covers_here for path in kind.segments}
+        for here in declaration(code).covers_here:
+            for path, first in kind.segments.items():
+                explained.setdefault((here, path), []).append(first)
     return causes
+
+
+def _is_before(cause: Finding, other: Finding) -> bool:
+    """Return True if a finding in a segment is not before the one that would explain it. Entries of an index have one
+    cause, whatever their order."""
+    if cause.file == other.file:
+        return cause.file.endswith("index") or cause.position <= other.position
+    is_damage = declaration(cause.code).family == "bytes" and cause.offset is not None and other.offset is not None
+    return not is_damage or (cause.offset or 0) <= (other.offset or 0)
 
 
 def _stops_recovery(finding: Finding) -> bool:
@@ -100,8 +122,8 @@ class DamageExamination:
         """What is reported at the end: what to do depends on the ends of all logs in the log directory."""
         self._damaged_ends: set[str] = set()
         """Log directories in which a log's last segment is damaged."""
-        self._last: tuple[Finding | None, KindKey] = None, ("", "", None, None)
-        """The last damaged bytes, and the kind of those that they continue."""
+        self._chain: list[Finding] = []
+        """Damaged bytes that touch, which have one cause."""
         self._copies: dict[int, ReplicaCopies] = {}
         """By the id() of the broker that has no part in them."""
 
@@ -184,10 +206,11 @@ class DamageExamination:
         try:
             for finding in replace(unit, options=replace(unit.options, more=progress)).run(totals or self.totals):
                 if finding.severity != INFO:
-                    self._count(finding, kinds, is_newest=bool(name))
+                    self._take(finding, kinds, is_newest=bool(name))
                 if end is not None and finding.file == end.path and _stops_recovery(finding):
                     self._damaged_ends.add(finding.source)
         finally:
+            self._end_chain(kinds)
             for kind in _causes(kinds.values()):
                 verify = command("verify", name or unit.name)
                 if kind.first.code == NO_SNAPSHOT:
@@ -209,34 +232,50 @@ class DamageExamination:
             kinds: dict[KindKey, _Kind] = {}
             for finding in check.findings(place, topic, self.totals) if check is not None else ():
                 if finding.code != UNREADABLE.code:  # which is reported without the bucket, too
-                    self._count(finding, kinds, is_newest=False)
-            for kind in kinds.values():
+                    self._take(finding, kinds, is_newest=False)
+            self._end_chain(kinds)
+            for kind in (kind for kind in kinds.values() if kind.count):
                 paths = [directory.path for node in self.disks.nodes for directory in node.directories]
                 self._report(kind, None, command("verify", *paths, "--remote", storage.url, "--topic", topic))
 
-    def _count(self, finding: Finding, kinds: dict[KindKey, _Kind], *, is_newest: bool) -> None:
+    def _take(self, finding: Finding, kinds: dict[KindKey, _Kind], *, is_newest: bool) -> None:
         if key(finding) in self._in_newest:
             return
         if is_newest and len(self._in_newest) < MAX_REMEMBERED:
             self._in_newest.add(key(finding))
         self.found[finding.severity] += 1
-        kind = kinds.setdefault(self._continued(finding), _Kind(finding))
-        kind.count += 1
-        kind.segments.add(os.path.splitext(finding.file)[0])
-        if len(kind.evidence) < SHOWN:
-            at = f" at byte {finding.position}" if finding.size or finding.position else ""
-            offset = f", offset {finding.offset}" if finding.offset is not None else ""
-            same = finding.message == kind.first.message
-            kind.evidence.append(f"{finding.file}{at}{offset}" + ("" if same else f": {finding.message}"))
+        if self._chain and self._chain[-1].file != finding.file:
+            self._end_chain(kinds)
+        if declaration(finding.code).family != "bytes":
+            self._count([finding], kinds)
+            return
+        last = self._chain[-1] if self._chain else finding
+        touches = finding.position <= last.position + last.size and len(self._chain) < MAX_CHAIN
+        if (last.file, last.severity) != (finding.file, finding.severity) or not touches:
+            self._end_chain(kinds)
+        self._chain.append(finding)
 
-    def _continued(self, finding: Finding) -> KindKey:
-        """Return the kind of a finding; of damaged bytes next to others, that of these: they have one cause."""
-        kind_key, (last, begun) = _key(finding), self._last
-        if declaration(finding.code).family == "bytes":
-            if last is not None and (last.file, last.severity) == (finding.file, finding.severity):
-                kind_key = begun if finding.position <= last.position + last.size else kind_key
-            self._last = finding, kind_key
-        return kind_key
+    def _end_chain(self, kinds: dict[KindKey, _Kind]) -> None:
+        self._count(self._chain, kinds)
+        self._chain = []
+
+    def _count(self, chain: list[Finding], kinds: dict[KindKey, _Kind]) -> None:
+        """Count findings of one cause. What an item has stated is not reported again, and explains others still."""
+        is_explained = any(map(self.on.is_explained, chain))
+        for finding in chain:
+            kind = kinds.setdefault(_key(chain[0]), _Kind(finding))
+            kind.segments.setdefault(os.path.splitext(finding.file)[0], finding)
+            if is_explained:
+                continue
+            kind.first = kind.first if kind.count else finding
+            kind.count += 1
+            if len(kind.places) < MAX_CHAIN:
+                kind.places.append(place_of(finding))
+            if len(kind.evidence) < SHOWN:
+                at = f" at byte {finding.position}" if finding.size or finding.position else ""
+                where = f", offset {finding.offset}" if finding.offset is not None else ""
+                same = finding.message == kind.first.message
+                kind.evidence.append(f"{finding.file}{at}{where}" + ("" if same else f": {finding.message}"))
 
     # --- items ---
 
@@ -268,6 +307,7 @@ class DamageExamination:
             findings=kind.count,
             commands=tuple(commands),
             commandForAll=command("verify", first.source) if unit is not None and first.source else verify,
+            places=tuple(kind.places),
             **more,
         )
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from kdump.check.finding import ERROR, Finding
 from kdump.incident.doctor.answer import Item, Question
+from kdump.incident.doctor.causes import place_of
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
 from kdump.problems.catalogue import OLD, ORDER, USUAL, declaration
@@ -71,6 +72,8 @@ class Examination:
     timeout: int
     unlisted: list[str] = field(default_factory=list)
     is_running: Callable[[str], bool | None] = lambda _: None
+    has_cause: Callable[..., bool] = lambda code, question, *places: False
+    """Whether an item explains a problem, given its code and question, at all of its places."""
 
     @property
     def is_partial(self) -> bool:
@@ -106,8 +109,12 @@ class Examination:
         urgency = urgency or (OLD if nothing_to_do else declared.urgency or USUAL[severity])
         texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
         place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}
-        texts["titleForAll"] = declared.meaning
+        texts |= {"titleForAll": declared.meaning, "covers": problem.covers}
         self.item(ORDER.index(urgency) + 1, severity, problem.code, source, **{**texts, **place, **more})
+
+    def is_explained(self, finding: Finding) -> bool:
+        """Return True if an item explains a finding."""
+        return self.has_cause(finding.code, self.question.question, place_of(finding))
 
     def unread(self, what: str) -> None:
         """Note what could not be read."""

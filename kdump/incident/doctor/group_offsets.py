@@ -23,6 +23,7 @@ from kdump.cluster.read_groups import merged, newest, read_groups
 from kdump.cluster.topic_coverage import coordinators_covered
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
+from kdump.incident.doctor.answer import Place
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import not_known
@@ -101,7 +102,7 @@ class GroupsExamination:
                 is_started = isinstance(position, CommittedPosition) or position.startOffset >= 0
                 is_minimum |= position.lagIsMinimum or not is_started
                 is_known &= position.logEndOffset is not None or bool(position.remark)
-                if position.remark:
+                if position.remark and not self._is_lost(position):
                     bad.append(position)
             lags.append((lag, group, is_minimum or not is_known))
             unknown += not is_known
@@ -125,6 +126,15 @@ class GroupsExamination:
             answer += f"; {count_text(groups.removed.count, 'offset was', 'offsets were')} deleted or expired"
         answer += AS_READ if groups.problems or self.on.is_partial else ""
         self.on.answer(not_known(groups.problems) + answer, self.disks.cluster_label(self._source))
+
+    def _is_lost(self, position: CommittedPosition | SharePosition) -> bool:
+        """Return True if a startup loses the offset, which is then not a problem of the group."""
+        offset, end = _offset(position), position.logEndOffset
+        if offset is None or end is None:
+            return False
+        of, offsets = (position.topic, position.partition), (min(end, offset), offset)
+        places = (Place(directory.path, *of, None, None, None, *offsets) for directory in self.directories)
+        return any(self.on.has_cause("group-offsets-unusable", self.on.question.question, each) for each in places)
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]

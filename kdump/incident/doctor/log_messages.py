@@ -28,7 +28,6 @@ from kdump.io.run import Run
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
-from kdump.problems.catalogue import declaration
 
 READING_SHARE = 0.6
 """Maximum share of the time that is spent on reading logs: the rest is for looking at the disk."""
@@ -272,12 +271,11 @@ LOADING = "There was an error in one of the threads during logs loading"
 
 def messages_of(item: Item) -> frozenset[str]:
     """Return the names of the messages that the broker logs for what an item predicts, or that its problem covers."""
-    covered = declaration(item.code).covers
     reading = read_entry(Entry(LOADING, causes=[item.logged])) if item.logged else None
     if reading is None or reading.message.general:
-        return frozenset(covered)
+        return frozenset(item.covers)
     inner = () if reading.inner is None else (reading.inner.name,)
-    return frozenset((reading.message.name, *inner, *covered))
+    return frozenset((reading.message.name, *inner, *item.covers))
 
 
 LATER = ("startup-retention", "startup-offsets-expire")

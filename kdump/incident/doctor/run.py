@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from kdump.check.options import Options
 from kdump.cluster.broker_configuration import configure
 from kdump.cluster.schema_registries import registries_in
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import (
     ACT,
@@ -36,10 +35,12 @@ from kdump.incident.doctor.answer import (
     Item,
     LargestTopic,
     Page,
+    Place,
     Priority,
     Question,
     page_order,
 )
+from kdump.incident.doctor.causes import Causes, place_of
 from kdump.incident.doctor.connectors import ConnectExamination, has_connect
 from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.disk_space import SpaceExamination
@@ -54,15 +55,11 @@ from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import StartupExamination
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import PLAIN_RUN, Run, ignore
-from kdump.log.paths import PARTITION
-from kdump.problems.catalogue import declaration
 from kdump.query import OLD_TRANSACTION, OptionsQuery, many, now_option, offered, option, release_option, timeout_option
 from kdump.questions.restart_plan import first_checks
 from kdump.questions.restart_plan.course import MAY, NO
 
 __all__ = ["DoctorResult", "doctor"]
-
-TWICE = "partition-duplicate"
 
 
 @dataclass(frozen=True)
@@ -112,9 +109,7 @@ class Doctor:
         self._startup: StartupExamination | None = None
         self._pending: list[Question] = list(self.questions)
         self._unread: list[str] = []
-        self._covered: dict[tuple[Any, ...], str] = {}
-        """Codes and places that items are about, each with its question: what another question finds there has the same
-        cause. "" for what an item covers, whatever finds it."""
+        self._causes = Causes()
         self._log = LogMessages([os.fspath(each) for each in query.logs], query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
@@ -216,7 +211,17 @@ class Doctor:
         budget = self.query.budget - (self._reading if question.question == LOG else 0.0)
         limit = TimeLimit(max(0.0, budget))
         disks, timeout = self.disks, self.query.timeout
-        return Examination(question, self._take, self._run, limit, self.now, timeout, disks.unread, disks.is_running)
+        return Examination(
+            question,
+            self._take,
+            self._run,
+            limit,
+            self.now,
+            timeout,
+            disks.unread,
+            disks.is_running,
+            has_cause=self._has_cause,
+        )
 
     def _end(self, question: Question) -> None:
         self._pending.remove(question)
@@ -224,7 +229,9 @@ class Doctor:
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, Item):
-            if self._has_cause(answer):
+            has_cause = self._has_cause(answer.code, answer.question, *(answer.places or (place_of(answer),)))
+            self._causes.add(answer, is_reported=not has_cause)
+            if has_cause:
                 return
             if answer.question != LOG:
                 answer = self._log.joined(answer)
@@ -232,42 +239,11 @@ class Doctor:
             self._loses = self._loses or answer.priority == Priority.LOSES
         self._emit(answer)
 
-    def _has_cause(self, item: Item) -> bool:
-        """Return True if an item of an earlier question has the same cause: it has the same code, or one that covers
-        it, and the same place."""
-        if item.code == "disk-full" and self._startup is not None and self._startup.is_full(item.source):
+    def _has_cause(self, code: str, question: str, *places: Place) -> bool:
+        """Return True if an item that was reported explains a problem at all of its places."""
+        if code == "disk-full" and self._startup is not None and self._startup.is_full(places[0].source):
             return True
-        topic, partition = item.topic, item.partition
-        inside = os.path.relpath(item.file, item.source) if item.file and item.source else ""
-        if topic is None and (match := PARTITION.match(inside.partition(os.sep)[0])):
-            topic, partition = match["topic"], int(match["partition"])
-        if item.code == TWICE and (TWICE, topic, partition) in self._covered:  # found in the other log directory
-            return True
-        places: list[tuple[Any, ...]] = [(item.source, topic, partition)]
-        if item.file is not None:
-            places.append((item.file, item.position))
-            if item.offset is not None:  # one names the batch, another a field of it
-                places.append((item.file, "offset", item.offset))
-        has_cause = any(self._covered.get((item.code, *place), item.question) != item.question for place in places)
-        if item.question == DAMAGE:
-            fields = range((item.position or 0) - BATCH_HEADER.size, item.position or 0)
-            at = (*places[1:], *((item.file, byte) for byte in fields))
-            has_cause |= any(("*", *place) in self._covered for place in at)
-        if item.file is not None:
-            of_file = (self._covered.get((code, item.file), DAMAGE) for code in ("*", item.code))
-            has_cause |= item.question == DAMAGE and any(question != DAMAGE for question in of_file)
-            is_segment = os.path.basename(item.file).removesuffix(".log").isdigit()
-            if not is_segment or item.position is None:  # it is about the whole file
-                places.append((item.file,))
-        covers = () if item.question == LOG else declaration(item.code).covers
-        if TWICE in covers:
-            self._covered[(TWICE, topic, partition)] = item.question
-        for place in places:
-            for code in covers:  # also if it has a cause itself
-                self._covered.setdefault((code, *place), "")
-            if not has_cause:
-                self._covered.setdefault((item.code, *place), item.question)
-        return has_cause
+        return self._causes.has(code, question, *places)
 
     def _examine_startup(self, disks: Disks, on: Examination) -> None:
         self._startup = StartupExamination(disks, on, self.query.release)

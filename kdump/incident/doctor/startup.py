@@ -16,9 +16,10 @@ from typing import Any
 
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.engine.units import CheckUnit
-from kdump.cluster.release_evidence import DISK
+from kdump.cluster.release_evidence import DISK, START_CHECKPOINT
 from kdump.format.count_text import count_text, size_text
 from kdump.format.kafka_release import KafkaRelease
+from kdump.incident.doctor.answer import Place
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.incident.doctor.intact_copies import IntactCopies
@@ -35,6 +36,7 @@ from kdump.log.region_reader import regions
 from kdump.problems.catalogue import STOPS, covers_an_error
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
+    DELETED,
     EXIT,
     HIDDEN,
     STOPPED,
@@ -43,7 +45,7 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
 )
-from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO
+from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO, StartupEvent
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
@@ -391,9 +393,13 @@ class StartupExamination:
                 self.on.report(
                     event.problem,
                     source,
+                    places=_due_places(event, source),
                     urgency=STOPS if plan.verdict == STOPPED else "",
                     at=event,
-                    evidence=(() if event.dueMs is None else (f"due {time_text(event.dueMs)}",)),
+                    evidence=(
+                        *(() if event.dueMs is None else (f"due {time_text(event.dueMs)}",)),
+                        *_wrong_indexes(event).values(),
+                    ),
                     commands=(self._command(broker),),
                     commandForAll=self._command(broker),
                 )
@@ -508,6 +514,7 @@ class StartupExamination:
         release = f" with Kafka {plan.release.version}" if not is_known and plan.release is not None else ""
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
         source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
+        whole: dict[str, Any] = {"position": None} if stop.problem.covers else {}  # it is about all of the segment
         self.on.report(
             Problem(code, {"release": release, "message": stop.message}),
             source,
@@ -520,7 +527,9 @@ class StartupExamination:
             at=stop,
             commands=(self._command(broker),),
             actions=stop.actions,
+            covers=(*Problem(code).covers, *stop.problem.covers),
             logged=stop.exception,
+            **whole,
         )
 
     def _partition(self, plan: PartitionPlan, broker: Broker) -> None:
@@ -556,30 +565,40 @@ class StartupExamination:
             cut = plan.cuts[0] if plan.cuts else None
             is_hidden = cut is not None and all(each.kind == HIDDEN for each in plan.cuts)
             # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
-            by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0)
-            is_misnamed = False
+            by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0) and plan.cause is None
+            is_misnamed = is_exact = of_start = False
             if cut is not None:
-                more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
+                index = f"{cut.file.removesuffix('.log')}.index", None
+                plan.cause = index if by_index else plan.cause
+                file, position = plan.cause or (cut.file, cut.position)
+                more |= {"file": file, "position": position, "offset": cut.offset}
                 name = os.path.basename(cut.file).removesuffix(".log")
                 is_misnamed = name.isdigit() and cut.batches > 0 and int(name) > (cut.offset or 0)
-                if by_index:
-                    more |= {"file": f"{cut.file.removesuffix('.log')}.index", "position": None}
-            is_exact = cut is not None and self._is_repaired_exactly(cut.file, cut.position)
+                of_start = os.path.basename(file) == START_CHECKPOINT
+                is_exact = position is not None and self._is_repaired_exactly(file, position)
+            more["places"] = _places(plan)
             values = {
                 "end": plan.logEndOffset,
                 "mark": plan.highWatermark,
+                "first": None if cut is None else cut.offset,
+                "startFile": os.path.join(plan.source, START_CHECKPOINT),
                 "path": plan.path,
                 "saved": saved_text(plan),
                 "salvage": plan.salvage,
                 "DIR": plan.path,
                 "TOPIC": plan.topic,
+                "PARTITION": plan.partition,
             }
             facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
             facts |= {"hidden": by_index, "misnamed": is_misnamed}
+            # No log start offset is above the high watermark (UnifiedLog.maybeIncrementLogStartOffset).
+            is_above = of_start and (plan.logEndOffset or 0) > (plan.highWatermark or 0)
+            facts["startLineWrong"] = is_above and ((plan.clean and plan.highWatermark is not None) or None)
             facts["tornTail"] = is_hidden and not (by_index or is_misnamed or plan.salvage)
             if facts.get("intactElsewhere") is None:
                 facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
             case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else "" if plan.cuts else "gone"
+            case = "startBeyond" if of_start else case or ("metadata" if plan.topic == METADATA_TOPIC else "")
             more |= {"severity": "warning"} if plan.mayLoseTorn else {}
             self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))
 
@@ -634,6 +653,35 @@ class StartupExamination:
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
+
+
+def _due_places(event: StartupEvent, source: str) -> tuple[Place, ...]:
+    """Return the offsets that retention deletes, and the files for which it does."""
+    of, values = (source, event.topic, event.partition), event.problem.values
+    offsets: Any = (values.get("first"), values.get("last"))
+    return tuple(Place(*of, file, None, None, *offsets) for file in (None, *_wrong_indexes(event)))
+
+
+def _wrong_indexes(event: StartupEvent) -> dict[str, str]:
+    """Return the .timeindex files for which retention deletes segments, with what shows it."""
+    indexes: Any = event.problem.values.get("indexes", {})
+    return indexes  # type: ignore[no-any-return]
+
+
+def _places(plan: PartitionPlan) -> tuple[Place, ...]:
+    """Return the bytes that make a startup end a log early, and the offsets that it no longer has."""
+    lost = [cut.lastOffset for cut in plan.cuts] + [cut.tornLastOffset for cut in plan.cuts]
+    last = max((*(offset for offset in lost if offset is not None), (plan.highWatermark or 0) - 1))
+    of = (plan.source, plan.topic, plan.partition)
+    end, starts = plan.logEndOffset, [cut.offset for cut in plan.cuts if cut.offset is not None]
+    first = end if end is not None and end <= last else min(starts, default=None)
+    places = [] if first is None else [Place(*of, plan.path, 0, 0, first, last)]
+    if plan.cause is not None:
+        places.append(Place(*of, *plan.cause, None, first, last))
+    for cut in plan.cuts:  # what is deleted only follows
+        if cut.kind != DELETED and (plan.cause is None or os.path.splitext(plan.cause[0])[0] not in cut.file):
+            places.append(Place(*of, cut.file, cut.position, None, cut.offset))
+    return tuple(places)
 
 
 def _has_other_topics(plan: RestartPlan) -> bool:

@@ -359,6 +359,9 @@ class PartitionPlan:
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     """Warnings of its log directory that only this log shows."""
+    cause: tuple[str, int | None] | None = None
+    """File and byte of what makes it lose records, if these begin elsewhere: a damaged batch or
+    the checkpoint with its log start offset."""
     inRemoteStorage: bool | None = False
     """Whether remote storage has what it loses; None if it is unknown."""
     unread: UnreadTexts = field(default_factory=list)
@@ -366,7 +369,17 @@ class PartitionPlan:
     def again(self) -> PartitionPlan:
         """Return the plan without what was collected while the log was loaded."""
         return replace(
-            self, steps=[], cuts=[], stops=[], newer=[], notes=[], problems=[], unread=[], later=(), forgets=0
+            self,
+            steps=[],
+            cuts=[],
+            stops=[],
+            newer=[],
+            notes=[],
+            problems=[],
+            unread=[],
+            later=(),
+            forgets=0,
+            cause=None,
         )
 
     @property

@@ -18,10 +18,11 @@ from kdump.format.numbers import parse_int
 from kdump.io import file_system
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.internal_topics import COMPACTED_TOPICS
 from kdump.log.live_files import SeenDirectory
 from kdump.log.lock_holder import is_running
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, title_of
 from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.course import (
     CERTAIN,
@@ -92,7 +93,7 @@ class FirstChecks:
         is_old = ms >= 0 and self.now + HORIZON - loaded[0].timestamp > ms
         if not is_old and not 0 <= size <= total:
             return ()
-        return self._due(log, loaded, configs)
+        return self._due(log, loaded, sized, configs)
 
     def part(self) -> Part:
         """Return which steps are not answered."""
@@ -108,7 +109,9 @@ class FirstChecks:
         """What the events of this hour take for granted."""
         return f"no client writes in the hour after the start{f', and {DEFAULTS}' if self.assumes_defaults else ''}"
 
-    def _due(self, log: PartitionPlan, loaded: list[DiskSegment], configs: Settings) -> tuple[StartupEvent, ...]:
+    def _due(
+        self, log: PartitionPlan, loaded: list[DiskSegment], segments: list[LogSegment], configs: Settings
+    ) -> tuple[StartupEvent, ...]:
         assert log.logStartOffset is not None
         assert log.logEndOffset is not None
         facts = LogFacts(log.logStartOffset, log.logEndOffset, None, None, self.now)
@@ -140,11 +143,12 @@ class FirstChecks:
             "source": configs.values[rule].source,
             "directory": log.path,
             "newest": utc(newest.timestamp) + is_in,
+            "indexes": self._wrong_indexes(deleted, segments[within - len(fates) : within], configs),
         }
         known = {
             "ownConfig": rule in configs.own,
             "otherUnit": unit is not None,
-            "timeIndexZeros": has_zeros,
+            "timeIndexWrong": bool(values["indexes"]),
         }
         problem = Problem("startup-retention", values, known, case)
         replicas = self._replicas(log)
@@ -162,6 +166,21 @@ class FirstChecks:
         due = delay if first == within or first else self._minutes_until(loaded[0], configs)
         event = StartupEvent(FIRST_CHECKS, problem, due, "", self.node, log.topic, log.partition, log.path)
         return (event if case == "routine" else event._replace(loss=loss),)
+
+    def _wrong_indexes(
+        self, deleted: list[DiskSegment], segments: list[LogSegment], configs: Settings
+    ) -> dict[str, str]:
+        """Return the .timeindex files for which segments are due that are not by the batches at their ends, with what
+        shows it."""
+        wrong = {}
+        for loaded, segment in zip(deleted, segments):
+            reached = segment.newest_at_end()
+            if reached > loaded.timestamp and self.now + HORIZON - reached <= configs.retention("ms")[0]:
+                index = f"{segment.stem}.timeindex"
+                case = "empty" if indexed_timestamp(loaded.target) is None else ""
+                values = {"index": index, "stamp": utc(loaded.timestamp), "reached": utc(reached)}
+                wrong[index] = title_of("plan-time-index-wrong", case, **values)
+        return wrong
 
     def _number(self, loaded: list[DiskSegment], facts: LogFacts, configs: Settings) -> int:
         return sum(fate.deletion == NOW for fate in due_now(loaded, facts, configs, self.release))

@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -110,17 +111,45 @@ def brokers(roots: Sequence[Path]) -> int:
 BYTES = {each.code for each in catalogue.findings().values() if each.family == "bytes"}
 
 
+def touched(finding: dict[str, Any], findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the finding and the damaged bytes that touch it, one after the other: they have one cause."""
+    same = [each for each in findings if each["file"] == finding["file"] and {each["code"], finding["code"]} <= BYTES]
+    chain = [finding]
+    for each in chain:
+        end = each["position"] + each["size"]
+        chain += [
+            one
+            for one in same
+            if one not in chain and (one["position"] == end or one["position"] + one["size"] == each["position"])
+        ]
+    return chain
+
+
+def covers(item: dict[str, Any], finding: dict[str, Any], touching: set[int]) -> bool:
+    """Return True if the catalogue lets an item cover a finding that is in the same bytes, in a file that the item is
+    all about, or in the segment of an item whose code covers it there."""
+    declared = catalogue.declaration(item["code"]) if item["question"] != "log" else None
+    if declared is None or item["file"] is None:
+        return False
+    if finding["code"] in declared.covers_here:
+        return os.path.splitext(item["file"])[0] == os.path.splitext(finding["file"])[0]
+    codes = {each.split("] ")[-1] for each in declared.covers}
+    if item["file"] != finding["file"]:
+        is_inside = (
+            finding["file"].startswith(item["file"] + "/") or item["partition"] == finding["partition"] is not None
+        )
+        return finding["code"] in codes and is_inside and item["topic"] == finding["topic"]
+    at = item["position"]
+    in_header = at is None or any(position - 61 < at <= position for position in touching)
+    return in_header and bool({finding["code"], "*"} & codes)
+
+
 def milder(roots: Sequence[Path]) -> str:
     """Return what restart-plan or verify reports that no item is about; empty if nothing."""
     found = answers(*roots, *NOW)
     items, page = items_in(found), found[-1]
     about = {(each["code"], each["topic"], each["partition"]) for each in items}
     files = {each["file"] for each in items if each["code"] in ("startup-stops", "startup-offline")}
-    declared = [(each, catalogue.declaration(each["code"])) for each in items]
-    covered = [(code, each) for each, one in declared for code in (*one.covers, *one.covers_here)]
-    covers_all = {each["file"] for each, one in declared if "*" in one.covers}
-    # Bytes that are damaged one after the other are one item.
-    about |= {(code, *key[1:]) for key in about if key[0] in BYTES for code in BYTES}
     try:
         plan = kdump.restart_plan(list(map(str, roots)))
     except SourceError:
@@ -140,19 +169,15 @@ def milder(roots: Sequence[Path]) -> str:
             if state and page["verdict"] not in ("stops", "loses"):
                 return f"{each.name} {state}: {page}"
     check = run("verify", *roots, "--json")
-    for line in check.stdout.splitlines():
-        finding = json.loads(line)
-        key = (finding.get("code"), finding.get("topic"), finding.get("partition"))
-        is_about = key in about or finding.get("file") in {*files, *covers_all}
-        is_about |= any(
-            code == key[0]
-            and (
-                key[1:] == (each["topic"], each["partition"])
-                or finding["file"].startswith(each["file"] or each["source"])
-            )
-            for code, each in covered
-        )
-        if finding["type"] == "finding" and finding["severity"] == "error" and not is_about:
+    found = [each for each in map(json.loads, check.stdout.splitlines()) if each["type"] == "finding"]
+    for finding in (each for each in found if each["severity"] == "error"):
+        key = (finding["code"], finding["topic"], finding["partition"])
+        touching = {each["position"] for each in touched(finding, found)}
+        if (
+            key not in about
+            and finding["file"] not in files
+            and not any(covers(each, finding, touching) for each in items)
+        ):
             return f"no item about {finding}"
     if check.exit_code > page["status"] or (check.exit_code == 2 and page["status"] == 1):
         return f"verify exits with {check.exit_code}, doctor with {page['status']}"
@@ -1280,6 +1305,8 @@ def test_what_a_startup_and_a_rule_find_is_one_item(damage: Any, tmp_path: Path)
 SAME_CAUSE = {
     **dict.fromkeys(("torn-clean", "tail-clean", "last-batch-cut", "junk-clean"), "startup-loses"),
     **dict.fromkeys(("base-offset-negative", "start-beyond", "replication-beyond"), "startup-loses"),
+    **dict.fromkeys(("offset-back", "index-past-the-end"), "startup-loses"),  # with the offsets of a group
+    "time-index-lost": "startup-retention",
     "name-above-first-offset": "startup-loses",
     "length-negative": "startup-stops",
     "offset-too-far-clean": "segment-name-mismatch",
@@ -1288,8 +1315,8 @@ SAME_CAUSE = {
     "directory-stray": "directory-stray",
 }
 """Damage of one cause, about which two or three questions, or rules, had an item each."""
-WITH_MORE = ("meta-", "two-directories", "index-past-the-end", "offset-back", "wrapper-", "time-index-lost")
-"""Damage that has consequences of its own: for the offsets of a group, for retention, or for all partitions."""
+WITH_MORE = ("meta-", "two-directories", "wrapper-")
+"""Damage that has consequences of its own: for retention, or for all partitions."""
 
 
 @pytest.mark.sampled
@@ -1320,7 +1347,24 @@ def test_the_rules_of_an_index_have_one_item_and_none_beside_that_of_its_log(tmp
     data = log.read_bytes()
     log.write_bytes(data[:7000] + bytes(30) + data[7000:])
     found = {each.code for each in kdump.doctor(aged(root)).items} - before
-    assert found == {"crc-mismatch", "startup-loses"}  # the damaged batch, and the bytes after it that end the log
+    assert found == {"startup-loses"}  # the damaged batch, with the bytes after it that end the log
+
+
+def test_what_has_another_cause_is_an_item_of_its_own(tmp_path: Path) -> None:
+    """What an item covers in one place of a partition was covered in all of it."""
+    root = copy_some(DISKS / "kafka-4.3" / "crash-1", tmp_path / "disk", "orders-none-0")
+    log = root / "orders-none-0" / f"{ZERO}.log"
+    data = log.read_bytes()
+    log.write_bytes(flip(flip(data, 8 * 7000), 8 * 20000))  # recovery truncates it at the first
+    index = log.with_suffix(".index")
+    index.write_bytes(struct.pack(">ii", 50, 0) + index.read_bytes()[8:])  # below both
+    items = kdump.doctor(aged(root)).items
+    found = [(each.code, each.position) for each in items if each.name == "orders-none-0"]
+    assert [each for each in found if each[0] != "timestamp-in-future"] == [
+        ("startup-loses", 5599),
+        ("crc-mismatch", 16539),
+        ("index-mismatch", 0),
+    ]
 
 
 KNOWN = ("epoch-falls-clean", "name-above-first-offset", "txn-size", "txn-index-lost", "gzip-garbage", "recovery-line")

@@ -9,9 +9,11 @@ LocalLog.splitOverflowedSegment."""
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
+from kdump.cluster.release_evidence import START_CHECKPOINT
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.run import PLAIN_RUN, Limits, Run
@@ -94,7 +96,10 @@ def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: 
     if position == last.first:
         entry = last.offset_index().last_offset
         reason = f"the last index entry, offset {entry}, leads to no batch: the broker treats the log as empty"
+        back = _going_back(last)
+        files.plan.cause = None if back is None else (last.target.path, back)
     elif end.highest >= end.offset:
+        files.plan.cause = last.target.path, end.last
         position = last.position_of(end.offset)
         reason = f"the last batch goes back to offset {end.offset - 1}: the broker ends the log there"
     else:
@@ -102,6 +107,17 @@ def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: 
     cut = removed_bytes(last, position, HIDDEN, reason, last.size, limits)
     if cut.loses or position > last.first:
         files.plan.cuts.append(cut)
+
+
+def _going_back(last: LogSegment) -> int | None:
+    """Return the first byte of the batch after the last index entry whose offset is below that of the batch before, so
+    that FileRecords.searchForOffsetFromPosition passes what it looks for; None if there is none. Raises SourceError."""
+    start = last.offset_index().lookup(last.offset_index().last_offset)[1]
+    with last.window() as window, suppress(KafkaError):
+        for before, head in pairwise(read_batches(window, max(start, last.first), last.size)):
+            if head.lastOffset < before.lastOffset:
+                return head.position
+    return None
 
 
 def below_start(segments: list[LogSegment], log_start: int, files: LogFiles) -> None:
@@ -459,6 +475,8 @@ class _LogLoader:
             end = last.next_offset()
             if end.offset < how.log_start:
                 reason = f"log end offset {end.offset} is below the log start offset {how.log_start} in the checkpoint"
+                if not plan.cuts:  # else a truncation has put it there
+                    plan.cause = os.path.join(plan.source, START_CHECKPOINT), None
                 self._drop(self.segments, reason)
                 self.epochs.clear()
                 for offset in list(self.snapshots.files):
@@ -503,6 +521,7 @@ class _LogLoader:
             reason = f"{error}; the broker then empties the whole segment"
             segment.size, segment.index, segment.rebuilt = segment.first, None, True
             path, size = segment.target.path, self.sizes[segment.base]
+            self.plan.cause = path, error.position
             self.files.step("recover", path, reason, position=error.position, offset=segment.base, size=size)
             return self._cut(segment, Recovered(segment.first, reason, None))
 
