@@ -655,7 +655,7 @@ def test_a_command_of_a_log_that_cannot_be_loaded_names_its_topic(error: KafkaEr
 
 def test_the_first_action_is_the_one_to_do_now() -> None:
     """Before the start, records are saved; what a producer sends is for later."""
-    of_log = {"otherUnit": True, "timeIndexZeros": False}
+    of_log = {"otherUnit": True, "timeIndexWrong": False}
     actions = Problem("startup-retention", defaultdict(lambda: "X"), {**of_log, "ownConfig": False}).actions
     assert actions[0].startswith("Copy the directory elsewhere")
     assert "milliseconds" in actions[-1]

@@ -118,21 +118,24 @@ class OffsetRule(Observer):
         elif self.damaged and base == self.follows and self.last is not None and self.held_base > self.held_expected:
             # One flipped bit of this batch may explain both as well, if a gap follows it.
             self.unsure, self.instead = self.last + 1, list(self._compare(seen, base, self.last, first))
-            self.last = batch.lastOffset
-            yield from self._compare_name(seen, base)
+            ended, self.last = self.last, batch.lastOffset
+            yield from self._compare_name(seen, base, ended, first)
             return
         elif self.damaged:
             is_damaged = base == self.follows
             before = None if is_damaged else (self.held_base, self.held_expected)
-            yield from self._resolve(is_damaged=is_damaged)
+            yield from self._resolve(is_damaged=is_damaged, continues=self.last is not None and base == self.last + 1)
             self.last = base - 1 if is_damaged else self.last
         last, self.last = self.last, batch.lastOffset
         self.lowest = base if self.lowest is None else self.lowest
         expected = name if last is None and first else None if last is None else last + 1
         if expected is None or base == expected:
-            yield from self._compare_name(seen, base) if name is not None else NONE
+            yield from self._compare_name(seen, base, last, first) if name is not None else NONE
             return
-        found = list(self._compare(seen, base, last, first) if last is not None else self._compare_name(seen, base))
+        compared = (
+            self._compare_name(seen, base, last, first) if last is None else self._compare(seen, base, last, first)
+        )
+        found = list(compared)
         overlaps = any(finding.code == SEGMENT_OVERLAP.code for finding in found)
         # Or the base offset of the batch before it is damaged, and nothing decides.
         may_be_before = (
@@ -152,8 +155,9 @@ class OffsetRule(Observer):
         is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
         self.if_last = TWICE if is_doubled else ONLY_GAP if is_alone else None
 
-    def _resolve(self, *, is_damaged: bool) -> Iterator[Finding]:
-        """Report the held batch."""
+    def _resolve(self, *, is_damaged: bool, continues: bool = False) -> Iterator[Finding]:
+        """Report the held batch. `continues`: whether the one after it begins where its offsets end, so that these are
+        right."""
         held, self.held = self.held, []
         damaged, self.damaged = self.damaged, []
         instead, self.instead = self.instead, []
@@ -162,6 +166,7 @@ class OffsetRule(Observer):
             self.named_wrong = False
             yield from damaged
         else:
+            held = [each.given({"nameWrong": True}) if continues else each for each in held]
             yield from self._report([*held, *instead])
 
     def _report(self, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -188,7 +193,7 @@ class OffsetRule(Observer):
 
     def _compare(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
         batch, target = seen.batch, seen.part.target
-        yield from self._compare_name(seen, base)
+        yield from self._compare_name(seen, base, last, first)
         if base <= last:
             name = seen.part.target.name_offset
             overlaps = first and name is not None and name <= base
@@ -218,7 +223,9 @@ class OffsetRule(Observer):
                 case=case,
             )
 
-    def _compare_name(self, seen: BatchContext, base: int) -> Iterable[Finding]:
+    def _compare_name(self, seen: BatchContext, base: int, last: int | None, first: bool) -> Iterable[Finding]:
+        """Compare a batch with the name of its file. Where the batch before ends, or the first one of the file, decides
+        which of the two is wrong."""
         name = seen.part.target.name_offset
         if name is None or self.named_wrong or (name <= base and seen.batch.lastOffset - name <= MAX_RELATIVE_OFFSET):
             return NONE
@@ -227,6 +234,9 @@ class OffsetRule(Observer):
         message = f"offsets {base}..{batch.lastOffset} in the file named {name}"
         if base >= name:
             message += f", more than {MAX_RELATIVE_OFFSET} above it"
+        facts = {"lastSegment": seen.part.last}
+        if not first or (last is not None and last + 1 in (name, base)):
+            facts["nameWrong"] = first and last is not None and last + 1 == base
         return [
             SEGMENT_NAME_MISMATCH.finding(
                 seen.part.target,
@@ -236,7 +246,7 @@ class OffsetRule(Observer):
                 offset=base,
                 expected=name,
                 actual=base,
-                facts={"lastSegment": seen.part.last},
+                facts=facts,
             )
         ]
 

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +26,8 @@ from kdump.incident.doctor.intact_copies import IntactCopies
 from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.lock_holder import lock_holder
@@ -561,46 +563,49 @@ class StartupExamination:
                 order = {"severity": "warning", "urgency": "degraded"} if costs_nothing else {}
                 self._lose(stray, plan, {**more, **order}, (plan.stray,))
         elif plan.loses or plan.mayLoseTorn:
-            self.losing["loses"] += 1
-            cut = plan.cuts[0] if plan.cuts else None
-            is_hidden = cut is not None and all(each.kind == HIDDEN for each in plan.cuts)
-            # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
-            by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0) and plan.cause is None
-            is_misnamed = is_exact = of_start = False
-            if cut is not None:
-                index = f"{cut.file.removesuffix('.log')}.index", None
-                plan.cause = index if by_index else plan.cause
-                file, position = plan.cause or (cut.file, cut.position)
-                more |= {"file": file, "position": position, "offset": cut.offset}
-                name = os.path.basename(cut.file).removesuffix(".log")
-                is_misnamed = name.isdigit() and cut.batches > 0 and int(name) > (cut.offset or 0)
-                of_start = os.path.basename(file) == START_CHECKPOINT
-                is_exact = position is not None and self._is_repaired_exactly(file, position)
-            more["places"] = _places(plan)
-            values = {
-                "end": plan.logEndOffset,
-                "mark": plan.highWatermark,
-                "first": None if cut is None else cut.offset,
-                "startFile": os.path.join(plan.source, START_CHECKPOINT),
-                "path": plan.path,
-                "saved": saved_text(plan),
-                "salvage": plan.salvage,
-                "DIR": plan.path,
-                "TOPIC": plan.topic,
-                "PARTITION": plan.partition,
-            }
-            facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
-            facts |= {"hidden": by_index, "misnamed": is_misnamed}
-            # No log start offset is above the high watermark (UnifiedLog.maybeIncrementLogStartOffset).
-            is_above = of_start and (plan.logEndOffset or 0) > (plan.highWatermark or 0)
-            facts["startLineWrong"] = is_above and ((plan.clean and plan.highWatermark is not None) or None)
-            facts["tornTail"] = is_hidden and not (by_index or is_misnamed or plan.salvage)
-            if facts.get("intactElsewhere") is None:
-                facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
-            case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else "" if plan.cuts else "gone"
-            case = "startBeyond" if of_start else case or ("metadata" if plan.topic == METADATA_TOPIC else "")
-            more |= {"severity": "warning"} if plan.mayLoseTorn else {}
-            self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))
+            self._loss(plan, more)
+
+    def _loss(self, plan: PartitionPlan, more: dict[str, Any]) -> None:
+        """Report that a startup ends a log early, with what makes it do so."""
+        self.losing["loses"] += 1
+        cut = plan.cuts[0] if plan.cuts else None
+        is_hidden = cut is not None and all(each.kind == HIDDEN for each in plan.cuts)
+        # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
+        by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0) and plan.cause is None
+        is_misnamed = is_exact = of_start = False
+        if cut is not None:
+            index = f"{cut.file.removesuffix('.log')}.index", None
+            plan.cause = index if by_index else plan.cause
+            file, position = plan.cause or (cut.file, cut.position)
+            more |= {"file": file, "position": position, "offset": cut.offset}
+            is_misnamed = cut.batches > 0 and self._is_misnamed(cut.file)
+            of_start = os.path.basename(file) == START_CHECKPOINT
+            is_exact = position is not None and self._is_repaired_exactly(file, position)
+        more["places"] = _places(plan)
+        values = {
+            "end": plan.logEndOffset,
+            "mark": plan.highWatermark,
+            "first": None if cut is None else cut.offset,
+            "startFile": os.path.join(plan.source, START_CHECKPOINT),
+            "path": plan.path,
+            "saved": saved_text(plan),
+            "salvage": plan.salvage,
+            "DIR": plan.path,
+            "TOPIC": plan.topic,
+            "PARTITION": plan.partition,
+        }
+        facts = {**plan.facts, "validBatches": bool(plan.salvage), "exactRepair": is_exact}
+        facts |= {"hidden": by_index, "misnamed": is_misnamed}
+        # No log start offset is above the high watermark (UnifiedLog.maybeIncrementLogStartOffset).
+        is_above = of_start and (plan.logEndOffset or 0) > (plan.highWatermark or 0)
+        facts["startLineWrong"] = is_above and ((plan.clean and plan.highWatermark is not None) or None)
+        facts["tornTail"] = is_hidden and not (by_index or is_misnamed or plan.salvage)
+        if facts.get("intactElsewhere") is None:
+            facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
+        case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else "" if plan.cuts else "gone"
+        case = "startBeyond" if of_start else case
+        more |= {"severity": "warning"} if plan.mayLoseTorn else {}
+        self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))
 
     def _has_changed(self, plan: PartitionPlan) -> bool:
         """Return whether a broker at work has changed what the plan was made of since it was read: the directory has
@@ -638,6 +643,32 @@ class StartupExamination:
             return None
         has = [None if last is None else self._intact.of_offsets(first, last, unit)[0] for first, last in offsets]
         return True if all(has) else False if False in has else None
+
+    def _is_misnamed(self, path: str) -> bool:
+        """Return True if the first batch of a segment has offsets below its name, and is where the segment before ends,
+        or without one goes on to the next batch: the name is wrong then, and not the offset."""
+        folder, name = os.path.split(path)
+        stems = sorted(stem for stem, suffix in map(os.path.splitext, file_system.listdir(folder)) if suffix == ".log")
+        stem = name.removesuffix(".log")
+        before = [each for each in stems if each.isdigit() and each < stem][-1:]
+        with suppress(SourceError, KafkaError, OSError):
+            heads = self._heads(path, 2)
+            if not (stem.isdigit() and heads and heads[0].baseOffset < int(stem)):
+                return False
+            ends = [self._heads(os.path.join(folder, f"{each}.log"))[-1] for each in before] or heads[:-1]
+            first = heads[0] if before else heads[-1]
+            return bool(ends) and first.baseOffset == ends[0].lastOffset + 1
+        return False
+
+    def _heads(self, path: str, count: int | None = None) -> list[RecordBatchView]:
+        """Return the first batches of a segment as a broker reads them, or the last one. Raises SourceError,
+        KafkaError."""
+        window = self.disks.options.open(seen_file(path))
+        try:
+            heads = read_batches(window, 0, window.source.size or 0)
+            return list(deque(heads, 1)) if count is None else list(islice(heads, count))
+        finally:
+            window.source.close()
 
     def _is_repaired_exactly(self, path: str, position: int) -> bool:
         """Return True if one flipped bit explains the damage to the batch at which a startup truncates a log."""

@@ -382,6 +382,12 @@ class PartitionPlan:
             cause=None,
         )
 
+    def take_recovered(self, instead: PartitionPlan) -> None:
+        """Note where a recovery would end the log, and the damage there."""
+        self.logEndIfRecovered = instead.logEndOffset
+        if instead.cuts and self.cause is None:
+            self.cause = instead.cause or (instead.cuts[0].file, instead.cuts[0].position)
+
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -1367,6 +1367,18 @@ def test_what_has_another_cause_is_an_item_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_is_renamed_only_if_its_name_is_wrong(tmp_path: Path) -> None:
+    """Where the segment before ends, the name of the next one is right, and the base offset of its batch is not."""
+    root = copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", "users-0")
+    log = root / "users-0" / f"{254:020}.log"
+    data = log.read_bytes()
+    for bit in (56, 32):  # 254 becomes 126, below the name, or is far above it
+        log.write_bytes(flip(data, bit))
+        texts = [text for each in kdump.doctor(aged(root)).items if each.name == "users-0" for text in each.actions]
+        assert texts
+        assert not [text for text in texts if "Name a renamed file" in text]
+
+
 KNOWN = ("epoch-falls-clean", "name-above-first-offset", "txn-size", "txn-index-lost", "gzip-garbage", "recovery-line")
 
 

@@ -246,9 +246,7 @@ class LogManager:
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
                     instead = replace(plan.again(), clean=False)
                     self._carry_out(instead, lambda: load(instead, replace(how, clean=False), seen))
-                    plan.logEndIfRecovered = instead.logEndOffset
-                    if instead.cuts and plan.cause is None:  # the damage at which a recovery ends the log
-                        plan.cause = instead.cause or (instead.cuts[0].file, instead.cuts[0].position)
+                    plan.take_recovered(instead)
                 if not (plan.stops or plan.unread):
                     self._carry_out(plan, lambda: self._after(plan, directory))
                 if segments and self.checks is not None:
