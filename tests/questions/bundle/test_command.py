@@ -1326,11 +1326,13 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
 
 @pytest.mark.every_disk
 def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
+    """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory: a run keeps two
+    compressed rows of each, with times in ns."""
     monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 14)
     _, few, many = (_peaks_with(tmp_path / str(count), count) for count in (10, 800, 2400))  # the first run imports
     each = [(more - less) / 1600 for less, more in zip(few, many)]
-    assert max(each) < 200, each
+    assert max(each) < 600, each
+    assert max(each[2:]) < 200, each
 
 
 def _peaks_with(place: Path, count: int) -> list[int]:
