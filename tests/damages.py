@@ -988,6 +988,16 @@ def two_directories(root: Path) -> None:
     shutil.copy(root / ".kafka_cleanshutdown", second)
 
 
+def second_epoch(root: Path) -> None:
+    """Give the second batch another leader epoch, which no checksum covers, and remove the checkpoint."""
+    log = root / "ledger-0" / f"{ZERO}.log"
+    data = bytearray(log.read_bytes())
+    start = 12 + int.from_bytes(data[8:12], "big")
+    data[start + 12 : start + 16] = (4).to_bytes(4, "big")
+    log.write_bytes(data)
+    (root / "ledger-0/leader-epoch-checkpoint").unlink()
+
+
 done("two-directories", "partition-duplicate", "clean-1", "orders-none-0",
      "a second log directory has the same partition", two_directories, severity="error")
 done("lost-and-found", "directory-unknown", "clean-1", "lost+found", "fsck's directory on the broker's disk",
@@ -1022,8 +1032,7 @@ done("directory-file", "file-unknown", "clean-1", "notes.txt", "a text file next
 done("partition-metadata-lost", "partition-metadata-invalid", "clean-1", PARTITION, "the file is gone",
      lambda root: (root / PARTITION).unlink(), severity="error")
 done("epoch-checkpoint-lost-crash", EPOCHS, "crash-1", "ledger-0/leader-epoch-checkpoint",
-     "the leader-epoch-checkpoint of a log with two epochs is gone",
-     lambda root: (root / "ledger-0/leader-epoch-checkpoint").unlink(), severity="warning")
+     "the leader-epoch-checkpoint of a log with two epochs is gone", second_epoch, severity="warning")
 
 # --- What the catalogue leaves open -----------------------------------------------------------------------------------
 
