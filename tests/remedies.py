@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.craft import split
-from tests.damages import DAMAGES, DOUBTS, ZERO, copy_disk
+from tests.damages import DAMAGES, DOUBTS, START, ZERO, copy_disk
 
 __all__ = ["BY_NAME", "REMEDIES", "Remedy", "copy_disk"]
 
@@ -146,5 +146,8 @@ REMEDIES = [
            removed(CLEAN), True, (f"orders-none-0/{ZERO}.log", 12000)),
     Remedy("partition-moved-away", "crc-mismatch", "", "acks0-0",
            "the directory of the only replica is moved out of log.dirs", moved_away("acks0-0")),
+    Remedy("start-line-corrected", "startup-loses", "start-beyond", "trimmed-0",
+           "the segment's base offset is written in place of the log start offset above the log end",
+           lambda root: (root / START).write_text((root / START).read_text().replace("trimmed 0 60", "trimmed 0 0"))),
 ]
 # fmt: on
