@@ -114,8 +114,9 @@ def leads_astray(segment: SegmentFiles, clean: bool | None, end: int) -> bool:
     try:
         with closing(open_target(segment.log, careful_source)) as log:
             batch = candidate_in(log.read_at(position, LARGEST_HEADER), position, Limits())
-            is_there = batch.error is None and batch.first_offset <= segment.offset + offset < end
-            return bool(log.size) and not is_there
+            size = log.size or 0
+            is_there = batch.error is None and batch.end <= size and batch.first_offset <= segment.offset + offset < end
+            return size > 0 and not is_there
     except SourceError:  # a bundle has the bytes of headers, and these are none
         return True
 

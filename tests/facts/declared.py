@@ -408,6 +408,11 @@ def index_severities(everything: Everything) -> Iterator[Statement]:
         yield subject, next((each for each in ("error", "warning") if each in found.get(subject, set())), None)
 
 
+def truncated(row: Row) -> int:
+    """Return the bytes that recovery truncates of a rebuilt segment: where it splits one, the parts have all of it."""
+    return 0 if any(each["does"] == "splits" for each in row["endings"]) else row["size"] - row["validSize"]
+
+
 def first_cuts(everything: Everything) -> Iterator[Statement]:
     """Yield what a startup truncates of each segment that it recovers, up to the first that it truncates."""
     for row in everything["restart-plan"]["restartPartition"]:
@@ -655,6 +660,6 @@ FACTS: list[Fact] = [
          (
           States("restart-plan", "restartPartition.cuts[].size", first_cuts,
                  "up to the first segment that is truncated"),
-          at("reindex", "reindex.{size, validSize}", lambda row: row["size"] - row["validSize"], "file"))),
+          at("reindex", "reindex.{size, validSize, endings[].does}", truncated, "file"))),
 ]
 # fmt: on
