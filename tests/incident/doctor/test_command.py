@@ -29,6 +29,7 @@ from kdump.format.iso_time import iso
 from kdump.incident.doctor import disk_space, startup
 from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
+from kdump.incident.doctor.causes import TWICE
 from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.examination import Examination, TimeLimit
 from kdump.incident.doctor.replicas import ReplicasExamination
@@ -126,21 +127,23 @@ def touched(finding: dict[str, Any], findings: Sequence[dict[str, Any]]) -> list
     return chain
 
 
-def covers(item: dict[str, Any], finding: dict[str, Any], touching: set[int]) -> bool:
-    """Return True if the catalogue lets an item cover a finding that is in the same bytes, in a file that the item is
-    all about, or in the segment of an item whose code covers it there."""
-    declared = catalogue.declaration(item["code"]) if item["question"] != "log" else None
-    if declared is None or item["file"] is None:
+def covers(cause: dict[str, Any], finding: dict[str, Any], touching: set[int]) -> bool:
+    """Return True if the catalogue lets an item, or a finding that has one, cover another finding that is in the same
+    bytes, in a file or directory that it is all about, or in its segment if its code covers that there."""
+    declared = catalogue.declaration(cause["code"]) if cause.get("question") != "log" else None
+    if declared is None or cause["file"] is None:
         return False
     if finding["code"] in declared.covers_here:
-        return os.path.splitext(item["file"])[0] == os.path.splitext(finding["file"])[0]
+        return bool(os.path.splitext(cause["file"])[0] == os.path.splitext(finding["file"])[0])
     codes = {each.split("] ")[-1] for each in declared.covers}
-    if item["file"] != finding["file"]:
-        is_inside = (
-            finding["file"].startswith(item["file"] + "/") or item["partition"] == finding["partition"] is not None
-        )
-        return finding["code"] in codes and is_inside and item["topic"] == finding["topic"]
-    at = item["position"]
+    if cause["file"] != finding["file"]:
+        same = (cause["topic"], cause["partition"]) == (finding["topic"], finding["partition"])
+        is_inside = finding["file"].startswith(cause["file"] + "/") or (same and finding["partition"] is not None)
+        # That one is found in either of two log directories.
+        is_twice = finding["code"] == TWICE and Path(cause["file"]).name == Path(finding["file"]).name
+        is_named = "*" in codes and any(each.startswith(finding["file"] + " ") for each in cause.get("evidence", ()))
+        return is_named or (finding["code"] in codes and (is_inside or is_twice))
+    at = cause["position"]
     in_header = at is None or any(position - 61 < at <= position for position in touching)
     return in_header and bool({finding["code"], "*"} & codes)
 
@@ -171,15 +174,16 @@ def milder(roots: Sequence[Path]) -> str:
                 return f"{each.name} {state}: {page}"
     check = run("verify", *roots, "--json")
     found = [each for each in map(json.loads, check.stdout.splitlines()) if each["type"] == "finding"]
-    for finding in (each for each in found if each["severity"] == "error"):
-        key = (finding["code"], finding["topic"], finding["partition"])
-        touching = {each["position"] for each in touched(finding, found)}
-        if (
-            key not in about
-            and finding["file"] not in files
-            and not any(covers(each, finding, touching) for each in items)
-        ):
-            return f"no item about {finding}"
+    has_item = [
+        each for each in found if (each["code"], each["topic"], each["partition"]) in about or each["file"] in files
+    ]
+    causes, left = [*items, *has_item], [each for each in found if each not in has_item]
+    for cause in causes:  # what is covered covers what follows from it
+        now = [each for each in left if covers(cause, each, {one["position"] for one in touched(each, found)})]
+        causes += now
+        left = [each for each in left if each not in now]
+    for finding in (each for each in left if each["severity"] == "error"):
+        return f"no item about {finding}"
     if check.exit_code > page["status"] or (check.exit_code == 2 and page["status"] == 1):
         return f"verify exits with {check.exit_code}, doctor with {page['status']}"
     return ""
