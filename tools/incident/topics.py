@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from base64 import urlsafe_b64decode
+from functools import partial
 
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import TIME_INDEX_ENTRY
@@ -23,11 +24,31 @@ from tools.incident.disk import (
 from tools.incident.registry import incident
 
 
+def appended(disk: Disk, batch: bytes, later: int) -> None:
+    """Append a batch to the metadata log, `later` (ms) than its last one."""
+    time = disk.batches(METADATA)[-1][1].maxTimestamp + later
+    times = {"baseTimestamp": time, "maxTimestamp": time}
+    disk.append(disk.log(METADATA), changed(batch, baseOffset=disk.end(METADATA), **times))
+
+
+def removed(disk: Disk, topic: str) -> bytes:
+    """Delete a topic in the metadata log; return its ID."""
+    topic_id = urlsafe_b64decode(disk.file(f"{topic}-0/partition.metadata").read_text().split()[-1] + "==")
+    removal = b"\1\x09\0" + topic_id + b"\0"  # RemoveTopicRecord, version 0
+    headers = [header for _, header in disk.batches(METADATA)]
+    single = max(n for n, each in enumerate(headers) if each.recordCount == 1 and not each.isControlBatch)
+    appended(disk, with_values(disk.batch(METADATA, single), lambda *_: removal), 20_000)
+    return topic_id
+
+
 @incident("recreated-topic")
 def recreated_topic(disk: Disk) -> None:
     """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata contains
     the ID of the old topic. A -stray directory of a deleted topic is there as well."""
-    disk.file("trimmed-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    old, created = removed(disk, "trimmed"), urlsafe_b64decode("pP1dXJ1nQGmUFh2wsbRm4Q==")
+    numbers = range(len(disk.batches(METADATA)))
+    creation = next(batch for batch in map(partial(disk.batch, METADATA), numbers) if b"\x08trimmed" + old in batch)
+    appended(disk, with_values(creation, lambda _, value: value.replace(old, created)), 1_000)
     stray = disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
     shutil.copytree(disk.file("ledger-0"), stray)
 
@@ -36,14 +57,7 @@ def recreated_topic(disk: Disk) -> None:
 def deleted_topic(disk: Disk) -> None:
     """The topic users was deleted by mistake, and the broker was stopped before the minute was over after which it
     deletes the files."""
-    topic = disk.file("users-0/partition.metadata").read_text().split()[-1]
-    removal = b"\1\x09\0" + urlsafe_b64decode(topic + "==") + b"\0"  # RemoveTopicRecord, version 0
-    headers = [header for _, header in disk.batches(METADATA)]
-    single = max(n for n, each in enumerate(headers) if each.recordCount == 1 and not each.isControlBatch)
-    batch = with_values(disk.batch(METADATA, single), lambda *_: removal)
-    time = headers[-1].maxTimestamp + 20_000
-    times = {"baseTimestamp": time, "maxTimestamp": time}
-    disk.append(disk.log(METADATA), changed(batch, baseOffset=disk.end(METADATA), **times))
+    removed(disk, "users")
     disk.file("users-0").rename(disk.file("users-0.5d0c1b2a394857667584938271605f4e-delete"))
     for path in disk.root.glob("*-checkpoint"):
         version, _, *lines = path.read_text().splitlines()

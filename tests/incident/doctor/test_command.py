@@ -1056,7 +1056,7 @@ def test_the_first_screen(name: str) -> None:
     assert re.search(r"\n   never    .*\n   do       ", shown, re.DOTALL)
     first = shown.partition("\n   do       ")[0]
     assert "   evidence" not in first
-    assert re.search(r"\b(\d+ things?|\d+ THINGS?) (?:to|TO)\s+(?:do|DO)", shown), "how many there are"
+    assert re.search(r"\b(\d+ things?|\d+ THINGS?)\s+(?:to|TO)\s+(?:do|DO)", shown), "how many there are"
     assert all(len(line) <= 80 or line.startswith("   more ") for line in shown.splitlines())
 
 
