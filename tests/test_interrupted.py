@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS
-from tests.conftest import FIXTURES, few, sample
+from tests.conftest import FIXTURES, ROOT, few, sample
 from tests.interrupted import Interrupted, ended
 
 PAYMENTS = str(FIXTURES / "disk-1" / "payments-0")
@@ -31,6 +31,12 @@ ARGUMENTS = {
     "salvage": (PAYMENTS, "--out", "OUT"),
     "report": (PAYMENTS, "--out", "OUT"),
     "bundle": (PAYMENTS, "--quiet", "--out", "OUT"),
+    "export": (PAYMENTS, "--quiet", "--out", "OUT"),
+    "find": ("offset == 1", PAYMENTS),
+    "explain": (str(ROOT / "docs" / "explain-server.log.gz"),),
+    "registry": (str(FIXTURES / "registry-1"),),
+    "connect": (str(FIXTURES / "connect-1"),),
+    "restore": ("--help",),
 }
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM, signal.SIGHUP: -signal.SIGHUP}
 COUNT = 3
