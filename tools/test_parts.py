@@ -27,6 +27,13 @@ LIMIT = 1800
 """Seconds after which a part is stopped, and has failed."""
 DOCUMENTS = re.compile(r"docs/|[A-Z]+\.md$")
 PYTEST = "env KDUMP_SEED={seed} python -m pytest -n 3"
+SHARES = {
+    "questions": "tests/questions",
+    "incident": "tests/incident",
+    "spark": "tests/spark",
+    "others": "tests --ignore tests/questions --ignore tests/incident --ignore tests/spark",
+}
+"""The tests in shares that take less than half of LIMIT on two cores, so that a machine under load ends in time."""
 TRIALS = (
     "value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point"
 )
@@ -35,16 +42,14 @@ SALVAGED = (
 )
 PARTS: dict[str, tuple[str, ...]] = {
     "test": ("make test",),
-    "every-disk": (f"{PYTEST} -m every_disk",),
-    "sampled-questions": (f"{PYTEST} -m sampled tests/questions",),
-    "sampled-others": (f"{PYTEST} -m sampled tests --ignore tests/questions",),
+    **{f"every-disk-{share}": (f"{PYTEST} -m every_disk {paths}",) for share, paths in SHARES.items()},
+    **{f"sampled-{share}": (f"{PYTEST} -m sampled {paths}",) for share, paths in SHARES.items()},
     "cluster": (f"{PYTEST} -m cluster",),
     "browser": (f"{PYTEST} -m browser",),
     "site": ("python -m pytest -m site",),
     "jars": ("env KDUMP_JARS={releases}/{newest} python -m pytest -m jars",),
     "package": ("python -m pytest -m package tests/test_package.py",),
-    "plain-questions": ("env KDUMP_ENGINE=plain python -m pytest -n 3 tests/questions",),
-    "plain-others": ("env KDUMP_ENGINE=plain python -m pytest -n 3 tests --ignore tests/questions",),
+    **{f"plain-{share}": (f"env KDUMP_ENGINE=plain python -m pytest -n 3 {paths}",) for share, paths in SHARES.items()},
     "sanitize": ("make sanitize",),
     "single-file": (
         "make pex",
