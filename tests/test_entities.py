@@ -205,4 +205,4 @@ def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
             tracemalloc.stop()
 
     kept_at_end(10)  # what is imported on the way
-    assert (kept_at_end(8000) - kept_at_end(4000)) / 4000 <= 100
+    assert (kept_at_end(4000) - kept_at_end(2000)) / 2000 <= 100
