@@ -14,7 +14,7 @@ from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
-from kdump.problems.advice import NO_FACTS, NO_VALUES, impact
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, impact
 from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem, next_of
 
@@ -98,12 +98,7 @@ class Finding(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
-        own = {"error": self.severity == ERROR, "truncated": self.case.startswith("truncates")}
-        if self.topic is not None or os.path.basename(self.file) == BOOTSTRAP:
-            own["metadataLog"] = is_metadata = self.topic in (METADATA_TOPIC, None)
-            own |= {"exactRepair": False} if is_metadata else {}  # unless the finding states it
-        own |= {fact: os.path.basename(self.file) == name for name, fact in FILES.items()}
-        return Problem(self.code, self.values, {**own, **self.facts}, self.case).actions
+        return problem_of(self).actions
 
     @property
     def values(self) -> dict[str, object]:
@@ -116,8 +111,21 @@ class Finding(NamedTuple):
                 values["TOPIC:PARTITION"] = f"{self.topic}:{self.partition}"
         if self.file != "-":
             values |= {"DIR": os.path.dirname(self.file) or ".", "SEGMENT": self.file, "POSITION": self.position}
-        stated = {"OFFSET": self.offset, "NEXT-OFFSET": self.next_offset, "PRODUCER-ID": self.producer_id}
+        past_it = "--to-latest" if self.facts.get("logEndsHere") else None
+        past_it = past_it if self.next_offset is None else f"--to-offset {self.next_offset}"
+        stated = {"OFFSET": self.offset, PAST_IT: past_it, "PRODUCER-ID": self.producer_id}
         return values | {name: value for name, value in stated.items() if value is not None}
+
+
+def problem_of(finding: Finding) -> Problem:
+    """Return the problem of the catalogue that a finding is, which states what to do."""
+    own = {"error": finding.severity == ERROR, "truncated": finding.case.startswith("truncates")}
+    name = os.path.basename(finding.file)
+    if finding.topic is not None or name == BOOTSTRAP:
+        own["metadataLog"] = is_metadata = finding.topic in (METADATA_TOPIC, None)
+        own |= {"exactRepair": False} if is_metadata else {}  # unless the finding states it
+    own |= {fact: name == each for each, fact in FILES.items()}
+    return Problem(finding.code, finding.values, {**own, **finding.facts}, finding.case)
 
 
 def next_command(finding: Finding) -> str:

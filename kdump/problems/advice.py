@@ -9,8 +9,10 @@ from kdump.problems.catalogue import Action, declaration, fact_clauses, is_share
 
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
+PAST_IT = "--to-offset NEXT-OFFSET"
+"""The option that moves a consumer group past a batch: of a batch at the end of a log, it is another one."""
 PLACEHOLDER = re.compile(
-    r"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|NEXT-OFFSET|OFFSET|PRODUCER-ID|GROUP|CONNECTOR)(?![\w-])"
+    rf"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|{PAST_IT}|OFFSET|PRODUCER-ID|GROUP|CONNECTOR)(?![\w-])"
 )
 """The words of the catalogue's actions that stand for what a problem is about."""
 STOP = re.compile(r"Stop the (?:broker|node)(?:,| and|\.) ")
@@ -44,10 +46,15 @@ def has_case(code: str, case: str) -> bool:
     return not case or case in declaration(code).impacts or is_shared_impact(case)
 
 
+def open_actions(actions: Iterable[Action], facts: Mapping[str, bool | None]) -> list[Action]:
+    """Return the actions none of whose conditions is false, each with those that are unknown."""
+    return [each for one in actions if (each := _open(one, facts)) is not None]
+
+
 def chosen_texts(actions: Iterable[Action], facts: Mapping[str, bool | None]) -> list[str]:
     """Return the actions whose conditions hold. A condition that is unknown, or that `facts` lacks, is asked once, in
     front of all that depends on it; "Otherwise" precedes what the other answer needs."""
-    left = [each for one in actions if (each := _open(one, facts)) is not None]
+    left = open_actions(actions, facts)
     texts = []
     while left:
         asked = _asked(left)

@@ -3,10 +3,10 @@ of this package. A family of findings is a file.
 
 In a text, {NAME} stands for a phrase of phrases.toml, {field} for a value of the problem, and these words for what
 the problem is about (advice.py): TOPIC, PARTITION, DIR (the partition's directory), SEGMENT (the file), POSITION,
-OFFSET, NEXT-OFFSET (the first one after the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with its
-condition, if it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
+OFFSET, --to-offset NEXT-OFFSET (moves a group past the batch), PRODUCER-ID, GROUP and CONNECTOR. An action begins with
+its condition, if it has one, in brackets: facts of facts.toml joined with "and", each with "not" before it or without.
 It ends with the trials on a real broker's disk in which it was done, [tried: NAME, NAME] of docs/*-trials.json, or with
-[untried: REASON]; those of a phrase are those of each action that refers to it.
+[untried: REASON]; those of a phrase are those of each action that refers to it. [nothing]: it asks for nothing now.
 "Stop the broker and" at its beginning is left out if the broker is not running. Keys before the first problem of a
 file hold for all that have no own.
 """
@@ -44,7 +44,7 @@ _PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
 _KEY = re.compile(r"^(\w+) = ", re.M)
 _CONDITION = re.compile(r"\[([\w ]+)\] ")
-_MARK = re.compile(r" \[(un)?tried: ([^]]*)\]")
+_MARK = re.compile(r" \[(?:(nothing)|(un)?tried: ([^]]*))\]")
 
 
 def families(name: str) -> tuple[str, ...]:
@@ -63,12 +63,14 @@ def family_names() -> list[str]:
 
 class Action(NamedTuple):
     """Something to do, and the facts on which it depends: all of `when` must hold, each as (fact, its value). `trials`:
-    those in which it was done, names in docs/*-trials.json; `untried`: why there is none."""
+    those in which it was done, names in docs/*-trials.json; `untried`: why there is none; `nothing`: whether nothing is
+    to be done now."""
 
     do: str
     when: tuple[tuple[str, bool], ...] = ()
     trials: tuple[str, ...] = ()
     untried: str = ""
+    nothing: bool = False
 
     def after(self, conditions: list[str]) -> str:
         """Return what to do, after conditions in words."""
@@ -236,12 +238,13 @@ def _parsed(file: str, name: str) -> dict[str, Any]:
 def action(text: str) -> Action:
     """Return an action of a file, which begins with its condition, if it has one, and ends with its trials."""
     marks = _MARK.findall(text)
-    trials = tuple(name for is_not, names in marks if not is_not for name in names.split(", "))
+    trials = tuple(name for nothing, is_not, names in marks if not (nothing or is_not) for name in names.split(", "))
+    untried = next((reason for _, is_not, reason in marks if is_not), "")
     text = _MARK.sub("", text)
     condition = _CONDITION.match(text)
     when = () if condition is None else conditions(condition[1])
     do = text if condition is None else text[condition.end() :]
-    return Action(do, when, trials, next((reason for is_not, reason in marks if is_not), ""))
+    return Action(do, when, trials, untried, any(nothing for nothing, *_ in marks))
 
 
 @cache

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_texts
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, PLACEHOLDER, chosen_texts, open_actions
 from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
 
 FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
@@ -41,8 +41,7 @@ class Problem(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do, in order."""
-        declared = self.declared
-        return self._chosen(declared.object_actions if self.facts.get("object") else declared.actions)
+        return self._chosen(self._actions)
 
     @property
     def never(self) -> tuple[str, ...]:
@@ -63,15 +62,20 @@ class Problem(NamedTuple):
         """Return the problem with more facts; what it has stated itself stays."""
         return self._replace(facts={**facts, **self.facts})
 
+    @property
+    def _actions(self) -> tuple[Action, ...]:
+        return self.declared.object_actions if self.facts.get("object") else self.declared.actions
+
+    @property
+    def _known(self) -> dict[str, bool | None]:
+        """The facts, of which cases are some."""
+        cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False)
+        return {**cases, **dict.fromkeys(self.case.split("+"), True), **self.facts}
+
     def _chosen(self, texts: Iterable[Action]) -> tuple[str, ...]:
-        cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False) | dict.fromkeys(
-            self.case.split("+"), True
-        )
-        return tuple(map(self._text, chosen_texts(texts, {**cases, **self.facts})))
+        return tuple(map(self._text, chosen_texts(texts, self._known)))
 
     def _text(self, text: str) -> str:
-        if "NEXT-OFFSET" not in self.values and self.facts.get("logEndsHere"):
-            text = text.replace("--to-offset NEXT-OFFSET", "--to-latest")
         return FIELD.sub(self._value, text)
 
     def _value(self, match: re.Match[str]) -> str:
@@ -79,7 +83,12 @@ class Problem(NamedTuple):
         if name not in self.values and not match[1]:
             return name  # a word for what it is about, which is not known
         value = str(self.values[name])
-        return shlex.quote(value) if match[2] or not match[1] else value
+        return shlex.quote(value) if match[2] or not (match[1] or name == PAST_IT) else value
+
+
+def asks_nothing(problem: Problem) -> bool:
+    """Return True if the first thing to do about a problem is nothing."""
+    return any(first.nothing and not first.when for first in open_actions(problem._actions, problem._known)[:1])
 
 
 def next_of(code: str, values: Mapping[str, object]) -> str:

@@ -29,7 +29,7 @@ from kdump.incident.explain.catalogue import messages
 from kdump.kafka.errors import CorruptRecord, FullIndex, KafkaError
 from kdump.log.paths import Target, target
 from kdump.problems import catalogue
-from kdump.problems.advice import PLACEHOLDER, chosen_texts
+from kdump.problems.advice import PAST_IT, PLACEHOLDER, chosen_texts
 from kdump.problems.catalogue import Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import startup_failure
@@ -311,6 +311,11 @@ def test_no_more_actions_are_untried() -> None:
     assert len(untried) <= MOST_UNTRIED * len(changing)
 
 
+def test_what_asks_for_nothing_is_marked() -> None:
+    """doctor puts it last, and does not read that from its words."""
+    assert all(action.nothing == action.do.startswith("Do nothing") for _, action in ACTIONS)
+
+
 @each_case("row", INCIDENT_TRIALS, ids=lambda row: row["name"])
 def test_an_action_that_was_tried_is_the_one_that_was_printed(row: dict[str, Any]) -> None:
     printed = row["action"].lower()
@@ -466,8 +471,8 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
         text = action(finding)
         assert not placeholders(text) & finding.values.keys(), text
         left = placeholders(text)
-        assert "NEXT-OFFSET" not in left or finding.next_offset is None
-        assert left <= {"NEXT-OFFSET", "TOPIC", "GROUP"}, (finding, text)
+        assert PAST_IT not in left or finding.next_offset is None
+        assert left <= {PAST_IT, "TOPIC", "GROUP"}, (finding, text)
         check_commands(text)
 
 

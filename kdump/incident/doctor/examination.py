@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from kdump.check.finding import ERROR, Finding
+from kdump.check.finding import ERROR, Finding, problem_of
 from kdump.incident.doctor.answer import Item, Question
 from kdump.incident.doctor.causes import place_of
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
 from kdump.problems.catalogue import OLD, ORDER, USUAL, declaration
-from kdump.problems.problem import Problem
+from kdump.problems.problem import Problem, asks_nothing
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 PLACE = ("topic", "partition", "file", "position", "offset")
@@ -105,8 +105,9 @@ class Examination:
         problem = problem.given({"running": self.is_running(source)})
         declared = declaration(problem.code)
         severity = severity or declared.severity
-        nothing_to_do = severity != ERROR and problem.actions[:1] and problem.actions[0].startswith("Do nothing")
-        urgency = urgency or (OLD if nothing_to_do else declared.urgency or USUAL[severity])
+        stated = problem_of(problem) if isinstance(problem, Finding) else problem
+        is_old = severity != ERROR and asks_nothing(stated)
+        urgency = urgency or (OLD if is_old else declared.urgency or USUAL[severity])
         texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
         place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}
         texts |= {"titleForAll": declared.meaning, "covers": problem.covers}
