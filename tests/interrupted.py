@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.forks import exit_status
+from tests.forks import exit_status, signal_arrives
 
 BEFORE = ("kdump.engine", "kdump.version", "kdump.__main__")
 """Imported before the first line of `main`."""
@@ -35,7 +35,8 @@ class Interrupted:
 
 
 class Ended(NamedTuple):
-    """Result of a run. `status`: negative if a signal ended it; `imports`: how many there were."""
+    """Result of a run. `status`: negative if a signal ended it; `stderr`: since the signal; `imports`: how many there
+    were."""
 
     status: int
     stderr: str
@@ -78,11 +79,11 @@ class AtImport:
         os.pwrite(self.file, str(self.count).encode(), 0)
         if self.count == self.run.at and self.run.swallowed:
             at = Target()
-            kept = weakref.ref(at, lambda _: signal.raise_signal(self.run.number))
+            kept = weakref.ref(at, lambda _: signal_arrives(self.run.number))
             del at
             assert kept() is None
         elif self.count == self.run.at:
-            signal.raise_signal(self.run.number)
+            signal_arrives(self.run.number)
 
 
 def _child(run: Interrupted, number: int, directory: str) -> None:

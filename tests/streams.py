@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from tests.conftest import ROOT
-from tests.forks import exit_status
+from tests.forks import exit_status, signal_arrives
 
 OPEN, CLOSED, FULL, GONE = "open", "closed", "full", "gone"
 """Kinds of streams: a file, closed, on a full disk, or a pipe without a reader."""
@@ -43,8 +43,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Ended:
-    """Result of a run. `status`: negative if a signal ended the run; `lines`: number of lines run, as counted for
-    `terminated_at`."""
+    """Result of a run. `status`: negative if a signal ended the run; `stderr`: since `terminated_at`; `lines`: number
+    of lines run, as counted for it."""
 
     status: int
     stdout: bytes
@@ -114,7 +114,7 @@ class _Lines:
             self.count += 1
             os.pwrite(self.file, str(self.count).encode(), 0)
             if self.count == self.last:
-                signal.raise_signal(signal.SIGTERM)
+                signal_arrives(signal.SIGTERM)
         return self.line
 
 

@@ -160,7 +160,8 @@ def test_commands_over_a_disk_with_damaged_files(
     damage: Callable[[bytearray, random.Random], None], share: float, tmp_path: Path
 ) -> None:
     """There is an answer, without a control character, and never a traceback. A disk whose every file is damaged is not
-    taken for a healthy one, nor for its own copy. If its meta.properties is intact, more of it is read."""
+    taken for a healthy one, nor for its own copy. (To --crc, log ends that recovery truncates are warnings.) If its
+    meta.properties is intact, more of it is read."""
     name = f"{damage.__name__} {share}"
     dice = seeded(name)
     for disk in sample(OVER, 4, name):
@@ -173,6 +174,7 @@ def test_commands_over_a_disk_with_damaged_files(
                 assert result.exit_code in statuses, (command, form, result.stderr)
                 assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout), (command, form)
         if share == 1:
-            assert run("verify", copy).exit_code == run("verify", copy, "--crc").exit_code == 1
+            assert run("verify", copy).exit_code == 1
+            assert not run("verify", copy, "--crc").stdout.startswith("OK")
             assert run("diff", disk, copy).exit_code in (1, 2)
             assert disk not in OVER[:2] or run("restart-plan", copy).exit_code != 0

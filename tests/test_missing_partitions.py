@@ -107,16 +107,21 @@ def root() -> Iterator[Path]:
 @settings(max_examples=100 if SEED else 5)
 @given(st.data(), st.sampled_from(["kafka-4.3/clean-1", "kafka-4.3/crash-1", "kafka-4.3-tiered/disk"]), st.booleans())
 def test_exactly_what_is_gone_is_named(data: st.DataObject, disk: str, apart: bool) -> None:
-    """Any set of partitions is removed. With `apart`, the metadata log is in a directory of its own."""
+    """Any set of partitions is removed; those that never had a record are not lost. With `apart`, the metadata log is
+    in a directory of its own."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name) / "disk"
         live = skeleton(DISKS / disk, root)
-        gone = sorted(data.draw(st.sets(st.sampled_from(live))))
-        for each in gone:
+        removed = sorted(data.draw(st.sets(st.sampled_from(live))))
+        for each in removed:
             (root / each).rmdir()
+        gone = [each for each in removed if any(log.stat().st_size for log in (DISKS / disk / each).glob("*.log"))]
         paths = (root, metadata_of(root, root.parent)) if apart else (root,)
         already = ["large-0"] if "crash" in disk else []
         assert agreed(*paths) == sorted(gone + already)
+        created = [each.message for each in reported(*paths) if each.severity == "info"]
+        empty = [each for each in removed if each not in gone]
+        assert [each.partition(" no records: ")[2] for each in created] == [", ".join(empty)] * bool(empty)
         if gone:
             topic = data.draw(st.sampled_from(gone)).rpartition("-")[0]
             agree_on(topic, sorted(each for each in gone if each.rpartition("-")[0] == topic), *paths)

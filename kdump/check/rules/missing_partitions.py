@@ -53,8 +53,8 @@ def missing_from(
     options: Options,
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
-    lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
-    `ids`, `others`: see `missing_in`."""
+    lines of others, and for those that the broker did not create yet or that had no records. `here`: its live
+    partitions when it was listed; `ids`, `others`: see `missing_in`."""
     noted = OffsetCheckpoints(directory, options.open_source)
     missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
@@ -72,7 +72,7 @@ def missing_from(
             yield absent_partitions(directory.files[f"{name}-checkpoint"], [name_of(key) for key in stale])
     if missing.never:
         target = Target(directory.path, None, None, None, None, directory.path)
-        message = "the metadata assigns partitions to this log directory that its last checkpoint does not name: "
+        message = "the metadata assigns partitions to this log directory of which its checkpoints show no records: "
         message += first_of([name_of(key) for key in missing.never])
         yield PARTITION_MISSING.finding(target, message=message, severity=INFO, case="never")
 
