@@ -247,18 +247,25 @@ def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: P
     assert result.exit_code == 2, result.output
 
 
-@pytest.mark.parametrize(("later", "status"), [("gone", 0), ("filled", 0), ("empty", 2)])
+@pytest.mark.parametrize(("later", "status"), [("gone", 0), ("filled", 0), ("empty", 2), ("old", 2)])
 def test_a_partition_without_a_segment_is_compared_again(
     later: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker may just be creating or deleting it."""
+    """A broker may just be creating or deleting it. There is no wait for a directory that has not changed for long."""
     root = disk(tmp_path)
     place, kept = root / "orders-none-0", tmp_path / "kept"
     place.rename(kept)
     place.mkdir()
+    if later == "old":
+        os.utime(place, (0, 0))
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**9)
+    slept = []
 
     def sleep(seconds: float) -> None:
-        if later != "empty" and kept.exists():
+        slept.append(seconds)
+        if later == "empty":
+            os.utime(place)  # a file was created and deleted in it
+        if later in ("gone", "filled") and kept.exists():
             place.rmdir()
             kept.rename(place if later == "filled" else tmp_path / "away")
 
@@ -266,6 +273,7 @@ def test_a_partition_without_a_segment_is_compared_again(
     result = run("diff", root, root)
     assert result.exit_code == status, result.output
     assert ("deleted during this run" in result.output) == (later == "gone")
+    assert (sum(slept) > 0) == (later == "empty")
 
 
 def take_away(path: Path) -> None:

@@ -20,7 +20,7 @@ from kdump.io.hash_key import HashKey, read_hash_key
 from kdump.io.run import Run, ignore
 from kdump.kafka.follower_truncation import Truncation, truncation
 from kdump.kafka.small_files import properties
-from kdump.log.live_files import PAUSES
+from kdump.log.live_files import PAUSES, identity, is_young
 from kdump.log.log_directory import META
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
@@ -214,12 +214,12 @@ diff = offered("diff", DiffQuery, answers)
 
 
 def _with_segments(copies: list[Copy]) -> list[Copy]:
-    """Return the copies, listed again a few times if none has a segment: a broker may just be creating or deleting the
-    partition. Empty if none has one then."""
-    for pause in PAUSES:
+    """Return the copies, listed again if none has a segment, and a few times more while one has changed just now: a
+    broker may be creating or deleting the partition. Empty if none has one then."""
+    for pause in (0, *PAUSES):
         if any(copy.segments for copy in copies):
             return copies
-        if not any(file_system.isdir(copy.path) for copy in copies):
+        if pause and not any(is_young(identity(copy.path)) for copy in copies):
             break
         time.sleep(pause)
         copies = [relisted(copy) for copy in copies]
