@@ -4,9 +4,15 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
     #if defined(__GNUC__) && defined(__x86_64__)
+    #include <cpuid.h>
     #include <tmmintrin.h>
     #define KDUMP_VECTOR __attribute__((target("ssse3")))
-    #define KDUMP_HAS_VECTOR __builtin_cpu_supports("ssse3")
+    #define KDUMP_HAS_VECTOR kdump_has_ssse3()
+    /* __builtin_cpu_supports needs a symbol of the compiler's library, which zig does not link into a module. */
+    static inline int kdump_has_ssse3(void) {
+        unsigned eax, ebx, ecx = 0, edx;
+        return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_SSSE3);
+    }
     typedef __m128i kdump_block;
     KDUMP_VECTOR static inline kdump_block kdump_load(const unsigned char *at) {
         return _mm_loadu_si128((const __m128i *)at);
