@@ -1,20 +1,24 @@
-"""Text of values, for both answers and output. Imports nothing from kdump."""
+"""Text of values and commands, for answers and output. Imports nothing from kdump."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 
 def path_text(path: str) -> str:
     """Return a path as text; bytes that are not UTF-8 are escaped."""
-    if path.isascii():
-        return path
+    return path if path.isascii() else _path_bytes(path).decode("utf-8", "backslashreplace")
+
+
+def _path_bytes(path: str) -> bytes:
     try:
-        return os.fsencode(path).decode("utf-8", "backslashreplace")
+        return os.fsencode(path)
     except UnicodeEncodeError:  # text of a log: other halves of characters
-        return path.encode("utf-8", "backslashreplace").decode()
+        return path.encode("utf-8", "backslashreplace")
 
 
 def plain_text(value: Any) -> str:
@@ -36,3 +40,18 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 def is_hidden(character: str) -> bool:
     """Return True for a character that a terminal obeys, or does not show."""
     return unicodedata.category(character) in _HIDDEN
+
+
+def shell_word(word: str) -> str:
+    """Return a path or name as a word of a shell command: as $'…', for bash and zsh, if some of it is not shown."""
+    if not any(map(is_hidden, word)):
+        return shlex.quote(word)
+    shown = (
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _path_bytes(word)
+    )
+    return f"$'{''.join(shown)}'"
+
+
+def shell_words(words: Iterable[str]) -> str:
+    """Return paths or names as words of a shell command."""
+    return " ".join(map(shell_word, words))

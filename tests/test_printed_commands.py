@@ -1,9 +1,11 @@
-"""A command of kdump that is printed as advice runs as it is printed: what the operator has to supply is a word in
-capitals, and no option is missing."""
+"""A command that is printed as advice runs as it is printed, on a screen of any width and for any name of a directory:
+what the operator has to supply is a word in capitals, and no option is missing."""
 
 from __future__ import annotations
 
+import codecs
 import fcntl
+import os
 import re
 import shlex
 import shutil
@@ -16,68 +18,129 @@ import pytest
 
 import kdump
 from kdump.cli import cli
+from kdump.render.stdout import Output
 from tests.command import run
 from tests.conftest import DISKS, sample
-from tests.damages import DAMAGES, METADATA, aged, copy_disk, copy_some
+from tests.damages import DAMAGES, METADATA, Damage, aged, copy_disk, copy_some
 from tests.restored_disk import RestoredDisks
 
-SUPPLIED = {"VERSION": "4.3", "ID@HOST:PORT": "0@127.0.0.1:9093", "SIZE": "1g", "NEW-DIRECTORY": "{new}"}
+SUPPLIED = {
+    "VERSION": "4.3",
+    "ID@HOST:PORT": "0@127.0.0.1:9093",
+    "SIZE": "1g",
+    "NEW-DIRECTORY": "{new}",
+}
 """What the operator supplies, and what the test does. {new}: a path that is not there."""
-ABOUT = ("DIR", "SEGMENT")
-"""What a problem is about, which is always known."""
-WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+")
-ASKS = re.compile(r"Usage:|(?:^|[\s(])(?:pass|name it with|name each with|with) --[a-z]|--[a-z-]+$", re.M)
+ASKED = re.compile(r"[A-Z][A-Z@:-]+")
+"""A word for what the operator supplies. What the problem is about (DIR, SEGMENT) is always known."""
+WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\"[^\"]*\"|[^\s'\"])+")
+PROGRAM = re.compile(
+    r"(?<![\w/-])(?:kdump ([a-z][a-z-]+)|kafka-[a-z-]+\.sh|(?:cp|mv|rm|chown|findmnt|fuser)(?= [-/'$])) "
+)
+ASKS = re.compile(r"Usage:|(?:^|[\s(])(?:pass|name it with|name each with|with) --[a-z]|--[a-z-]+$|no such file", re.M)
 """How a command refuses to start for want of an option."""
+PAGES = ("doctor", "restart-plan", "verify", "retention", "space")
+SCREENS = (80, 200)
+"""Columns of terminals."""
+
+
+def unquoted(word: str) -> list[str]:
+    """Return what a shell makes of a word, with $'…' as bash and zsh read it."""
+    return shlex.split(
+        re.sub(
+            r"\$'((?:[^'\\]|\\.)*)'",
+            lambda escaped: shlex.quote(os.fsdecode(codecs.escape_decode(escaped[1])[0])),  # type: ignore[attr-defined]
+            word,
+        )
+    )
 
 
 def printed(text: str) -> Iterator[list[str]]:
-    """Yield the commands of kdump in a text, as words: not those that are only named, without an argument."""
-    for start in re.finditer(r"\bkdump ([a-z][a-z-]+) ", text):
-        command = cli.get_command(click.Context(cli), start[1])
-        if command is None:
+    """Yield the commands in a text, as words without `kdump`: not those that are only named, without an argument, and
+    nothing of the next line."""
+    for start in PROGRAM.finditer(text):
+        command = cli.get_command(click.Context(cli), start[1]) if start[1] else None
+        if start[1] and command is None:
             continue
-        takes = {name: not getattr(each, "is_flag", False) for each in command.params for name in each.opts}
+        flags = (
+            {name for each in command.params if getattr(each, "is_flag", False) for name in each.opts}
+            if command
+            else ()
+        )
         words: list[str] = []
         is_value = False
-        for match in WORD.finditer(text, start.end()):
+        for match in WORD.finditer(text, start.end(), text.find("\n", start.end()) % (len(text) + 1)):
             word = match[0].rstrip(".,;:)")
-            if not (is_value or word.startswith(("-", "/", "'")) or word in (*SUPPLIED, *ABOUT)):
+            if not (is_value or word.startswith(("-", "/", "'", "$'")) or ASKED.fullmatch(word)):
                 break
-            words += shlex.split(word)
-            is_value = word.startswith("-") and takes.get(word, False)
+            words += unquoted(word)
+            is_value = word.startswith("-") and "=" not in word and word not in flags
             if word != match[0]:
                 break
         if words:
-            yield [start[1], *words]
+            yield [start[1] or start[0].strip(), *words]
 
 
 def refusals(texts: str, new: Path, ran: set[tuple[str, ...]]) -> Iterator[str]:
-    """Run the commands in texts; yield those that ask for an option. `ran`: kinds of commands that have been run."""
+    """Run the commands of kdump in texts; yield those that ask for an option. `ran`: kinds of commands that have been
+    run."""
     for words in printed(texts):
         kind = tuple(word if word.startswith("-") or word in SUPPLIED else "" for word in words)
-        if kind in ran and "rescue" not in words:
+        if cli.get_command(click.Context(cli), words[0]) is None or (kind in ran and "rescue" not in words):
             continue
         ran.add((words[0], *kind))
         filled = [SUPPLIED.get(word, word).format(new=new / str(len(ran))) for word in words]
         result = run(*filled)
-        if set(ABOUT) & set(words) or (result.exit_code == 2 and ASKS.search(result.stderr)):
+        asks = {word for word in words if ASKED.fullmatch(word)} - set(SUPPLIED)
+        if asks or (result.exit_code == 2 and ASKS.search(result.stderr)):
             yield f"{shlex.join(words)}: {result.stderr}"
 
 
-def pages(*paths: Path) -> str:
-    """Return what is printed about disks."""
-    shown = "\n".join(run(name, *paths).stdout for name in ("doctor", "restart-plan", "verify"))
-    items = kdump.doctor(list(map(str, paths))).items
-    return shown + "\n".join(line for each in items for line in (*each.actions, each.impact, *each.commands))
+def pages(*paths: Path, columns: int | None = None) -> str:
+    """Return what is printed about disks, on a terminal with so many columns, or in a pipe."""
+    with pytest.MonkeyPatch.context() as screen:
+        screen.setattr(Output, "width", columns)
+        return "\n".join(run(name, *paths).stdout for name in PAGES)
+
+
+def items(*paths: Path) -> str:
+    """Return the texts of doctor's items."""
+    found = kdump.doctor(list(map(str, paths))).items
+    return "\n".join(line for each in found for line in (*each.actions, each.impact, *each.commands))
+
+
+def broken(pipe: str, *paths: Path, columns: int) -> list[list[str]]:
+    """Return the commands that a terminal shows otherwise than a pipe."""
+    screen, whole = [*printed(pages(*paths, columns=columns))], [*printed(pipe)]
+    return [words for words in (*screen, *whole) if (words in screen) != (words in whole)]
 
 
 @pytest.mark.sampled
 def test_of_damaged_disks(tmp_path: Path) -> None:
-    disks, ran = RestoredDisks(tmp_path), set[tuple[str, ...]]()
-    for damage in sample(DAMAGES, 80, "printed commands of damage"):
-        root = disks.damaged(damage)[0].directories_of_broker
-        assert [*refusals(pages(*map(Path, root)), tmp_path / damage.name, ran)] == [], damage.name
+    """The names of the directories are longer than a line, and have to be quoted."""
+    work = tmp_path / f"o'brien's disk {'x' * 90}"
+    work.mkdir()
+    disks, ran = RestoredDisks(work), set[tuple[str, ...]]()
+    for number, damage in enumerate(sample(DAMAGES, 80, "printed commands of damage")):
+        check(disks, damage, SCREENS[number % 2], ran)
     assert len(ran) > 5
+
+
+def check(disks: RestoredDisks, damage: Damage, columns: int, ran: set[tuple[str, ...]]) -> None:
+    """Run the commands that are printed about a damaged disk, which they leave as it is."""
+    disk = disks.damaged(damage)[0]
+    root = [*map(Path, disk.directories_of_broker)]
+    before = states(disk.root)
+    pipe, explained = pages(*root), run("explain", damage.code, "--disk", root[0]).stdout
+    assert broken(pipe, *root, columns=columns) == [], damage.name
+    texts = pipe + items(*root) + (explained if "on disk:" in explained else "")
+    assert [*refusals(texts, disks.work.parent / damage.name, ran)] == [], damage.name
+    assert states(disk.root) == before
+
+
+def states(root: Path) -> dict[Path, tuple[int, int]]:
+    """Return the size and the time of each file."""
+    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in root.rglob("*")}
 
 
 def without_metadata(root: Path) -> list[Path]:
@@ -105,7 +168,7 @@ def test_of_disks_whose_metadata_is_lost(lose: Callable[[Path], list[Path]], is_
     """None of them states which release ran. While a node is running, what shows more runs; what to do begins with its
     stop."""
     source = DISKS / "kafka-4.3" / "clean-1"
-    paths = lose(copy_some(source, tmp_path / "o'brien's disk", "trimmed-0", "payments-0", METADATA))
+    paths = lose(copy_some(source, tmp_path / "-o'brien's\n\x1b\udcff disk", "trimmed-0", "payments-0", METADATA))
     with ExitStack() as held:
         for path in map(aged, paths):
             lock = held.enter_context((path / ".lock").open("w"))

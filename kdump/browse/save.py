@@ -4,7 +4,6 @@ a second copy in memory."""
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
@@ -26,8 +25,8 @@ from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
 from kdump.questions.ls.answer import directory_answer, partition_answer
-from kdump.render.escape import printable
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
+from kdump.text import shell_word
 
 PIECE = 1 << 20
 """Bytes to write at a time."""
@@ -241,13 +240,3 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
         return [f"{inspect}{records}{narrowed}", f"{inspect} --hex --position {position_of_batch}{only}"]
     position = getattr(row.item, "position", 0)
     return [inspect, f"{inspect} --hex --position {position}"]
-
-
-def shell_word(path: str) -> str:
-    """Return a path as a word of a shell command: as $'…', for bash and zsh, if some of it is not shown."""
-    if printable(path) == path:
-        return shlex.quote(path)
-    shown = (
-        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(path)
-    )
-    return f"$'{''.join(shown)}'"

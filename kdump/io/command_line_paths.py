@@ -34,8 +34,12 @@ def existing_paths() -> frozenset[str]:
 
 
 def without_slash(path: str) -> str:
-    """Return a path without slashes at its end, which mean nothing to Kafka or to kdump."""
-    return path if "://" in path else path.rstrip("/") or path[:1]
+    """Return a path without slashes at its end, which mean nothing to Kafka or to kdump, and one that begins with - as
+    ./-…, as a command that is printed of it needs it."""
+    if "://" in path:
+        return path
+    path = path.rstrip("/") or path[:1]
+    return f"./{path}" if path[:1] == "-" != path else path
 
 
 def missing(path: str) -> SourceError:

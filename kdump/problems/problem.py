@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, PLACEHOLDER, chosen_texts, open_actions
 from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
+from kdump.text import shell_word
 
 FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
 """A field of a text, {file:q} if it is quoted for a shell, or a word for what the problem is about."""
@@ -83,7 +83,7 @@ class Problem(NamedTuple):
         if name not in self.values and not match[1]:
             return name  # a word for what it is about, which is not known
         value = str(self.values[name])
-        return shlex.quote(value) if match[2] or not (match[1] or name == PAST_IT) else value
+        return shell_word(value) if match[2] or not (match[1] or name == PAST_IT) else value
 
 
 def asks_nothing(problem: Problem) -> bool:

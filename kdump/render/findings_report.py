@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, next_command
@@ -24,6 +23,7 @@ from kdump.render.sink import Sink
 from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
+from kdump.render.wrap import wrapped
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
@@ -268,7 +268,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
         headline = "; ".join([word + (f": {counts}" if counts else ""), *newer(self.newer), *incomplete(totals)])
-        first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
+        first, *rest = wrapped(headline, self.width, "  ")
         self.output.line(self.output.paint(word, style) + first[len(word) :])
         for line in rest:
             self.output.line(line)
@@ -295,7 +295,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
                 position += f", {count_text(finding.size, 'byte')}"
         if finding.offset is not None:
             position += f", offset {finding.offset}"
-        first, *rest = wrap(head + position, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
+        first, *rest = wrapped(head + position, self.width, " " * 10)
         self.output.line(self.output.paint(head, STYLE[finding.severity]) + first[len(head) :])
         for line in rest:
             self.output.line(line)
@@ -314,7 +314,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
 
     def _text(self, text: str, style: str, hanging: int = 0) -> None:
         indent = " " * (hanging or len(text) - len(text.lstrip()))
-        for line in wrap(text, self.width, subsequent_indent=indent or "  ", break_on_hyphens=False):
+        for line in wrapped(text, self.width, indent or "  "):
             self.output.line(self.output.paint(line, style) if style else line)
 
 

@@ -68,11 +68,11 @@ class Output:
     def wrapped(self, text: str, indent: int) -> list[str]:
         """Wrap the text to the terminal's width, with an indent on all lines but the first. A pipe gets a single
         line."""
-        from textwrap import wrap
-
         if self.width is None:
             return [text]
-        return wrap(text, self.width, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
+        from kdump.render.wrap import wrapped  # a pipe needs none of it
+
+        return wrapped(text, self.width, " " * indent)
 
     def text(self, text: str, head: str = "", style: str = "", *, indent: int | None = None) -> None:
         """Write text for people, wrapped, and with what cannot be printed escaped. `style` is that of the first

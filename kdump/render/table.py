@@ -80,13 +80,6 @@ MAX_SHORTENED = 4096
 shortened."""
 
 
-def wrapped(text: str, room: int, indent: str = "") -> list[str]:
-    """Return the lines of a text, at most `room` characters each; all but the first are indented."""
-    import textwrap  # most tables have no such text
-
-    return textwrap.wrap(text, room, subsequent_indent=indent, break_on_hyphens=False)
-
-
 class Column(NamedTuple):
     """A column. `cell` returns the text for a row's item. On a narrow terminal the columns with the lowest `rank` are
     left out first (rank 9 never). Columns with `least` share the remaining room, are at least that wide, and are
@@ -342,6 +335,8 @@ class Table:
             if over <= 0:
                 cells.append([text])
             elif self.columns[i].cuts == TEXT:
+                from kdump.render.wrap import wrapped  # most tables have no such text
+
                 cells.append(wrapped(text, max(room, self.columns[i].least or 1)))
             elif self.columns[i].cuts == VALUE:
                 cells.append([cut(text, room)])
@@ -361,8 +356,8 @@ class Table:
 
     def _write_text(self, text: str, style: str) -> None:
         self._begin()
-        indent = " " * (len(text) - len(text.lstrip()) + 2)
-        for line in [text] if self.room is None else wrapped(text, self.room, indent):
+        indent = len(text) - len(text.lstrip()) + 2
+        for line in [text] if self.room is None else self.output.wrapped(text, indent):
             self.output.line(self.paint(line, style))
 
     def _pad(self, i: int, text: str) -> str:

@@ -27,7 +27,7 @@ from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.run import Run
 from kdump.query import CommandOptions, FindingOptions, added, argument, flag, group, many, option
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -36,6 +36,7 @@ from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.spark.scan_answer import FleetSummary
+from kdump.text import shell_word
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,8 +109,8 @@ class ScanReport(Sink[FleetEnd]):
         gone = f", {counted.gone:,} gone" if counted.gone else ""
         self.output.text("")
         self.output.text(f"{counted.read:,} partitions and files read{on}{kept}{gone}")
-        out = printable(path_text(summary.out))
-        self.output.text(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
+        query = f"kdump query {shell_word(summary.out)} 'select * from findings'"
+        self.output.text(f"tables in {summary.out}; query them: {query}")
         self.output.flush()
 
     def _copies(self, summary: FleetSummary) -> None:

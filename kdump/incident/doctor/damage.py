@@ -391,7 +391,7 @@ class DamageExamination:
             many = count_text(len(remote), "partition has older offsets", "partitions have older offsets")
             what = "that are not on these disks"
             if self.disks.options.remote is not None:
-                what += ": names and sizes of their objects were compared, and kdump verify --remote reads them"
+                what += ": names and sizes of their objects were compared, and kdump verify reads them with --remote"
             question.notExamined.append(f"{many} {what}: {first_of(remote, SHOWN)}")
         question.isComplete = not (self._left or question.unread or lacks or remote)
 

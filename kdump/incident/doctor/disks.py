@@ -3,7 +3,6 @@ metadata, read once."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +30,7 @@ from kdump.questions.find_partitions import PartitionInput, is_away, partitions_
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.metadata_image import MetadataImage
+from kdump.text import shell_words
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Broker(Node):
     @property
     def quoted(self) -> str:
         """The paths, for a command line."""
-        return " ".join(map(shlex.quote, self.paths))
+        return shell_words(self.paths)
 
 
 class Disks(cluster.Disks):

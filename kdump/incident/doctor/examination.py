@@ -3,7 +3,6 @@ spent on a question."""
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
 from kdump.problems.catalogue import OLD, ORDER, USUAL, declaration
 from kdump.problems.problem import Problem, asks_nothing
+from kdump.text import shell_words
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 PLACE = ("topic", "partition", "file", "position", "offset")
@@ -139,4 +139,4 @@ class Examination:
 
 def command(*words: str) -> str:
     """Return a command line of kdump."""
-    return " ".join(("kdump", *map(shlex.quote, words)))
+    return shell_words(("kdump", *words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -35,6 +34,7 @@ from kdump.problems.problem import Problem
 from kdump.state.committed_offsets import Removal, Rewind
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
+from kdump.text import shell_word
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""
@@ -235,7 +235,7 @@ def _reset(bad: list[CommittedPosition | SharePosition]) -> dict[str, object]:
 
 
 def _to_offset(topic: str, partition: int, offset: int | None) -> dict[str, object]:
-    return {"at": shlex.quote(f"{topic}:{partition}"), "to": "OFFSET" if offset is None else offset}
+    return {"at": shell_word(f"{topic}:{partition}"), "to": "OFFSET" if offset is None else offset}
 
 
 def _offset(position: CommittedPosition | SharePosition) -> int | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shlex
 from typing import NamedTuple
 
 from kdump.cluster.broker_configuration import RunningBroker, running_brokers
@@ -15,6 +14,7 @@ from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError, reason
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.log_directory import META
+from kdump.text import shell_words
 
 PLACES = (
     *("/var/lib/kafka", "/var/lib/kafka/data*", "/var/lib/kafka/data*/kafka-log*", "/var/lib/kafka-logs"),
@@ -78,7 +78,7 @@ def _listed(broker: RunningBroker) -> str:
     node = " and ".join(sorted(server.roles or ("broker",))) + (
         f" {server.node_id}" if server.node_id is not None else ""
     )
-    return f"{node} (process {broker.process}): {' '.join(map(shlex.quote, _stated(server)))}"
+    return f"{node} (process {broker.process}): {shell_words(_stated(server))}"
 
 
 def _stated(server: ServerProperties) -> list[str]:

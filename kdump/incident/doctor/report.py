@@ -3,7 +3,6 @@ and the questions. The first screen has the verdict, what not to do, and the fir
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
+from kdump.text import shell_words
 
 NAMED = 5
 """Maximum number of partitions of an entry that are named."""
@@ -119,7 +119,7 @@ class DoctorReport(Sink[DoctorAnswer]):
         if question.question == SPACE and self._largest:
             total = f"{size_text(sum(topic.bytes for topic in self._largest))} ({self._allocated()})"
             named = ", ".join(f"{topic.topic} {size_text(topic.bytes)}" for topic in self._largest)
-            shown = " ".join(map(shlex.quote, map(path_text, self.paths)))
+            shown = shell_words(self.paths)
             texts[-1] += f"; the largest have {total}: {named}; more: kdump ls {shown} --sort size"
         label = f"  {question.question:<13}"
         style = "bad" if question.question in self._questions_with_errors else ""

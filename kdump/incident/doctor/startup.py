@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -66,6 +65,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary,
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, joined
 from kdump.questions.restart_plan.run import RestartQuery, predict_startup
+from kdump.text import shell_words
 
 CONSEQUENCE = "startup-open-transaction"
 """Code of a failure that another one has caused."""
@@ -207,7 +207,7 @@ class StartupExamination:
         """Report that no controller is elected, or that one can be that lacks what may have been committed."""
         paths = [directory.path for directory in directories]
         run = (command("restart-plan", *paths, *self._of_release),)
-        values: dict[str, object] = {"directories": " ".join(map(shlex.quote, paths)), "count": len(summary.voters)}
+        values: dict[str, object] = {"directories": shell_words(paths), "count": len(summary.voters)}
         if summary.hasQuorum is False and not summary.halting:
             values |= {"left": len(summary.ableVoters), "majority": summary.majority}
             values |= {"replaced": " and ".join(map(str, voting.replaced))}
@@ -278,7 +278,7 @@ class StartupExamination:
         values = {
             "nodes": " and ".join(str(log.broker) for log in empty),
             "topics": count_text(len(metadata.topics), "topic"),
-            "directories": " ".join(map(shlex.quote, paths)),
+            "directories": shell_words(paths),
         }
         self.on.report(
             Problem("startup-controller-empty", values, case="several" if len(voting.voters) > 1 else ""),

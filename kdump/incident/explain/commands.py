@@ -13,6 +13,7 @@ from kdump.incident.explain.message import NUMBERS
 from kdump.io import file_system
 from kdump.log.paths import PARTITION
 from kdump.problems.advice import PLACEHOLDER
+from kdump.text import shell_word, shell_words
 
 _IN_ACTIONS = {
     "TOPIC:PARTITION": "{topic}:{partitionNumber}",
@@ -105,9 +106,9 @@ def _filled(text: str, values: dict[str, str], disks: Sequence[str] = ()) -> str
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if values.get(name):
-            return shlex.quote(values[name])
+            return shell_word(values[name])
         if name == "disk" and disks and text[match.end() : match.end() + 1] in ("", " "):
-            return shlex.join(disks)
+            return shell_words(disks)
         return UNKNOWN.get(name, name.upper())
 
     return _PLACE.sub(value, text)

@@ -47,6 +47,7 @@ from kdump.log.selection import Selection
 from kdump.problems.catalogue import Declaration
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.run import RestartQuery, predict_startup
+from kdump.text import shell_word
 
 
 def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, limits: Limits) -> Evidence | None:
@@ -59,7 +60,8 @@ def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, lim
     if offset < segments[0].offset:
         line = f"offset {offset}: below the first segment, which starts at offset {segments[0].offset}"
         if log_start is not None and log_start <= offset:
-            line += f"; remote storage should have it, from log start offset {log_start} on (kdump verify --remote URL)"
+            line += f"; remote storage should have it, from log start offset {log_start} on"
+            line += " (kdump verify reads it with --remote URL)"
         return Evidence(BATCH, place.path, None, offset, line)
     log = [segment for segment in segments if segment.offset <= offset][-1].log
     assert log is not None
@@ -366,7 +368,7 @@ class DiskEvidence:
     def _anywhere(self, directory: LogDirectory, codes: tuple[str, ...]) -> Iterator[Evidence]:
         """Yield the findings in any partition that belong to a message without a partition, if the disk is small."""
         if self._is_partial():
-            line = f"the message names no partition; kdump verify {directory.path} checks all of them"
+            line = f"the message names no partition; kdump verify {shell_word(directory.path)} checks all of them"
             yield Evidence(FINDING, directory.path, None, None, line)
             return
         if self._every is None:
@@ -385,7 +387,9 @@ class DiskEvidence:
             yield Evidence(FINDING, damage.file, damage.position, damage.offset, line)
         if len(matching) > MOST_FINDINGS:
             more = count_text(len(matching) - MOST_FINDINGS, "more finding")
-            yield Evidence(FINDING, directory.path, None, None, f"and {more}: kdump verify {directory.path}")
+            yield Evidence(
+                FINDING, directory.path, None, None, f"and {more}: kdump verify {shell_word(directory.path)}"
+            )
 
     # --- Findings ------------------------------------------------------------------------------------------------
 
@@ -396,7 +400,7 @@ class DiskEvidence:
         to the message."""
         checked = self._check(path, place)
         if checked is None:
-            line = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {path}"
+            line = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {shell_word(path)}"
             yield Evidence(FINDING, path, None, None, line)
             return
         findings, counts, totals = checked
@@ -416,7 +420,9 @@ class DiskEvidence:
         total = sum(count for (severity, code), count in counts.items() if severity != INFO or code in codes)
         if total > len(shown):
             more = count_text(total - len(shown), "more finding" if shown else "warning")
-            yield Evidence(FINDING, path, None, None, f"{'and ' if shown else ''}{more}: kdump verify {path}")
+            yield Evidence(
+                FINDING, path, None, None, f"{'and ' if shown else ''}{more}: kdump verify {shell_word(path)}"
+            )
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, path, None, None, f"not read: {problem}")
         if not real and not totals.unread:

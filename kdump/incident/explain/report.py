@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import tzinfo
-from textwrap import wrap
 from typing import Any
 
 from kdump.format.count_text import count_text
@@ -15,6 +14,7 @@ from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
+from kdump.render.wrap import wrapped
 
 LABEL = 9
 """Width of the labels, with their indentation."""
@@ -170,9 +170,7 @@ class ExplainReport(Sink[Any]):
         if width is None or is_command:
             lines = [head + sentence]
         else:
-            lines = wrap(
-                sentence, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
-            ) or [head]
+            lines = wrapped(sentence, width, " " * len(head), head)
         if label:
             lines[0] = lines[0].replace(f"{label}:", self.output.paint(f"{label}:", style), 1)
         for line in lines:

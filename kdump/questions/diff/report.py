@@ -4,7 +4,6 @@ leader, and what to do next."""
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Annotated, NamedTuple
@@ -41,6 +40,7 @@ from kdump.render.state_tables import table_columns
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
+from kdump.text import shell_word
 
 
 def letter(number: int) -> str:
@@ -71,7 +71,7 @@ def save_commands(diff: Diff) -> Iterator[str]:
         return
     for number, copy in enumerate(diff.copies):
         if copy.logEndOffset is None or copy.logEndOffset > diff.history:
-            path = shlex.quote(copy.path)
+            path = shell_word(copy.path)
             yield f"kdump inspect {path} --records --offset {diff.history}.. --json > {letter(number)}.jsonl"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.committed_offsets import Removal, Rewind
+from kdump.text import shell_word
 
 
 def sort_key(name: str | None) -> Callable[[Any], Any]:
@@ -167,7 +167,7 @@ class GroupReport(Sink[GroupDescription]):
 
 def _lost_offsets(description: GroupDescription) -> Iterator[str]:
     """Yield lines on offsets that went back and that were removed, with where the history of the group is shown."""
-    name = shlex.quote(description.group.groupId)
+    name = shell_word(description.group.groupId)
     changes: tuple[tuple[str, Sequence[Rewind | Removal]], ...] = (
         ("went back", description.rewinds),
         ("were removed (expired or deleted)", description.removed),

@@ -25,7 +25,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import known_columns, named
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, wrapped
+from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 MORE = "+?"
@@ -105,9 +105,8 @@ class LsReport(Sink[LsPart]):
             self._text(line, "")
 
     def _text(self, text: str, style: str) -> None:
-        lines = [printable(text)] if self.output.width is None else wrapped(printable(text), self.output.width - 4)
-        for number, line in enumerate(lines):
-            self.output.line(("    " if number else "  ") + self.output.paint(line, style))
+        for line in self.output.wrapped("  " + printable(text), 4):
+            self.output.line(self.output.paint(line, style))
 
     def _row(self, row: LsRow) -> None:
         listed, self._name = row_answer(row), row.name

@@ -11,7 +11,6 @@ LogCleaner (only it leaves gaps between the offsets of records).
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -42,6 +41,7 @@ from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.rescuer import new_uuid
+from kdump.text import shell_word
 
 STRAY, FUTURE, DELETE = "stray", "future", "delete"
 OTHER_ID, OTHER_NAME, TWICE, NO_ID, TAKEN = "otherId", "otherName", "twice", "noId", "used"
@@ -315,9 +315,9 @@ class DataCopies:
                 self._note(each, OTHER_ID, _reason(OTHER_ID + why, topic=name, id=topic.topic_id))
         for each in nameless:
             topic.copies.setdefault(each.key[1], []).append(each)
-            quoted = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
             path = _there(os.path.join(each.log.path, "partition.metadata"))
-            self._note(each, NO_ID, _reason(NO_ID), f"printf {quoted} > {path}")
+            command = f"printf 'version: 0\\ntopic_id: {topic.topic_id}\\n' > {path}"
+            self._note(each, NO_ID, _reason(NO_ID), command)
         if not topic.copies:
             raise RescueError(
                 f"--configs states the topic ID {topic.topic_id} of {name}, which none of its directories has: the "
@@ -337,14 +337,14 @@ class DataCopies:
             for copy in mine:
                 if copy is not best:
                     beside = origin(copy.place.path)[1].rstrip("/")
-                    aside = shlex.quote(f"{beside}-{os.path.basename(copy.log.path)}.before-rescue")
+                    aside = shell_word(f"{beside}-{os.path.basename(copy.log.path)}.before-rescue")
                     reason = _reason(TWICE, path=best.log.path)
                     self._note(copy, TWICE, reason, f"mv {_there(copy.log.path)} {aside}")
 
 
 def _there(path: str) -> str:
     """Return a path for a command on the host of its node."""
-    return shlex.quote(origin(path)[1])
+    return shell_word(origin(path)[1])
 
 
 def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> FoundTopic:

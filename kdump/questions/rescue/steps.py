@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 
 from kdump.cluster.disks import Disks
@@ -16,6 +15,7 @@ from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.state.metadata_image import MetadataImage
+from kdump.text import shell_word, shell_words
 
 STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
 ASIDE = ".before-rescue"
@@ -42,14 +42,14 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
         if place.command is not None:
             yield _step(BROKER, "directory", place.command, node=place.nodeId, path=place.path, reason=place.reason)
     reference = origin(next((one.found for one in made.controllers if one.found), disks.directories[0].path))[1]
-    yield _step(CHECK, "owner", f"chown -R --reference={shlex.quote(reference)} {shlex.quote(made.summary.out)}")
+    yield _step(CHECK, "owner", f"chown -R --reference={shell_word(reference)} {shell_word(made.summary.out)}")
     for controller in made.controllers:
         new, node = controller.directory or "", controller.nodeId
         if controller.found is None:
-            yield _step(CONTROLLER_STEP, "new", f"cp -a {shlex.quote(new)}/. LOG_DIR/", node=node)
+            yield _step(CONTROLLER_STEP, "new", f"cp -a {shell_word(new)}/. LOG_DIR/", node=node)
             continue
         disk = origin(controller.found)[1]
-        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(disk)}/"
+        new_log = f"cp -a {shell_word(os.path.join(new, METADATA_LOG))} {shell_word(disk)}/"
         if not file_system.isdir(os.path.join(controller.found, METADATA_LOG)):
             yield _step(CONTROLLER_STEP, "newLog", new_log, node=node)
             continue
@@ -60,7 +60,7 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     places = {one.found for one in elsewhere}
     checked = [one.directory or "" for one in elsewhere]
     checked += [place.path for place in disks.directories if place.path not in places]
-    paths = " ".join(map(shlex.quote, checked))
+    paths = shell_words(checked)
     but = f" {step_text('unused')}" if made.summary.notUsed else ""
     yield _step(CHECK, "check", f"kdump restart-plan {paths}", but=but)
     voters = ", ".join(f"{one.nodeId}@{one.endpoint or 'its address'}" for one in made.controllers)
@@ -111,7 +111,7 @@ def _aside(directory: str) -> str:
     path = origin(directory)[1].rstrip("/")
     if os.path.basename(path) in (".", ".."):
         path = os.path.abspath(path)
-    return f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(path + METADATA_LOG + ASIDE)}"
+    return f"mv {shell_word(os.path.join(path, METADATA_LOG))} {shell_word(path + METADATA_LOG + ASIDE)}"
 
 
 def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:

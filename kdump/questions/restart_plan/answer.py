@@ -4,7 +4,6 @@ broker."""
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
@@ -22,6 +21,7 @@ from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.course import Course, Part, StartupEvent, UnansweredStep
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
+from kdump.text import shell_word
 
 __all__ = ["RestartPlan"]
 
@@ -511,7 +511,7 @@ class PartitionPlan:
         if not self.copyFirst or not (is_damaged or any(cut.batches for cut in self.cuts)):
             return ""
         records = " --damaged-records" if is_damaged else ""
-        return f"kdump salvage {shlex.quote(self.path)}{records} --out NEW-DIRECTORY"
+        return f"kdump salvage {shell_word(self.path)}{records} --out NEW-DIRECTORY"
 
 
 @answer("restartDirectory")

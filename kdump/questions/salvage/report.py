@@ -27,6 +27,7 @@ from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
+from kdump.text import shell_word
 
 MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
@@ -204,7 +205,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             return
         self.output.line(self.output.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
-        self.output.text(f"  check it: kdump verify {out}")
+        self.output.text(f"  check it: kdump verify {shell_word(out)}")
         is_metadata = all(each.topic == METADATA_TOPIC for each in written)
         self.output.text(f"  use it: {title_of('salvage-use', 'metadataLog' if is_metadata else '', name=name)}")
         if any(made.excluded for made in written):

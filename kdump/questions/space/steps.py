@@ -6,7 +6,6 @@ complete elsewhere, and last the records that consumers may still read."""
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -34,6 +33,7 @@ from kdump.questions.space.disks import Disk
 from kdump.questions.space.replica_copies import ReplicaCopies, reassignment, stray_verdict
 from kdump.questions.space.retained_topics import Cleaning, RetainedTopic, with_value
 from kdump.questions.space.usage import DirectoryUsage, Files, PartitionUsage, total
+from kdump.text import shell_word, shell_words
 
 DELETE_DELAY_MS = 60_000
 """Default of file.delete.delay.ms and log.segment.delete.delay.ms."""
@@ -108,7 +108,7 @@ def _removal(
 
 
 def _remove(usage: PartitionUsage) -> str:
-    return f"rm -rf {shlex.quote(usage.place.path)}"
+    return f"rm -rf {shell_word(usage.place.path)}"
 
 
 def _reserved(disk: Disk) -> Iterator[SpaceStep]:
@@ -118,7 +118,7 @@ def _reserved(disk: Disk) -> Iterator[SpaceStep]:
         return
     if LEAVE_RESERVED <= system.reserved <= system.total * MOST_RESERVED:
         text = title_of("space-reservedBlocks", fileSystem=system.fileSystem)
-        commands, size = [f"tune2fs -m 0 {shlex.quote(system.device)}"], Files(allocated=system.reserved)
+        commands, size = [f"tune2fs -m 0 {shell_word(system.device)}"], Files(allocated=system.reserved)
         yield _removal("reservedBlocks", CONFIG, min(disk.sources), text, size, commands, ())
 
 
@@ -154,7 +154,7 @@ def _deleted(usage: DirectoryUsage, state: str, given: Given) -> Iterator[SpaceS
     patterns += [(part.place.path, "/*.cleaned") for part in unfinished]
     copy = f". {title_of('space-deleted', 'copy')}" if gone else ""
     text = title_of("space-deleted", "unfinished" if unfinished else "", what=names, copy=copy)
-    commands = [f"rm -f {shlex.quote(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
+    commands = [f"rm -f {shell_word(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
     paths = [path + pattern for path, pattern in patterns] + [part.place.path for part in gone]
     yield _removal("deleted", FILES, where, text, files, commands, paths, needs="stopped")
 
@@ -226,7 +226,7 @@ def _deleted_segments(stops: Iterable[tuple[PartitionUsage, int, bool]], missing
             segment = log.segments[log.removed]
             at_once += segment.allocated
             stem = f"{log.place.path}/{segment.baseOffset:020}"
-            quoted = shlex.quote(stem)
+            quoted = shell_word(stem)
             commands.append(f"rm -f {quoted}.log {quoted}.*index {quoted}.snapshot")
             paths += [f"{stem}.log", f"{stem}.*index", f"{stem}.snapshot"]
             log.removed += 1
@@ -289,7 +289,7 @@ def _others(usage: DirectoryUsage) -> Iterator[SpaceStep]:
         paths, where = [other.path for other in foreign], usage.directory.path
         names = first_of([os.path.relpath(path, where) for path in paths], 3)
         text = title_of("space-otherFiles", names=names)
-        commands = ["mv " + " ".join(map(shlex.quote, paths)) + " /ANOTHER/DISK/"]
+        commands = ["mv " + shell_words(paths) + " /ANOTHER/DISK/"]
         files = total(other.files for other in foreign)
         yield _removal("otherFiles", FILES, where, text, files, commands, paths, cost=JUDGE)
 
@@ -315,7 +315,7 @@ def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     names = ", ".join(f"{topic}-{number}" for topic, number in stays)
     text = title_of("space-replicas", replicas=count_text(len(stays), "replica"), names=names)
     commands = [
-        f"echo {shlex.quote(reassignment(stays))} > reassign.json",
+        f"echo {shell_word(reassignment(stays))} > reassign.json",
         "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file reassign.json --execute",
     ]
     is_running = disk.state == RUNNING
@@ -391,7 +391,7 @@ def _spread(values: list[Any]) -> list[Any]:
 
 def alter_topic(topic: str, change: str) -> str:
     """Return the command that changes a config of a topic."""
-    name = shlex.quote(topic)
+    name = shell_word(topic)
     return f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name {name} {change}"
 
 

@@ -130,7 +130,7 @@ def test_an_offset_that_is_in_remote_storage() -> None:
     line = f"org.apache.kafka.common.errors.OffsetOutOfRangeException: {begins} which does not exist in remote tier."
     found, _ = explain_text(line, DiskEvidence((tiered,)))
     assert isinstance(found, Explanation)
-    assert "kdump verify --remote URL" in found.action
+    assert "kdump verify with --remote URL" in found.action
     assert "should have it, from log start offset 110377 on" in evidence_for(line, tiered)["batch"][0]
 
 

@@ -3,7 +3,6 @@ cluster and follow a leader."""
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,6 +50,7 @@ from kdump.questions.restart_plan.replicas.replica_losses import (
 )
 from kdump.questions.restart_plan.run import RestartQuery, plan_course, predict_startup
 from kdump.state.metadata_image import MetadataImage
+from kdump.text import shell_words
 
 __all__ = ["restart_cluster"]
 
@@ -151,7 +151,7 @@ def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
         return {nodes[0] if len(nodes) == 1 else -1: paths}
     if len(clusters) > 1:
         stated = ", ".join(f"{path} has cluster.id {cluster}" for cluster, path in clusters.items())
-        doctor = shlex.join(("kdump", "doctor", *paths))
+        doctor = shell_words(("kdump", "doctor", *paths))
         raise SourceError(f"{stated}: pass those of one cluster; {doctor} shows whether a cluster.id is wrong")
     groups: dict[int, list[str]] = {}
     for path in paths:
