@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from itertools import accumulate
 from pathlib import Path
 
 from tools.incident import lay_out
@@ -51,7 +52,9 @@ def screen(directory: Path, *options: str) -> list[str]:
         written += part
     os.close(main)
     process.wait()
-    return written.decode().replace("\r", "").splitlines()[:LINES]
+    lines = written.decode().replace("\r", "").splitlines()
+    rows = accumulate(-(-max(1, len(line)) // COLUMNS) for line in lines)  # a command may need several
+    return [line for line, row in zip(lines, rows) if row <= LINES]
 
 
 def section(name: str) -> str:
