@@ -3,7 +3,7 @@ state. Log directories that no file distinguishes are taken in the order of thei
 command's paths, and how they are written, change nothing.
 
 Two directories are of one node if they have the same cluster.id and node.id, and are not copies of each other. A copy
-has the same directory.id or, before Kafka 3.7 wrote one, a live partition of the same name: a node has each once.
+has the same directory.id, which Kafka writes since 3.7, and a live partition of the same name: a node has each once.
 
 Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858)."""
 
@@ -418,7 +418,7 @@ class Disks:
         if not self._of_one_node(one, other):
             return False
         ids = [stated.get("directory.id") for stated in (self.ids(one), self.ids(other))]
-        return not _overlap(one, other) if None in ids else ids[0] != ids[1]
+        return (None not in ids and ids[0] != ids[1]) or not _overlap(one, other)
 
     def _with_nameless(self, nodes: list[Node]) -> list[Node]:
         """Return the nodes. If only one is named, and no partition is in two directories, the others of its cluster are

@@ -47,12 +47,14 @@ def test_of_one_node(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_no_other_log_directory(tmp_path: Path) -> None:
-    """It has the same ID, whatever is in it: of the two, the first by its real path counts."""
-    one, two = (directory(tmp_path / name, f"t-{name}-0", own="A") for name in "ab")
+    """It has the same ID, and a partition of the other one: of the two, the first by its real path counts. Without one,
+    it is another directory, into which somebody copied the file."""
+    one, two = (directory(tmp_path / name, "t-0", f"t-{name}-0", own="A") for name in "ab")
     other = directory(tmp_path / "c", "u-0", own="C")
     assert nodes(one, two, other) == [(1, False, "a c"), (1, True, "b")]
     (tmp_path / "z").symlink_to(one)
     assert nodes(tmp_path / "z", two) == [(1, False, "z"), (1, True, "b")]
+    assert nodes(one, directory(tmp_path / "e", "t-1", own="A")) == [(1, False, "a e")]
 
 
 @each_case(

@@ -17,7 +17,7 @@ from kdump.incident.doctor.answer import ExaminedDisk
 from kdump.incident.doctor.examination import Examination
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
-from kdump.io.directory_listing import is_directory
+from kdump.io.directory_listing import is_directory, real_path
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import careful_source
 from kdump.kafka.server_properties import ServerProperties
@@ -31,6 +31,8 @@ from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.metadata_image import MetadataImage
 from kdump.text import shell_words
+
+NOTHING_HERE = "no files of Kafka's, or missing"
 
 
 @dataclass
@@ -55,14 +57,17 @@ class Disks(cluster.Disks):
         self._collector = UnlistedCollector(self.options)
         self._empty: list[str] = []
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
-        places = [place for path in self.paths for place in self._places(path)]
+        self._links: dict[str, list[str]] = {}
+        """By the path of a log directory, others that lead to the same one: a broker takes each for one of its own."""
+        places = self._without_links(place for path in self.paths for place in self._places(path))
         if not places:
             raise self._nothing()
         maybe = cluster.unlisted(self.paths, (place.path for place in places), self._collector)
         super().__init__(places, self.options.open, options, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.copy_of, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
-            self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
+            wrong = ("not a directory" if file_system.isfile(path) else NOTHING_HERE for path in self._empty)
+            self.unread += [f"{path}: {why}" for path, why in zip(self._empty, wrong, strict=True)]
 
     def configure(self, servers: Sequence[ServerProperties]) -> None:
         super().configure(servers)
@@ -72,6 +77,8 @@ class Disks(cluster.Disks):
         first = self.paths[0]
         if not self.unread and not file_system.lexists(first):
             return missing(first)
+        if file_system.isfile(first):
+            return SourceError(f"{first}: not a directory; pass a broker's log directory")
         return SourceError(self.unread[0] if self.unread else f"{first}: nothing of Kafka's here or below")
 
     @property
@@ -162,9 +169,9 @@ class Disks(cluster.Disks):
     # --- the brokers ---
 
     def _places(self, path: str) -> list[Place]:
+        if path == "-":
+            raise SourceError(f"{path}: not a directory; pass a broker's log directory")
         if not is_directory(path):
-            if path == "-" or file_system.exists(path):
-                raise SourceError(f"{path}: not a directory; pass a broker's log directory")
             self._empty.append(path)
             return []
         place = directory_at(path)
@@ -176,6 +183,19 @@ class Disks(cluster.Disks):
             self._empty.append(path)
             return []
 
+    def _without_links(self, places: Iterable[Place]) -> list[Place]:
+        """Return the places without those that are a log directory before them by another path."""
+        paths: dict[str, str] = {}
+        chosen = []
+        for place in places:
+            is_directory = isinstance(place, LogDirectory)
+            first = paths.setdefault(real_path(place.path), place.path) if is_directory else place.path
+            if first == place.path:
+                chosen.append(place)
+            else:
+                self._links.setdefault(first, []).append(place.path)
+        return chosen
+
     def _paths_of(self, node: Node) -> list[str]:
         """Return the paths as they were given, where each stands for one log directory of the node."""
         paths = []
@@ -183,6 +203,7 @@ class Disks(cluster.Disks):
             here = self.below(path)
             own = [directory for directory in here if directory in node.directories]
             paths += [path] if len(own) == len(here) == 1 else [directory.path for directory in own]
+            paths += [link for directory in own for link in self._links.get(directory.path, ())]
             if path in self._empty and len(self.nodes) == 1:
                 paths.append(path)
         return paths

@@ -48,6 +48,7 @@ from kdump.questions.restart_plan.answer import (
 )
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO, StartupEvent
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
+from kdump.questions.restart_plan.node.identity import starts_as
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
     loss_texts,
@@ -559,9 +560,8 @@ class StartupExamination:
             if not costs_nothing:
                 self.losing["stray"] += 1
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
-            if not _has_other_topics(self.plans[-1]):  # else that is the cause
-                order = {"severity": "warning", "urgency": "degraded"} if costs_nothing else {}
-                self._lose(stray, plan, {**more, **order}, (plan.stray,))
+            order = {"severity": "warning", "urgency": "degraded"} if costs_nothing else {}
+            self._lose(stray, plan, {**more, **order}, (plan.stray,))
         elif plan.loses or plan.mayLoseTorn:
             self._loss(plan, more)
 
@@ -619,7 +619,7 @@ class StartupExamination:
         source, metadata = self.disks.newest_metadata(plan.source)
         if metadata is None or (source, metadata.end_offset) == self._metadata_read:
             return False
-        node = self.plans[-1].nodeId
+        node = starts_as(*self.plans[-1].directories)
         if plan.stray:
             return StrayPartitions(metadata).problem(plan.topic, plan.partition, plan.topicId, node) is None
         topic = metadata.topics.get(plan.topic)
@@ -713,13 +713,6 @@ def _places(plan: PartitionPlan) -> tuple[Place, ...]:
         if cut.kind != DELETED and (plan.cause is None or os.path.splitext(plan.cause[0])[0] not in cut.file):
             places.append(Place(*of, cut.file, cut.position, None, cut.offset))
     return tuple(places)
-
-
-def _has_other_topics(plan: RestartPlan) -> bool:
-    """Return True if the topics of a node are not those of the metadata: a log directory states another node than the
-    one that it belongs to, or the node refuses a record."""
-    stops = [*plan.stops, *(stop for each in plan.directories for stop in each.stops)]
-    return any(stop.code.startswith(("startup-node-id", "startup-record-refused")) for stop in stops)
 
 
 def _modified(path: str) -> float:

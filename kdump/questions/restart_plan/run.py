@@ -39,7 +39,7 @@ from kdump.questions.restart_plan.log_loading.stray_partitions import StrayParti
 from kdump.questions.restart_plan.node.access_rights import broker_rights, read_only_here
 from kdump.questions.restart_plan.node.bootstrap import read_bootstrap
 from kdump.questions.restart_plan.node.directories import node_directories
-from kdump.questions.restart_plan.node.identity import configured, identify, registered
+from kdump.questions.restart_plan.node.identity import configured, identify, registered, starts_as
 from kdump.questions.restart_plan.node.quorum import (
     last_epoch_stop,
     metadata_after,
@@ -111,9 +111,12 @@ def predict_startup(query: RestartQuery) -> RestartPlan:
     known = _cluster_knowledge(node, plan.metadata_log, plan.quorum)
     refused = _refused(node, plan.quorum)
     plan.stops, plan.refusedAt = refused.stops, refused.refusedAt
+    if any(stop.code == "startup-record-refused" for stop in plan.stops):  # what follows may assign what is here
+        known = known._replace(strays=StrayPartitions(None))
     plan.doubts += refused.doubts
-    checks = FirstChecks(known.metadata, plan.nodeId, node.server, options.now, node.release)
-    remote = RemoteStorage(known.metadata or MetadataImage(), plan.nodeId, node.places, options.limits)
+    node_id = starts_as(*plan.directories)
+    checks = FirstChecks(known.metadata, node_id, node.server, options.now, node.release)
+    remote = RemoteStorage(known.metadata or MetadataImage(), node_id, node.places, options.limits)
     logs = replace(manager, strays=known.strays, metadata=known.metadata, checks=checks).logs()
     for log in plan.partitions:
         _find(plan, log, options, is_selected)

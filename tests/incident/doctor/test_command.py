@@ -43,7 +43,7 @@ from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.questions.restart_plan.run import RestartQuery
 from kdump.questions.space.disks import FileSystem
 from kdump.render.stdout import Output
-from tests.command import objects, run
+from tests.command import objects, refused, run
 from tests.conftest import DISKS, FIXTURES, ROOT, SEED, few, sample, seeded
 from tests.craft import batch, flip, one, record, write_file
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, aged, copy_disk, copy_some, leave_out_alike
@@ -705,9 +705,13 @@ def test_paths_that_are_not_there(disk: Path, tmp_path: Path) -> None:
     nothing = run("doctor", tmp_path / "nowhere")
     assert (nothing.exit_code, nothing.stdout) == (2, "") or "NOT ALL WAS READ" in nothing.stdout
     assert "nowhere" in nothing.stderr + nothing.stdout
-    both = run("doctor", disk, tmp_path / "nowhere", *NOW)  # a log directory that failed, for its broker
-    assert both.exit_code == run("restart-plan", disk, tmp_path / "nowhere").exit_code
-    assert "nowhere" in both.stdout
+    (tmp_path / "file").write_text("not mounted")
+    assert "not a directory; pass" in refused("doctor", tmp_path / "file")
+    (tmp_path / "link").symlink_to(disk)
+    for other in ("nowhere", "file", "link"):  # a log directory that failed, or is two, for its broker
+        both = run("doctor", disk, tmp_path / other, *NOW)
+        assert both.exit_code == run("restart-plan", disk, tmp_path / other).exit_code, other
+        assert other in both.stdout
 
 
 def test_two_log_directories_of_a_broker(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ from kdump.questions.restart_plan.log_loading.removed_bytes import removed_bytes
 from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
+from kdump.questions.restart_plan.node.identity import starts_as
 from kdump.questions.restart_plan.node.root_files import (
     CLEANER,
     OFFSETS,
@@ -109,7 +110,9 @@ def missing_logs(
     checkpointed = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if file_system.lexists(path)}
     )
-    expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, checkpointed, metadata)
+    expected = Expected(
+        directory.path, tuple(others), starts_as(directory), directory.directoryId, checkpointed, metadata
+    )
     missing = missing_partitions(expected)
     directory.newPartitions = len(missing.never) if is_created else 0
     for key in missing.lost:
@@ -201,7 +204,7 @@ class LogManager:
         self.moves = Moves(chosen, self.strays, self.release)
         for directory in chosen:
             for plan in self._logs_in(directory):
-                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
+                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, starts_as(directory))
                 plan.stops = [stop.given(plan.facts) for stop in plan.stops]
                 directory.problems += [] if plan.stray else plan.problems
                 yield plan
@@ -431,13 +434,13 @@ class LogManager:
             exception += "which is not allowed when running in KRaft mode."
             path = os.path.join(plan.path, "partition.metadata")
             raise StartupFailed(failure(EXIT, "startup-topic-id-missing", path, exception, log=plan.name))
-        problem = self.strays.problem(plan.topic, plan.partition, topic_id, directory.nodeId)
+        problem = self.strays.problem(plan.topic, plan.partition, topic_id, starts_as(directory))
         is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper
         if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and problem is None:
             # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
             problem = Problem("startup-stray-without-id", {"log": plan.name}, {"assigned": False})
         if problem is None:
-            plan.otherTopic = self.strays.other_topic(plan.topic, plan.partition, topic_id, directory.nodeId)
+            plan.otherTopic = self.strays.other_topic(plan.topic, plan.partition, topic_id, starts_as(directory))
             return False
         plan.strayDeleted = not STRAYS_RENAMED.applies(self.release)
         plan.problem = problem._replace(values={**problem.values, "path": plan.path, "directory": directory.path})
@@ -454,7 +457,7 @@ class LogManager:
         name of the live one."""
         assigned = None
         if FUTURE_RECOVERED.applies(self.release):
-            assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
+            assigned = self.strays.directory_of(topic_id, plan.partition, starts_as(directory))
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.other_end(plan)
         if FUTURE_BESIDE.applies(self.release) and live is None:

@@ -19,6 +19,7 @@ from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
 from kdump.questions.restart_plan.answer import DirectoryPlan, PartitionPlan
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
+from kdump.questions.restart_plan.node.identity import starts_as
 from kdump.state.releases import STRAY_NAMES
 
 SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
@@ -60,7 +61,7 @@ class Moves:
             for path, topic, partition, state in partition_directories(directory.path, release):
                 if not state:
                     self.live[topic, partition] = path
-                elif state == "future" and not _is_stray(path, topic, partition, directory.nodeId, strays):
+                elif state == "future" and not _is_stray(path, topic, partition, starts_as(directory), strays):
                     self.future[topic, partition] = path
 
     def other_end(self, plan: PartitionPlan) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kdump.cluster.release_evidence import LEVEL
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
@@ -28,6 +29,9 @@ from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, St
 from kdump.questions.restart_plan.node.access_rights import ENTER, WRITE, Rights, denied, temporary_file_stop
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_EQUAL, META_VERSION_0, META_VERSION_1
+
+DIFFERS, REGISTERED = "startup-node-id-differs", "startup-node-id-registered"
+"""The node.id in a meta.properties is not that of the others, or not the one that has registered its directory.id."""
 
 
 def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRelease) -> None:
@@ -78,6 +82,18 @@ def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRel
         return
     _one_metadata_log(valid, directories)
     _complete(valid, release)
+
+
+def starts_as(*directories: DirectoryPlan) -> int | None:
+    """Return the node ID with which a node starts once what stops it is corrected; None if it is unknown which of its
+    directories are another node's."""
+    for directory in directories:
+        owners = [stop.problem.values["expected"] for stop in directory.stops if stop.code == REGISTERED]
+        is_other = any(stop.code == DIFFERS for stop in directory.stops)
+        owner: Any = None if is_other else owners[0] if owners else directory.nodeId
+        if owner is not None:
+            return owner  # type: ignore[no-any-return]
+    return None
 
 
 def _stop_at_first(directories: list[DirectoryPlan], exception: str) -> None:
@@ -213,7 +229,7 @@ def _agree(directories: list[DirectoryPlan], rights: Rights, release: KafkaRelea
         if directory.nodeId not in (None, node.nodeId):
             exception = f"Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
             exception = f"RuntimeException: {exception}"
-            _differs("startup-node-id-differs", directory, exception, directory.nodeId, node.nodeId, node.path)
+            _differs(DIFFERS, directory, exception, directory.nodeId, node.nodeId, node.path)
         if directory.directoryId is None and META_CREATED.applies(release):
             continue
         if directory.directoryId is None:
@@ -262,7 +278,7 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage) -> Ite
         owner = metadata.owner_of(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
             exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
-            _differs("startup-node-id-registered", directory, exception, directory.nodeId, owner)
+            _differs(REGISTERED, directory, exception, directory.nodeId, owner)
             yield f"the broker's configuration has node.id={owner}"
         own = metadata.broker_directories.get(directory.nodeId)
         if owner is None and own:
