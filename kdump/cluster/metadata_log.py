@@ -219,6 +219,10 @@ class _MetadataReader:
         if replay.transaction is not None:
             replay.metadata.open_transaction = replay.transaction
             replay.metadata.places[replay.transaction] = (*replay.begun_at, None)
+        log_start, segments = self.files.log_start, self.files.segments
+        if start is not None and log_start is not None and log_start < start and not _bytes(segments):
+            missing = f"is empty, and what came after its snapshot at offset {start} is missing"
+            replay.metadata.emptied = f"{self.files.path} {missing}"
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.is_broken

@@ -283,6 +283,9 @@ class MetadataImage:
     """Whether they are missing because they did not fit into memory."""
     gap: int | None = None
     """Offset of the first record that is invalid or missing, at which a node's replay ends; None if there is none."""
+    emptied: str = ""
+    """What is missing if the log was emptied, as by a recovery on a full disk (IO_ERROR_EMPTIES): the state is that of
+    the snapshot, and no config is certain."""
     problems: list[str] = field(default_factory=list)
     levels: dict[tuple[str, int], int | None] = field(default_factory=dict)
     newer: dict[str, int | None] = field(default_factory=dict)

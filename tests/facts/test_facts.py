@@ -105,6 +105,7 @@ MENDED = [
     ("logEndOffset", FIXTURES / "disk-1", "2026-11-29347"),
     ("remarks on committed offsets", SHARED, "share"),
     ("damages", SHARED, "x108"),
+    ("whether a topic's configs are known", FIXTURES / "disk-1", "2026-11-30603"),
 ]
 
 

@@ -252,7 +252,8 @@ def settings(
     topic; if its configs are unknown, this shows at least that it is compacted."""
     described = metadata.topics.get(topic) if metadata is not None and topic is not None else None
     own = described.configs if described is not None else {}
-    made = Settings(is_known=described is not None, own=frozenset(own))
+    is_known = metadata is not None and described is not None and not metadata.emptied
+    made = Settings(is_known=is_known, own=frozenset(own))
     for config in CONFIGS.values():
         fallback = Setting(config.default, DEFAULT if described is not None else ASSUMED)
         if config.name == "cleanup.policy" and described is None and (was_cleaned or topic in COMPACTED_TOPICS):

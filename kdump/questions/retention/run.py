@@ -76,10 +76,12 @@ retention = offered("retention", RetentionQuery, answers)
 def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:
     """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
     partitions."""
-    if not made.config.is_known and not made.place.partition.state:
+    metadata = made.metadata
+    emptied = [metadata.emptied] if metadata is not None and metadata.emptied else []
+    if not (made.config.is_known or emptied or made.place.partition.state):
         yield Note(made.directory or "-", NOT_KNOWN)
-    if made.metadata is not None and made.metadata.problems:
-        yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+    for problem in [*emptied, *(metadata.problems if metadata is not None else ())][:1]:
+        yield Note(made.directory, f"{OLD_CONFIGS}: {problem}")
     for problem in clusters.checkpoint_problems(made.directory):
         yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
 

@@ -99,8 +99,7 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     run, unread = _collecting(query.run)
     broker, own = _own_broker(paths, run)
     other_brokers, other_disks = _other_brokers(others, broker, run)
-    named = [place.path for place in own.directories]
-    source, metadata = own.copies.newest([*named, *(place.path for place in other_disks.directories)])
+    _, metadata = own.copies.newest([place.path for place in (*own.directories, *other_disks.directories)])
     given = ConfigOverrides.asked(query.config, query.properties)
     now = round(time.time() * 1000) if query.now is None else query.now
     state = state_of(broker)
@@ -112,10 +111,6 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     retained = retained_topics(
         broker, usages, metadata, given, now, is_selected, run, is_running=is_running, missing=missing
     )
-    emptied = _emptied(usages, metadata) if metadata is not None and source in named else None
-    if emptied is not None:  # no config is certain
-        for topic in retained:
-            topic.settings.is_known = False
     cleanings = list(first_cleanings(retained))
     for disk in disks:
         if not is_running:
@@ -129,7 +124,7 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     yield from (row._replace(number=number) for number, row in enumerate(rows, 1))
     yield from _kept(disks, usages, state)
     yield from kept
-    yield _summary(disks, state, retained, metadata, emptied, now=now, unread=len(unread))
+    yield _summary(disks, state, retained, metadata, now=now, unread=len(unread))
 
 
 space = offered("space", SpaceQuery, answers)
@@ -197,12 +192,10 @@ def _kept(disks: Sequence[Disk], usages: Sequence[DirectoryUsage], state: str) -
 
 
 def _summary(
-    disks: Sequence[Disk], state: str, retained: Sequence[RetainedTopic], metadata: MetadataImage | None,
-    emptied: str | None, **more: Any,
-) -> SpaceSummary:  # fmt: skip
-    """Return what the file systems have and lack, and what their steps amount to. `emptied`: why no config is certain;
-    `more`: the other fields."""
-    problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
+    disks: Sequence[Disk], state: str, retained: Sequence[RetainedTopic], metadata: MetadataImage | None, **more: Any
+) -> SpaceSummary:
+    """Return what the file systems have and lack, and what their steps amount to. `more`: the other fields."""
+    problem = None if metadata is None else metadata.emptied or next(iter(metadata.problems), None)
     systems = [disk.system for disk in disks if disk.system is not None]
     goals = [disk.goal for disk in disks if disk.goal is not None]
     goal = sum(goals) if len(goals) == len(disks) else None
@@ -236,17 +229,6 @@ def read_brokers(paths: Iterable[str], run: Run) -> tuple[list[Node], Disks]:
     for error in errors:
         run.unreadable(error)
     return [node for node in disks.nodes if not node.is_copy], disks
-
-
-def _emptied(usages: list[DirectoryUsage], metadata: MetadataImage) -> str | None:
-    """Return what is missing if the log of the broker's own metadata has been emptied, as by a recovery on a full disk
-    (IO_ERROR_EMPTIES): it is then that of the last snapshot. None if it has not."""
-    end = metadata.snapshot
-    for log in (log for usage in usages for log in usage.in_state("") if log.place.topic == METADATA_TOPIC):
-        is_empty = log.segments and not any(segment.size for segment in log.segments)
-        if is_empty and end is not None and log.segments[0].baseOffset < end:
-            return f"{log.place.path} is empty, and what came after its snapshot at offset {end} is missing"
-    return None
 
 
 def _directory(disk: Disk, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:
