@@ -354,7 +354,7 @@ class Operator:
 
     def free(self, action: str) -> str:
         """Do the first step of kdump space."""
-        self.words(action, r"Free some of it \(kdump space says how\)")
+        self.words(action, r"Free some of it \(kdump space shows how\)")
         commands = re.findall(r"(?m)^ +(rm -r?f \S+)$", kdump("space", str(self.nodes[1])))
         for command in commands:
             subprocess.run(command, shell=True, check=True)

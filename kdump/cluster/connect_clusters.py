@@ -201,7 +201,7 @@ def connect_changes(
         state.end_offsets.append(end)
     configs = {(log.topic, log.partition) for log, kind in found.logs if kind == CONFIGS}
     if len({topic for topic, _ in configs}) < len(configs):
-        replay.note("workers refuse a topic of configs with several partitions: their order is unknown")
+        replay.note("workers reject a config topic with several partitions: their order is unknown")
 
 
 def committed_records(

@@ -145,7 +145,7 @@ def read_one_header(data: bytes, position: int) -> HeaderColumns:
     """Read the header of a batch at `position` in its file, of which `data` has at least the header. Its length may be
     anything."""
     if len(data) < HEADER_SIZE:
-        raise ValueError(f"{len(data)} bytes are no header")
+        raise ValueError(f"{len(data)} bytes are not a header")
     buffer: cython.const[cython.uchar][::1] = data
     heads = HeaderColumns(data, position)
     heads.block = array("q", bytes(8 * HEADER_WIDTH))

@@ -44,7 +44,7 @@ def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None
     own = os.path.join(directory, f"{SCHEMAS_TOPIC}-0")
     if file_system.isdir(own):
         if file_system.isdir(os.path.join(directory, f"{SCHEMAS_TOPIC}-1")):
-            raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry refuses")
+            raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry rejects")
         return _only(own, find_registries([own], SCHEMAS_TOPIC, PLAIN_RUN).registries)
     registries = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
     mine = [

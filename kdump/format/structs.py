@@ -210,7 +210,7 @@ TEXT_ABOUT = {
     "leader-epoch-checkpoint": f"leader epochs of a partition, and where they begin; {_LINES}",
     "partition-metadata": "partition.metadata: one property a line",
     "meta-properties": "meta.properties: one property a line",
-    "quorum-state": "JSON: what a node knows of the quorum, and its vote",
+    "quorum-state": "JSON: a node's state of the quorum, and its vote",
     "clean-shutdown": ".kafka_cleanshutdown: JSON (empty before 3.7)",
 }
 """What each kind of file is, and its lines."""

@@ -129,7 +129,7 @@ def part_before(read_at: ReadAt, end: int) -> Part:
     """Return the part that ends at a position of a file. Raises DecodeError if none does."""
     least = SKIPPABLE.size + FOOTER.size
     if end < least:
-        raise DecodeError(STRUCT, "footer", 0, f"{end} bytes are no part of a bundle")
+        raise DecodeError(STRUCT, "footer", 0, f"{end} bytes are not part of a bundle")
     count, descriptor, magic = FOOTER.unpack(read_at(end - FOOTER.size, FOOTER.size))
     table = end - FOOTER.size - count * ROW.size - SKIPPABLE.size
     if magic != SEEKABLE or descriptor or table < SKIPPABLE.size + END.size:
@@ -188,7 +188,7 @@ class FramesReader:
         self._read_at = read_at
         numbers = array_of(part.rows)
         if any(size > FRAME or not size for size in numbers[1::2]):
-            raise DecodeError(STRUCT, "rows", part.end, f"a frame of no bytes, or of more than {FRAME}")
+            raise DecodeError(STRUCT, "rows", part.end, f"an empty frame, or one of more than {FRAME}")
         self.part = part
         self._starts = array("q", accumulate(numbers[1::2], initial=0))
         self._places = array("q", accumulate(numbers[::2], initial=part.start))

@@ -164,7 +164,7 @@ class WithheldSegment:
         """Return the line that describes the byte at a position. Raises DecodeError."""
         start, row = next(self.lines.from_key(position), (-1, None))
         if row is None or not 0 <= start <= position < start + size_of(row) <= self.log.data.size:
-            raise DecodeError(STRUCT, "position", position, "nothing is known of this byte")
+            raise DecodeError(STRUCT, "position", position, "nothing is known about this byte")
         return start, row
 
     def regions_of_line(self, position: int, row: Any, limits: Limits) -> Iterator[Region]:

@@ -30,7 +30,7 @@ GROUP, OFFSET, SHARE = "group", "offset", "share"
 """Kinds of rows: a group, an offset that it has committed, and the progress of a share group in a partition."""
 COORDINATORS = SparkTable(
     f"{OWN}/coordinators",
-    "what a coordinator's log says of a group",
+    "what a coordinator's log states about a group",
     (
         *own_columns("string", "cluster", "source", "kind", "groupId", "groupType", "state", "topic"),
         *own_columns("int", "partition"),

@@ -98,7 +98,7 @@ class SchemaUsage(NamedTuple):
     lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS), Shown("to", 4)]
     doubt: Annotated[
         str | None,
-        Doc("why these may not be records with this schema; null if nothing says so"),
+        Doc("why these may not be records with this schema; null if nothing suggests it"),
         Shown(least=20, cuts=TEXT),
     ]
     source: Annotated[PathText, Doc("partition directory")]

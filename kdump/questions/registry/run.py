@@ -105,7 +105,7 @@ def answers(query: RegistryQuery) -> Iterator[RegistryAnswer]:
         if len(found.registries) > 1:
             run.begin(each)
         if clusters.count(each.cluster) > 1 and each.log.partition:
-            yield Note(each.log.path, "a registry refuses a topic with several partitions; each is shown alone")
+            yield Note(each.log.path, "a registry rejects a topic with several partitions; each is shown alone")
         home = next((here.path for here in found.topics.disks.clusters.get(each.cluster, ())), "")
         deleted = (*each.deleted, *carved)
         gone = _deleted_offsets(each, found.topics.disks)

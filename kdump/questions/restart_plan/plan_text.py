@@ -154,7 +154,7 @@ def saved_text(plan: PartitionPlan) -> str:
         what = f"up to {count_text(records, 'record')}" if records else "the records that decode"
         parts.append(f"{what} of {count_text(damaged, 'damaged batch', 'damaged batches')}, whose values may be wrong")
     if plan.mayLoseTorn:
-        parts.append("those records of the incomplete batch that are whole")
+        parts.append("those records of the incomplete batch that are complete")
     return " and ".join(parts)
 
 

@@ -268,7 +268,7 @@ STATES = {
     "resigned": "it led in epoch {0.epoch}, and waits for an election",
     "candidate": "it asks for votes in epoch {0.epoch}",
     "follower": "it follows {0.leaderId} in epoch {0.epoch}",
-    "unattached": "it knows no leader",
+    "unattached": "it does not know a leader",
 }
 
 

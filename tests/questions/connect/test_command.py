@@ -401,7 +401,7 @@ def test_values_with_schemas(tmp_path: Path) -> None:
 def test_several_partitions_of_configs(tmp_path: Path) -> None:
     write(tmp_path, {"connect-configs-0": [connector("a")], "connect-configs-1": [connector("b")]})
     assert [each["name"] for each in rows("connector", tmp_path)] == ["a", "b"]
-    assert "workers refuse a topic of configs with several partitions" in notes(tmp_path)
+    assert "workers reject a config topic with several partitions" in notes(tmp_path)
 
 
 def test_names_of_topics(tmp_path: Path) -> None:

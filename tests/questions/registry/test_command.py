@@ -481,7 +481,7 @@ def test_a_directory_that_states_no_cluster(tmp_path: Path) -> None:
 
 def test_several_partitions(tmp_path: Path) -> None:
     write(tmp_path, {"_schemas-0": SCHEMAS, "_schemas-1": [schema("a", 1, 1, ORDER_1)]})
-    assert "a registry refuses a topic with several partitions" in run(tmp_path).stderr
+    assert "a registry rejects a topic with several partitions" in run(tmp_path).stderr
 
 
 def test_a_directory_that_was_to_be_deleted(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def _loss_text(loss: ReplicaLoss, *, is_metadata: bool) -> str:
     line = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
     if is_metadata:
         committed = (
-            "which may have been committed" if loss.possiblyAcknowledged else "which change nothing, or were given up"
+            "which may have been committed" if loss.possiblyAcknowledged else "which change nothing, or were abandoned"
         )
         return f"{line}; {committed}"
     rest = loss.lost - loss.acknowledged - loss.possiblyAcknowledged
