@@ -146,8 +146,14 @@ def _offline_file(directory: DirectoryPlan, *names: str) -> StartupFailure | Non
 def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
     """Return the stop for a -future directory that takes the name of a live one in the same log directory."""
     case = "moved" if file_system.isdir(live) else "created"
-    exception = f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
-    return failure(OFFLINE, "startup-log-replaced", plan.path, exception, case=case, log=plan.name, live=live)
+    return failure(
+        OFFLINE, "startup-log-replaced", plan.path, _cannot_rename(plan), case=case, log=plan.name, live=live
+    )
+
+
+def _cannot_rename(plan: PartitionPlan) -> str:
+    """Return the exception of LocalLog.renameDir."""
+    return f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
 
 
 @dataclass
@@ -474,9 +480,7 @@ class LogManager:
             reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
-        exception = (
-            f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
-        )
+        exception = f"{_cannot_rename(plan)}; DirectoryNotEmptyException: {name}"
         raise StartupFailed(failure(EXIT, "startup-log-replaced", plan.path, exception, log=plan.name))
 
     # --- checkpoints ---

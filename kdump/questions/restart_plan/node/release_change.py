@@ -91,9 +91,9 @@ def add_levels(
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
     if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
-        exception = f"RuntimeException: No FeatureLevelRecord for {LEVEL} was found in the bootstrap metadata"
+        exception = "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from bootstrap"
         file = os.path.join(part.folder, BOOTSTRAP_SNAPSHOT)
-        part.stops.append(failure(EXIT, "startup-format-without-level", file, exception))
+        part.stops.append(failure(EXIT, "startup-format-without-level", file, f"RuntimeException: {exception}"))
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
             part.doubts.append(formatted_level_text(name, level))
