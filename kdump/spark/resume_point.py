@@ -23,6 +23,7 @@ from kdump.kafka.leader_epoch_file_cache import first_falling
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.delta_tables import LAYOUT
 from kdump.spark.store import key_of
+from kdump.state.unknown_offsets import NO_FILES
 from kdump.tables.disk_identity import DiskIdentity
 from kdump.version import __version__
 
@@ -78,6 +79,7 @@ def prefix_fingerprint(
     """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
     what ResumePoint compares item by item."""
     late = replace(context, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
+    late = replace(late, checkpoint_files=NO_FILES, epochs_at=None)  # findings do not state why an offset is unknown
     offsets = sorted(
         (name, checkpointed.offset) for name, checkpointed in context.checkpoints.items() if name not in AT_END
     )
@@ -88,7 +90,7 @@ def prefix_fingerprint(
         own = [target.path for target in (segment.log, *segment.indexes.values()) if target is not None]
         seen.append((segment.name, segment.offset in with_snapshot, sorted((path, stamps.get(path)) for path in own)))
     options = (check.limits, check.max_message_bytes)
-    about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)
+    about = (options, tables, identity, late, offsets, cleaned, seen)
     return key_of(LAYOUT, __version__, repr(about))
 
 
