@@ -30,13 +30,18 @@ UNKNOWN = unknown_keys()["logSegment"]
 
 
 def read(table: str, path: Path, here: Path) -> list[str]:
-    """Return the rows of a table, with paths relative to the disk."""
+    """Return the rows of a table, with paths relative to the disk. Left out is what a bundle does not have, findings
+    inside batches, and that only a bundle knows the host of a disk without IDs."""
     found = []
     for row in same.rows(table, [path], now=NOW):
         if table == "segments":
             row = {name: value for name, value in row.items() if name not in UNKNOWN}
         if table == "findings" and catalogue.findings()[row["code"]].family == "records":
             continue
+        if table == "findings" and "of the inner message" in row["message"]:
+            continue
+        if row.get("identifiedBy") == "host and path":
+            row["identifiedBy"] = "path"
         found.append(str({name: _inside(value, path, here) for name, value in row.items()}))
     return sorted(found)
 
