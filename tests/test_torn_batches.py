@@ -1,16 +1,19 @@
-"""A batch that the end of its file truncates: its complete records are shown by inspect, and saved by salvage and
-carve."""
+"""A batch that the end of its file truncates: its complete records are shown by inspect, in the table records, and
+saved by salvage and carve."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import kdump
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.varint import read_varint
 from tests import craft
-from tests.command import objects
+from tests.command import objects, run
 from tests.conftest import FIXTURES, sample
 
 FIRST = f"{0:020}.log"
@@ -52,6 +55,7 @@ def test_the_complete_records_before_the_end(tmp_path: Path) -> None:
         assert of_records(rows, first) == known[:complete], size
         damaged = [row["offset"] for row in rows if row.get("damaged")]
         assert damaged == [offset for offset, *_ in known[:complete]]
+        assert of_table(log) == [(row["offset"], row.get("damaged", False)) for row in rows if row["type"] == "record"]
         assert not any(row["type"] == "finding" for row in rows)
         (torn,) = [row for row in rows if row["type"] == "region"]
         assert (f"{complete} of its {len(bounds)} records are complete" in str(torn["reason"])) == bool(complete)
@@ -62,6 +66,32 @@ def test_the_complete_records_before_the_end(tmp_path: Path) -> None:
         for out in ("saved", "carved"):
             assert of_records(objects("inspect", place / out, "--records"), first) == known[:complete], (out, size)
             assert objects("verify", place / out)[-1]["findings"]["error"] == 0
+
+
+def of_table(log: Path, *options: str) -> list[tuple[int, bool]]:
+    """Return the offsets of the records in the table that export writes, and whether they are damaged."""
+    out = log.parent.parent / "rows.parquet"
+    if options:
+        assert run("export", log, "--out", out, *options).exit_code < 2
+    table = pq.read_table(out) if options else pa.table(kdump.records(log))
+    return [(row["offset"], row["damaged"]) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--offset", "2.."), [(2, False), (3, True), (4, True)]),
+        (("--offset", "..3"), [(0, False), (1, False), (2, False), (3, True)]),
+        (("--offset", "2..", "--producer-id", "999"), []),  # of which its header says the same
+        (("--producer-id", "-1"), [(0, False), (1, False), (2, False)]),  # what it lacks is unknown, and left out
+    ],
+)
+def test_a_selection_of_its_records(options: tuple[str, ...], expected: list[tuple[int, bool]], tmp_path: Path) -> None:
+    batch = craft.batch([craft.record(number, b"k", b"1") for number in range(3)])
+    log = craft.write_file(tmp_path / "t-0" / FIRST, batch + craft.rebase(batch, 3)[:-4])
+    rows = [row for row in objects("inspect", log, "--records", *options) if row["type"] == "record"]
+    assert [(row["offset"], row.get("damaged", False)) for row in rows] == expected
+    assert of_table(log, *options) == expected
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "lz4", "snappy"])

@@ -11,6 +11,7 @@ from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
 from kdump.core.header_columns import HeaderColumns
 from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Region
@@ -122,7 +123,7 @@ class Observer(Resumable):
 class SegmentObserver(RegionObserver):
     """Sees all regions of the segments of a partition, after the observers of its batches."""
 
-    def begin(self, target: Target, source: Source, is_last: bool) -> None:
+    def begin(self, target: Target, window: Window, is_last: bool) -> None:
         """Called before the regions of each segment; the last one is the newest."""
 
     def finish(self, source: Source) -> None:

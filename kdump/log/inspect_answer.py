@@ -104,7 +104,10 @@ class InspectedRecord(NamedTuple):
         Object | None,
         Doc("IDs in keyDecoded and valueDecoded, with the topic or user that each identifies", optional=True),
     ]
-    damaged: Annotated[bool | None, Doc("true if the checksum of its batch, or its own, does not match", optional=True)]
+    damaged: Annotated[
+        bool | None,
+        Doc("true if the checksum of its batch (as of a torn one), or its own, does not match", optional=True),
+    ]
 
 
 @answer("region")

@@ -56,6 +56,7 @@ from kdump.io.directory_listing import parent
 from kdump.io.errors import SourceError
 from kdump.io.mounted_paths import mount_paths
 from kdump.io.run import ignore
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
 from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
@@ -64,6 +65,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
 from kdump.log.selection import Selection
+from kdump.log.torn_batch import torn_batch
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
 from kdump.render.line_parts import may_decode, schemas_of
@@ -172,8 +174,8 @@ class RecordRows(SliceRows):
         self.common_of = array("q")
         self.commons: list[dict[str, Any]] = []
 
-    def begin(self, target: Target, common: dict[str, Any]) -> None:
-        super().begin(target, common)
+    def begin(self, target: Target, common: dict[str, Any], window: Window) -> None:
+        super().begin(target, common, window)
         self.target = target
         self.decoder = None if self.decoding is None else self.decoding.decoder(target)
 
@@ -181,7 +183,8 @@ class RecordRows(SliceRows):
         if isinstance(region, BatchRun) and region.checked and self.selection.is_all and self._is_plain:
             yield from self._run(region)
             return
-        for batch in batches_of(region):
+        torn = torn_batch(region, self.window, self.limits)
+        for batch in batches_of(region) if torn is None else (torn,):
             yield from self._matching(batch)
 
     @property

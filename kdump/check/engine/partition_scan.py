@@ -244,7 +244,7 @@ class PartitionScan(Resumable, RegionObserver):
         self.totals.withheld.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         for other in self._of_regions:
-            other.begin(part.target, source, part.last)
+            other.begin(part.target, window, part.last)
         yield from _findings(observer.begin(part) for observer in observers)
         self._runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
         self._part, self._source, self._damage = part, source, None

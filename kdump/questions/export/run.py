@@ -23,7 +23,7 @@ from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
 from kdump.io.run import ignore
-from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
@@ -152,9 +152,9 @@ class Export:
         rows.on_rejected = self.on_rejected
         return rows
 
-    def _begin(self, reader: RecordRows | BatchRows, piece: TaskItem, target: Target) -> None:
+    def _begin(self, reader: RecordRows | BatchRows, piece: TaskItem, target: Target, window: Window) -> None:
         self.target = target
-        reader.begin(target, self.read.common(piece, target))
+        reader.begin(target, self.read.common(piece, target), window)
 
     def _is_read(self, place: Target | PartitionDirectory) -> bool:
         """Whether the rows of a partition or file are wanted: those that a broker serves, and what was named."""
@@ -197,7 +197,7 @@ class Export:
                     if committed is not None:
                         window.source.keep = True
                         committed.turn_to(target, window, self.check)
-                    self._begin(reader, piece, target)
+                    self._begin(reader, piece, target, window)
                     part = SegmentContext(SegmentFiles("", 0, target), target, is_last, None, 0, window.source.size)
                     for region in scan.chosen(target, window):
                         yield from reader.region(region)
@@ -247,7 +247,10 @@ class _Taker(SegmentObserver):
     """Takes the rows of a scan; `turn_to` tells its reader of each segment."""
 
     def __init__(
-        self, reader: RecordRows | BatchRows, turn_to: Callable[[Target], None], put: Callable[[ArrowBatch], None]
+        self,
+        reader: RecordRows | BatchRows,
+        turn_to: Callable[[Target, Window], None],
+        put: Callable[[ArrowBatch], None],
     ) -> None:
         self.reader, self.turn_to, self.put = reader, turn_to, put
         self.depth = reader.depth
@@ -255,8 +258,8 @@ class _Taker(SegmentObserver):
     def alone(self, _: object) -> list[SegmentObserver]:
         return [self]
 
-    def begin(self, target: Target, source: Source, is_last: bool) -> None:
-        self.turn_to(target)
+    def begin(self, target: Target, window: Window, is_last: bool) -> None:
+        self.turn_to(target, window)
 
     def region(self, region: Region) -> None:
         for batch in self.reader.region(region):

@@ -9,6 +9,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.io.window import Window
 from kdump.log.entries import Entry, Item
+from kdump.log.expression.terms import NO
 from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Problem, Region
@@ -95,4 +96,6 @@ class Rows:
         note = f"; {complete} of its {plain_count(torn.recordCount or 0, 'record')} are complete"
         note += ", but no checksum covers them"
         self.view.region(target, region.with_reason(region.reason + note), window)
+        if self.files.selection.batch(torn) == NO:
+            return 0
         return self.view.batch(target, torn, islice(self.files.selection.records(torn), self.left))

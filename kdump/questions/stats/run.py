@@ -180,15 +180,15 @@ class StatsReader(SegmentObserver):
         """Open a segment, and begin with it. Raises SourceError."""
         window = self.options.open(target)
         try:
-            self.begin(target, window.source, self.is_last)
+            self.begin(target, window, self.is_last)
         except SourceError as error:
             self.note_unread(error)
         return window
 
-    def begin(self, target: Target, source: Source, is_last: bool) -> None:
+    def begin(self, target: Target, window: Window, is_last: bool) -> None:
         """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for damage."""
         self.path, self.is_last = target.path, is_last
-        withheld = withheld_segment(source)
+        withheld = withheld_segment(window.source)
         self.hidden = withheld is not None and withheld.hides_records
         if withheld is None or not self.hidden:
             return
