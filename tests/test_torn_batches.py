@@ -92,6 +92,9 @@ def test_a_selection_of_its_records(options: tuple[str, ...], expected: list[tup
     rows = [row for row in objects("inspect", log, "--records", *options) if row["type"] == "record"]
     assert [(row["offset"], row.get("damaged", False)) for row in rows] == expected
     assert of_table(log, *options) == expected
+    for offset, is_damaged in expected:
+        extracted = run("inspect", log, "--offset", str(offset), "--extract", "value")
+        assert (extracted.stdout, "is incomplete" in extracted.stderr) == ("1", is_damaged)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "lz4", "snappy"])

@@ -9,11 +9,9 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.io.window import Window
 from kdump.log.entries import Entry, Item
-from kdump.log.expression.terms import NO
 from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Problem, Region
-from kdump.log.torn_batch import torn_batch
 from kdump.questions.inspect.selected_files import SelectedFiles
 from kdump.questions.inspect.views import View
 from kdump.render.progress import Progress
@@ -88,7 +86,7 @@ class Rows:
         records, unless the file may be growing, or only the last rows were requested. Returns the number of rows."""
         options, torn = self.files.options, None
         if options.of_records and not (options.follow or options.last):
-            torn = torn_batch(region, window, self.files.scan.limits)
+            torn = self.files.torn(region, window)
         complete = 0 if torn is None else torn.complete_records
         if torn is None or not complete:
             self.view.region(target, region, window)
@@ -96,6 +94,4 @@ class Rows:
         note = f"; {complete} of its {plain_count(torn.recordCount or 0, 'record')} are complete"
         note += ", but no checksum covers them"
         self.view.region(target, region.with_reason(region.reason + note), window)
-        if self.files.selection.batch(torn) == NO:
-            return 0
         return self.view.batch(target, torn, islice(self.files.selection.records(torn), self.left))

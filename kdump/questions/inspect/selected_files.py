@@ -17,6 +17,7 @@ from kdump.io.run import Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.entries import Entry, Item, entries
+from kdump.log.expression.terms import NO
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import (
     BATCHES,
@@ -33,11 +34,12 @@ from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
 from kdump.log.record import Record
-from kdump.log.region import Batch, Problem
+from kdump.log.region import Batch, Problem, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
 from kdump.log.served_files import targets
+from kdump.log.torn_batch import TornBatch, torn_batch
 from kdump.questions.inspect.options import InspectOptions
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
@@ -223,6 +225,11 @@ class SelectedFiles:
             ):
                 yield item
 
+    def torn(self, region: Region, window: Window) -> TornBatch | None:
+        """Return the batch of a torn region; None if it has no records that can be decoded and may match."""
+        torn = torn_batch(region, window, self.scan.limits)
+        return None if torn is None or self.selection.batch(torn) == NO else torn
+
     def records(self) -> Iterator[Record]:
         """Yield the selected records of all files, for as long as they can be read."""
         for file in self:
@@ -232,9 +239,10 @@ class SelectedFiles:
             target, window = opened
             try:
                 for region in self.scan.chosen(target, window) if target.kind in BATCHES else ():
-                    if isinstance(region, Batch):
-                        region.crcValid  # noqa: B018  (taken while the batch can be read)
-                        yield from self.selection.records(region)
+                    batch = region if isinstance(region, Batch) else self.torn(region, window)
+                    if batch is not None:
+                        batch.crcValid  # noqa: B018  (taken while the batch can be read)
+                        yield from self.selection.records(batch)
             except SourceError as error:
                 self.report_unreadable(error)
             finally:

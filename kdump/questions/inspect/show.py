@@ -138,7 +138,8 @@ def extract(files: SelectedFiles) -> int:
         print_error(f"the {options.extract} of the record at offset {first.offset} is null")
         return 2
     if not first.batch.crcValid:
-        print_error(f"the batch at byte {first.position} does not match its checksum: these bytes may be damaged")
+        why = "is incomplete" if first.batch.is_torn else "does not match its checksum"
+        print_error(f"the batch at byte {first.position} {why}: these bytes may be damaged")
     output.write_now(memoryview(first.data)[start : start + size])
     output.flush()
     return exit_status(files, is_empty=output.is_empty)
