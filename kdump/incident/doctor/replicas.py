@@ -99,7 +99,7 @@ class ReplicasExamination:
         self._brokers(metadata)
         for problem in metadata.problems[:1]:
             state = "has what is not known here" if metadata.newer else "is damaged"
-            state = "has a record that nodes reject" if metadata.refusals and not metadata.newer else state
+            state = "has a record that nodes cannot apply" if metadata.refusals and not metadata.newer else state
             question.notExamined.append(f"the metadata {state}, so it may be out of date: {problem}")
         self._answer(metadata, partitions)
 

@@ -467,7 +467,7 @@ def test_a_formatted_voter_exits_when_the_leader_of_before_resigns() -> None:
         plans[3].partitions, plans[3].quorum = [], formatted._replace(kraftVersion=0, voters=[], epoch=0, leaderId=None)
         found = quorum_replicas(plans, lambda *_: Counted())
         assert found is not None
-        assert [int(note[5]) for note in found.notes if "knows no voters" in note] == nodes
+        assert [int(note[5]) for note in found.notes if "does not know any voters" in note] == nodes
 
 
 def test_a_leader_that_does_not_know_that_it_led() -> None:
