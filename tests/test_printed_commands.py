@@ -23,6 +23,7 @@ from tests.command import run
 from tests.conftest import DISKS, sample
 from tests.damages import DAMAGES, METADATA, Damage, aged, copy_disk, copy_some
 from tests.restored_disk import RestoredDisks
+from tools.incident import INCIDENTS, lay_out
 
 SUPPLIED = {
     "VERSION": "4.3",
@@ -40,6 +41,7 @@ PROGRAM = re.compile(
 ASKS = re.compile(r"Usage:|(?:^|[\s(])(?:pass|name it with|name each with|with) --[a-z]|--[a-z-]+$|no such file", re.M)
 """How a command refuses to start for want of an option."""
 PAGES = ("doctor", "restart-plan", "verify", "retention", "space")
+PARTS = 4
 SCREENS = (80, 200)
 """Columns of terminals."""
 
@@ -116,26 +118,32 @@ def broken(pipe: str, *paths: Path, columns: int) -> list[list[str]]:
 
 
 @pytest.mark.sampled
-def test_of_damaged_disks(tmp_path: Path) -> None:
-    """The names of the directories are longer than a line, and have to be quoted."""
+@pytest.mark.parametrize("part", range(PARTS))
+def test_of_damaged_disks(part: int, tmp_path: Path) -> None:
+    """The names of the directories are longer than a line, and have to be quoted. No command changes the disk."""
     work = tmp_path / f"o'brien's disk {'x' * 90}"
     work.mkdir()
     disks, ran = RestoredDisks(work), set[tuple[str, ...]]()
-    for number, damage in enumerate(sample(DAMAGES, 80, "printed commands of damage")):
-        check(disks, damage, SCREENS[number % 2], ran)
-    assert len(ran) > 5
+    cases = [*DAMAGES, *sorted(INCIDENTS)][part::PARTS]
+    for number, case in enumerate(sample(cases, len(cases), f"printed commands {part}")):
+        name = case if isinstance(case, str) else case.name
+        roots, explained = damaged(disks, case)
+        before = states(work)
+        pipe = pages(*roots)
+        assert broken(pipe, *roots, columns=SCREENS[number % 2]) == [], name
+        assert [*refusals(f"{pipe}{explained}{items(*roots)}", tmp_path / name, ran)] == [], name
+        assert states(work) == before
+    assert ran
 
 
-def check(disks: RestoredDisks, damage: Damage, columns: int, ran: set[tuple[str, ...]]) -> None:
-    """Run the commands that are printed about a damaged disk, which they leave as it is."""
-    disk = disks.damaged(damage)[0]
-    root = [*map(Path, disk.directories_of_broker)]
-    before = states(disk.root)
-    pipe, explained = pages(*root), run("explain", damage.code, "--disk", root[0]).stdout
-    assert broken(pipe, *root, columns=columns) == [], damage.name
-    texts = pipe + items(*root) + (explained if "on disk:" in explained else "")
-    assert [*refusals(texts, disks.work.parent / damage.name, ran)] == [], damage.name
-    assert states(disk.root) == before
+def damaged(disks: RestoredDisks, case: Damage | str) -> tuple[list[Path], str]:
+    """Return the log directories of a recipe or an incident, and how explain explains what the recipe leads to."""
+    if isinstance(case, str):
+        lay_out(case, disks.work / case)
+        return sorted(path for path in (disks.work / case).iterdir() if path.is_dir()), ""
+    roots = [*map(Path, disks.damaged(case)[0].directories_of_broker)]
+    explained = run("explain", case.code, "--disk", roots[0]).stdout
+    return roots, explained if "on disk:" in explained else ""
 
 
 def states(root: Path) -> dict[Path, tuple[int, int]]:

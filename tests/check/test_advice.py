@@ -72,7 +72,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-acls.sh": (f"{TOOLS}AclCommand", "--bootstrap-server --add --allow-principal --operation --topic"),
     "kafka-delegation-tokens.sh": (
         f"{TOOLS}DelegationTokenCommand",
-        "--bootstrap-server --create --max-life-time-period",
+        "--bootstrap-server --command-config --create --max-life-time-period",
     ),
     "kafka-log-dirs.sh": (f"{TOOLS}LogDirsCommand", "--bootstrap-server --describe"),
     "kafka-share-groups.sh": (
@@ -149,6 +149,7 @@ def test_a_command_of_kafka_has_its_options(text: str) -> None:
     for name, options in kafka_commands(text):
         assert options <= set(KNOWN[name][1].split()), name
         assert options & {"--bootstrap-server", "--bootstrap-controller"}, f"{name} does not say where"
+        assert name != "kafka-transactions.sh find-hanging" or "--topic" in options
 
 
 @each_case("page", PAGES, ids=lambda page: page.stem)

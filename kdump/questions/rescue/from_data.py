@@ -330,7 +330,8 @@ class DataRescuer(Rescuer):
         yield RescueUnknown(
             "delegation tokens",
             title_of(UNKNOWN, "tokens"),
-            "kafka-delegation-tokens.sh --bootstrap-server HOST:PORT --create --max-life-time-period MS",
+            "kafka-delegation-tokens.sh --bootstrap-server HOST:PORT --command-config FILE --create "
+            "--max-life-time-period MS",
         )
 
 

@@ -269,7 +269,7 @@ class TransactionLedger(Observer):
         if is_later:
             remarks.append(LATER)
         elif hanging is None and is_old:
-            remarks.append(title_of("transaction-note"))
+            remarks.append(title_of("transaction-note", **({"TOPIC": known.topic} if known.topic else {})))
         if outcome is not None:
             remarks.append(title_of("transaction-note", outcome))
         is_for_person = (hanging or (hanging is None and is_old)) and not is_later and outcome != COMMIT

@@ -326,7 +326,7 @@ def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
     old = rows(ask(folder, now=NOW + 1))[0]
     assert old.state == "open"
     assert old.abort is not None
-    assert old.remarks == (title_of("transaction-note"),)
+    assert old.remarks == (title_of("transaction-note", TOPIC="payments"),)
     young = rows(ask(folder, now=NOW))[0]
     assert (young.abort, young.remarks) == (None, ())
 
