@@ -190,12 +190,12 @@ OF_DISKS = (
     "producers",
 )
 OF_DISKS += ("find", "retention", "space", "salvage", "reindex", "carve", "bundle")
-PLACES = {"/var/lib/kafka": "clean-1", "/mnt/broker-1": "diverged-1", "/mnt/broker-2": "diverged-2"}
-PLACES = {name: str(FIXTURES / disk) for name, disk in (PLACES | {"/mnt/broker-3": "clean-2"}).items()}
+PLACES = {"/var/lib/kafka/clicks-0": "clean-1/users-0", "/var/lib/kafka": "clean-1", "/mnt/broker-1": "diverged-1"}
+PLACES |= {"/mnt/broker-2": "diverged-2", "/mnt/broker-3": "clean-2"}
+PLACES = {name: str(FIXTURES / disk) for name, disk in PLACES.items()}
 """The disks that stand for those of the examples."""
 ELSEWHERE = re.compile(
-    r"/(etc|data|mnt/controller|disk1|var/log)|-delete |\b0{20}|\.bundle --with|^ssh |broker-1\.tar\.zst$|payments/|"
-    r"clicks-0 --config"
+    r"/(etc|data|mnt/controller|disk1|var/log)|-delete |\b0{20}|\.bundle --with|^ssh |broker-1\.tar\.zst$|payments/"
 )
 """Paths of examples that no disk of the tests has."""
 
@@ -205,6 +205,8 @@ def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
     """In a directory of disks, one of which is /var/lib/kafka."""
     for path in (FIXTURES / "clean-1").iterdir():
         (tmp_path / path.name).symlink_to(path)
+    for name, path in (("__consumer_offsets-7", "__consumer_offsets-0"), ("clicks-0", "users-0")):
+        (tmp_path / name).symlink_to(FIXTURES / "clean-1" / path)
     for name in ("disk.img", "xaa", "xab"):
         (tmp_path / name).symlink_to(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log")
     lines = [line.strip() for line in kdump(command, "--help").stdout.splitlines()]
