@@ -117,7 +117,7 @@ class OffsetIndexJudge(IndexJudge):
             message = f"offset {offset} points to byte {position}, which counts as 0: no release writes such an entry"
             self.wrong(entry, message, is_usable=True, offset=offset)
         else:
-            self.wrong(entry, f"offset {offset} points to byte {position}, where no batch starts")
+            self.wrong(entry, f"offset {offset} points to byte {position}, where no batch starts", offset=offset)
 
     def _reached(self, entry: Entry, base: int | None, last: int) -> None:
         """Judge an entry whose position is the start of a batch with the offsets base..last."""

@@ -89,10 +89,11 @@ class GroupsExamination:
     def _groups(self, groups: GroupCoordinatorState, context: LagContext) -> None:
         waiting = groups.pending_by_group()
         lags: list[tuple[int, str, bool]] = []
-        troubled = unknown = 0
+        troubled = unknown = losing = 0
         for group in sorted(groups.groups):
             lag, is_known, is_minimum = 0, True, False
             bad: list[CommittedPosition | SharePosition] = []
+            is_losing = False
             every: Iterable[CommittedPosition | SharePosition] = chain(
                 positions(groups, group, waiting, context), share_positions(groups, group, context)
             )
@@ -102,11 +103,14 @@ class GroupsExamination:
                 is_started = isinstance(position, CommittedPosition) or position.startOffset >= 0
                 is_minimum |= position.lagIsMinimum or not is_started
                 is_known &= position.logEndOffset is not None or bool(position.remark)
-                if position.remark and not self._is_lost(position):
+                if position.remark and self._is_lost(position):
+                    is_losing = True
+                elif position.remark:
                     bad.append(position)
             lags.append((lag, group, is_minimum or not is_known))
             unknown += not is_known
             troubled += bool(bad)
+            losing += is_losing
             if bad:
                 self._out_of_range(group, bad)
             self._went_back(group, groups.rewinds.of(group, groups.offsets.get(group, {})))
@@ -122,6 +126,7 @@ class GroupsExamination:
         if context.disks.behind:
             answer += f"; {behind_text(context.disks)}"
         answer += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
+        answer += f"; {losing:,} with offsets above the new end of a log" if losing else ""
         if groups.removed.count:
             answer += f"; {count_text(groups.removed.count, 'offset was', 'offsets were')} deleted or expired"
         answer += AS_READ if groups.problems or self.on.is_partial else ""

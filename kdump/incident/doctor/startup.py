@@ -47,6 +47,7 @@ from kdump.questions.restart_plan.answer import (
     StartupFailure,
 )
 from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO, StartupEvent
+from kdump.questions.restart_plan.loading_events import kind_of
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.identity import starts_as
 from kdump.questions.restart_plan.plan_text import (
@@ -602,7 +603,7 @@ class StartupExamination:
         facts["tornTail"] = is_hidden and not (by_index or is_misnamed or plan.salvage)
         if facts.get("intactElsewhere") is None:
             facts["intactElsewhere"] = self._is_intact_elsewhere(plan)
-        case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else "" if plan.cuts else "gone"
+        case = "torn" if plan.mayLoseTorn else "new" if plan.losesOnlyNew else kind_of(plan) if plan.cuts else "gone"
         case = "startBeyond" if of_start else case
         more |= {"severity": "warning"} if plan.mayLoseTorn else {}
         self._lose(Problem("startup-loses", values, facts, case), plan, more, tuple(_evidence(plan)))

@@ -447,6 +447,20 @@ def test_no_group_is_moved_above_where_the_next_startup_ends_the_log(tmp_path: P
     assert "DAMAGED: a damaged batch of 60 records at byte 21980" in run("ls", disk).stdout
 
 
+def test_what_a_startup_loses_of_groups_is_said(tmp_path: Path) -> None:
+    """Offsets that a group has committed above the new end of a log, and committed offsets themselves."""
+    damage = next(each for each in DAMAGES if each.name == "index-past-the-end")
+    root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    damage.apply(root)
+    assert "; 1 with offsets above the new end of a log" in question_in(answers(aged(root)), "groups")["answer"]
+    offsets = copy_some(DISKS / "kafka-4.3" / "crash-1", tmp_path / "offsets", "__consumer_offsets-0")
+    log = offsets / "__consumer_offsets-0" / f"{ZERO}.log"
+    log.write_bytes(flip(log.read_bytes(), 8 * (log.stat().st_size - 30)))
+    (item,) = [each for each in items_in(answers(aged(offsets))) if each["code"] == "startup-loses"]
+    assert item["title"] == "a startup loses committed offsets of consumer groups"
+    assert "groups continue at older offsets" in item["impact"]
+
+
 def test_each_finding_has_what_not_to_do() -> None:
     assert all(code.never for code in catalogue.findings().values())
 
@@ -1378,14 +1392,16 @@ def test_what_has_another_cause_is_an_item_of_its_own(tmp_path: Path) -> None:
     data = log.read_bytes()
     log.write_bytes(flip(flip(data, 8 * 7000), 8 * 20000))  # recovery truncates it at the first
     index = log.with_suffix(".index")
-    index.write_bytes(struct.pack(">ii", 50, 0) + index.read_bytes()[8:])  # below both
-    items = kdump.doctor(aged(root)).items
-    found = [(each.code, each.position) for each in items if each.name == "orders-none-0"]
-    assert [each for each in found if each[0] != "timestamp-in-future"] == [
-        ("startup-loses", 5599),
-        ("crc-mismatch", 16539),
-        ("index-mismatch", 0),
-    ]
+    entries = index.read_bytes()[8:]
+    for position in (0, 61):  # below both, which an entry's offset shows
+        index.write_bytes(struct.pack(">ii", 50, position) + entries)
+        items = kdump.doctor(aged(root)).items
+        found = {(each.code, each.position, each.offset) for each in items if each.name == "orders-none-0"}
+        assert {each for each in found if each[0] != "timestamp-in-future"} == {
+            ("startup-loses", 5599, 60),
+            ("crc-mismatch", 16539, 180),
+            ("index-mismatch", 0, 50),
+        }, position
 
 
 def test_a_file_is_renamed_only_if_its_name_is_wrong(tmp_path: Path) -> None:
