@@ -27,6 +27,7 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
 from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
+from kdump.questions.restart_plan.node.directories import NOT_LOG_DIRECTORY, is_other_file
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.metadata_image import MetadataImage
@@ -78,7 +79,7 @@ class Disks(cluster.Disks):
         if not self.unread and not file_system.lexists(first):
             return missing(first)
         if file_system.isfile(first):
-            return SourceError(f"{first}: not a directory; pass a broker's log directory")
+            return SourceError(f"{first}: {NOT_LOG_DIRECTORY}")
         return SourceError(self.unread[0] if self.unread else f"{first}: nothing of Kafka's here or below")
 
     @property
@@ -169,8 +170,8 @@ class Disks(cluster.Disks):
     # --- the brokers ---
 
     def _places(self, path: str) -> list[Place]:
-        if path == "-":
-            raise SourceError(f"{path}: not a directory; pass a broker's log directory")
+        if is_other_file(path):
+            raise SourceError(f"{path}: {NOT_LOG_DIRECTORY}")
         if not is_directory(path):
             self._empty.append(path)
             return []

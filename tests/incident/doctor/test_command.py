@@ -721,6 +721,9 @@ def test_paths_that_are_not_there(disk: Path, tmp_path: Path) -> None:
     assert "nowhere" in nothing.stderr + nothing.stdout
     (tmp_path / "file").write_text("not mounted")
     assert "not a directory; pass" in refused("doctor", tmp_path / "file")
+    for log in (disk / "orders-none-0" / f"{ZERO}.log", Path(__file__)):  # not one that failed, but a mistake
+        assert "not a directory; pass" in refused("doctor", disk, log)
+        assert "not a directory; pass" in refused("restart-plan", disk, log)
     (tmp_path / "link").symlink_to(disk)
     for other in ("nowhere", "file", "link"):  # a log directory that failed, or is two, for its broker
         both = run("doctor", disk, tmp_path / other, *NOW)

@@ -25,6 +25,13 @@ from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import DirectoryPlan
 
 MISSING = "missing"
+NOT_LOG_DIRECTORY = "not a directory; pass a broker's log directory"
+
+
+def is_other_file(path: str) -> bool:
+    """Return True for standard input, or a file with a suffix, such as a segment or a broker's log: that is not taken
+    for what has the place of a log directory."""
+    return path == "-" or bool(file_system.isfile(path) and os.path.splitext(path)[1])
 
 
 def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
@@ -34,8 +41,8 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
     plans: list[DirectoryPlan] = []
     errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
-        if path == "-" or is_url(path):
-            raise SourceError(f"{path}: not a directory; pass a broker's log directory")
+        if is_url(path) or is_other_file(path):
+            raise SourceError(f"{path}: {NOT_LOG_DIRECTORY}")
         try:
             names(path)
         except OSError as error:
