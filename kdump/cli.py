@@ -33,10 +33,11 @@ def _mount(command: str, words: list[str]) -> None:
     if command == "bundle":  # which says itself why it does not
         return
     if not command_of(command).mounts:
-        from kdump.io.mounted_paths import DOES_NOT_TAKE, mount_point
+        from kdump.io.mounted_paths import mount_point, why_not_taken
 
-        if any(map(mount_point, words)):
-            raise click.UsageError(f"kdump {command} {DOES_NOT_TAKE}")
+        inside = next(filter(mount_point, words), None)
+        if inside is not None:
+            raise click.UsageError(f"kdump {command} {why_not_taken(inside)}")
         return
     from kdump.io.errors import SourceError
     from kdump.io.mounted_paths import mount_paths

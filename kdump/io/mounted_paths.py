@@ -13,6 +13,7 @@ from kdump.io import file_system
 from kdump.io.bundle.names import COMPRESSED, CONTAINER, HEAD, PACKED, begins_as_packed, bundle_of, is_bundle
 from kdump.io.command_line_paths import without_slash
 from kdump.io.errors import SourceError
+from kdump.text import shell_word
 
 if TYPE_CHECKING:  # slow to import
     from kdump.io.bundle.manifest import Manifest
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # slow to import
     from kdump.io.window import Window
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-DOES_NOT_TAKE = "does not take a bundle: docs/bundle.md lists the commands that do"
 _mounted: list[str] = []
 
 
@@ -78,6 +78,18 @@ def _refuse_compressed(path: str) -> None:
 def _manifest_of(path: str) -> Manifest | None:
     tree = file_system.tree_at(path)
     return None if tree is None else getattr(tree[0], "manifest", None)
+
+
+def why_not_taken(path: str) -> str:
+    """Return why a command that needs the records does not take a path in a bundle, with the place to run it."""
+    try:
+        mount_paths([path])
+        host, place = origin(path)
+    except SourceError:
+        host = None
+    return "does not take a bundle: " + (
+        "docs/bundle.md lists the commands that do" if host is None else f"run it on {host}, on {shell_word(place)}"
+    )
 
 
 def origin(path: str) -> tuple[str | None, str]:

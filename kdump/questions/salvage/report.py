@@ -23,6 +23,7 @@ from kdump.questions.salvage.byte_outcomes import (
     ByteRange,
     MissingOffsetRange,
 )
+from kdump.questions.salvage.source.source_file import CORRECTED_BIT
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import write_answers
@@ -115,9 +116,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self.output.text(f"{name}: {whole}: {counts}")
 
     def _table(self, made: Salvaged) -> None:
+        is_exact = len(made.guesses) == made.batches.get(RECOVERED) and all(
+            CORRECTED_BIT in span.reason for span in made.guesses
+        )
+        meanings = FATES | ({RECOVERED: f"from a damaged batch: {CORRECTED_BIT}"} if is_exact else {})
         rows = [
             FateRow(fate, made.bytes[fate], made.batches.get(fate, 0), made.records.get(fate, 0), meaning)
-            for fate, meaning in FATES.items()
+            for fate, meaning in meanings.items()
             if fate in made.bytes
         ]
         style = {RECOVERED: "torn", **dict.fromkeys(LOST, "bad")}
@@ -131,9 +136,10 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more byte ranges, in the ledger"
         guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
         for span in guesses:
-            yield f"best-effort recovery, {span.reason}: {span_text(span)}"
+            kind = "exact repair" if CORRECTED_BIT in span.reason else "best-effort recovery"
+            yield f"{kind}, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
-            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
+            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more recovered batches, in the ledger"
         holes = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
         for hole in holes[:limit]:
             yield f"no record of {hole_text(hole)}"
