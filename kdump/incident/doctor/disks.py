@@ -33,8 +33,6 @@ from kdump.questions.retention.partition import OnePartition, RetentionAnswer, R
 from kdump.state.metadata_image import MetadataImage
 from kdump.text import shell_words
 
-NOTHING_HERE = "no files of Kafka's, or missing"
-
 
 @dataclass
 class Broker(Node):
@@ -60,15 +58,14 @@ class Disks(cluster.Disks):
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
         self._links: dict[str, list[str]] = {}
         """By the path of a log directory, others that lead to the same one: a broker takes each for one of its own."""
-        places = self._without_links(place for path in self.paths for place in self._places(path))
+        places = [*self._without_links(place for path in self.paths for place in self._places(path))]
         if not places:
             raise self._nothing()
         maybe = cluster.unlisted(self.paths, (place.path for place in places), self._collector)
         super().__init__(places, self.options.open, options, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.copy_of, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
-            wrong = ("not a directory" if file_system.isfile(path) else NOTHING_HERE for path in self._empty)
-            self.unread += [f"{path}: {why}" for path, why in zip(self._empty, wrong, strict=True)]
+            self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
 
     def configure(self, servers: Sequence[ServerProperties]) -> None:
         super().configure(servers)
@@ -184,18 +181,15 @@ class Disks(cluster.Disks):
             self._empty.append(path)
             return []
 
-    def _without_links(self, places: Iterable[Place]) -> list[Place]:
-        """Return the places without those that are a log directory before them by another path."""
+    def _without_links(self, places: Iterable[Place]) -> Iterator[Place]:
+        """Yield the places without those that are a log directory before them by another path."""
         paths: dict[str, str] = {}
-        chosen = []
         for place in places:
-            is_directory = isinstance(place, LogDirectory)
-            first = paths.setdefault(real_path(place.path), place.path) if is_directory else place.path
-            if first == place.path:
-                chosen.append(place)
+            first = paths.setdefault(real_path(place.path), place.path)
+            if first == place.path or not isinstance(place, LogDirectory):
+                yield place
             else:
                 self._links.setdefault(first, []).append(place.path)
-        return chosen
 
     def _paths_of(self, node: Node) -> list[str]:
         """Return the paths as they were given, where each stands for one log directory of the node."""
