@@ -21,6 +21,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from kdump.log.walk import PartitionReader
@@ -74,7 +75,9 @@ class Log:
         and headers are as stored: bytes or None. If a batch cannot be decoded further, its records end there, and its
         `problems` give the reason. Raises SourceError."""
         for batch in self.batches(damaged=damaged):
-            yield from records(batch)
+            reading = Reading(batch)
+            yield from records(reading)
+            batch.header_problems += tuple(reading.problems[len(batch.problems) :])
 
     def entries(self) -> Iterator[Item]:
         """Yield the entries of a file that is not a segment (an index, a snapshot, a checkpoint) in order, Regions for

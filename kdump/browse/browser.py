@@ -381,10 +381,11 @@ class Browser:
                         gaps.absent += 1
                         continue
                     if isinstance(region, Batch):
-                        for record in selection.records(region):
+                        reading = scan.reading(region)
+                        for record in selection.records(reading):
                             if after is None or (region.position, record.index) > after:
                                 yield record
-                        gaps.batch(short_name(target.path), region, 1)
+                        gaps.batch(short_name(target.path), reading, 1)
                     else:
                         gaps.region(region)
                 problem = read_problem(window.source)

@@ -19,6 +19,7 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.expression.terms import one_of_keys
 from kdump.log.live_files import open_window
 from kdump.log.paths import Target, short_name
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
 from kdump.log.region_reader import Depth
@@ -216,9 +217,10 @@ def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[
                 absent += 1
                 continue
             replaced += bool(batch.replaced_under)
-            yield from _in_batch(search, batch, selection)
-            if batch.problems:
-                search.note(f"{name}, batch at byte {batch.position}: {batch.problems[0].reason}")
+            reading = Reading(batch)
+            yield from _in_batch(search, reading, selection)
+            if reading.problems:
+                search.note(f"{name}, batch at byte {batch.position}: {reading.problems[0].reason}")
             elif not batch.crcValid:
                 search.note(f"{name}, batch at byte {batch.position}: its checksum does not match")
         if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
@@ -234,17 +236,18 @@ def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[
         search.note(f"{name}: keys of {count_text(replaced, 'batch', 'batches')} were replaced in the bundle")
 
 
-def _in_batch(search: KeySearch, batch: Batch, selection: Selection) -> Iterator[Record]:
+def _in_batch(search: KeySearch, reading: Reading[Batch], selection: Selection) -> Iterator[Record]:
     """Yield the records of a batch with the key. Most batches have none, which the compiled core finds out."""
+    batch = reading.batch
     if isinstance(batch, DefaultRecordBatch):
         has_hit = False
-        for columns, _ in decode_columns(batch, values=False):
+        for columns, _ in decode_columns(reading, values=False):
             search.records += len(columns)
             selection.keep(batch, columns)
             has_hit = has_hit or len(columns) > 0
         if not has_hit:
             return
-    for record in records(batch, values=False):
+    for record in records(reading, values=False):
         search.records += not isinstance(batch, DefaultRecordBatch)
         if selection.record(record):
             yield record

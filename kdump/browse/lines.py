@@ -112,7 +112,8 @@ class AnnotatedDump(Hexdump):
         self._text(batch_title(batch), "head")
         if isinstance(batch, DefaultRecordBatch):
             self._labels()
-            self._walk(batch.layout, batch.stored_header.packed(), batch.position, BatchFieldMeanings(batch, self.zone))
+            words = BatchFieldMeanings(batch, self.zone, batch.problems)
+            self._walk(batch.layout, batch.stored_header.packed(), batch.position, words)
         self._text(why, "dim")
 
     def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> HexDump:

@@ -33,6 +33,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.log.selection import Selection
@@ -133,8 +134,8 @@ class RowFactory:
         cells = [column.cell(shown) for column in self.batches]
         if shown is not region:
             cells[self._flags] = ",".join(filter(None, (cells[self._flags], "crc?")))
-        bad = (shown is region and bool(not region.crcValid or region.problems)) or impossible_count(region) is not None
-        style = "bad" if bad else "control" if region.isControlBatch else ""
+        bad = shown is region and (not region.crcValid or bool(region.problems))
+        style = "bad" if bad or impossible_count(region) is not None else "control" if region.isControlBatch else ""
         base = region.baseOffset
         label = f"{region.lastOffset}" if base in (None, region.lastOffset) else f"{base}..{region.lastOffset}"
         return BrowseRow("batch", region.position, region, label, tuple(cells), style=style)
@@ -297,10 +298,11 @@ class Places:
             if batch.lacks:
                 yield NO_RECORDS
                 return
-            for record in self.selection.records(batch):
+            reading = Reading(batch)
+            for record in self.selection.records(reading):
                 run.at(batch.position, None)
                 yield record
-            yield from batch.problems
+            yield from reading.problems
 
         def row(number: int, item: Any) -> BrowseRow:
             if item is batch:

@@ -14,6 +14,7 @@ from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
 from kdump.log.live_files import open_target
 from kdump.log.paths import seen_file
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import Depth
@@ -74,10 +75,11 @@ def read_records(
             for batch in valid:
                 if batch.recordCount == 0:
                     on_empty(batch)
-                yield from records(batch) if take is None else _not_taken(batch, take)
-                for problem in batch.problems:
+                reading = Reading(batch)
+                yield from records(reading) if take is None else _not_taken(reading, take)
+                for problem in reading.problems:
                     note(Malformed(f"{name} at byte {batch.position}: {problem.reason}"))
-                if batch.problems:
+                if reading.problems:
                     yield None
     except SourceError as error:  # the payload of a batch is read here
         problems.append(unread(error))
@@ -86,18 +88,19 @@ def read_records(
         yield None
 
 
-def _not_taken(batch: Batch, take: Take) -> Iterator[Record]:
+def _not_taken(reading: Reading[Batch], take: Take) -> Iterator[Record]:
     """Yield the records of a batch that `take` does not take: all those in a transaction or in a control batch."""
+    batch = reading.batch
     if not isinstance(batch, DefaultRecordBatch) or batch.header.producerId >= 0 or batch.isControlBatch:
-        yield from records(batch)
+        yield from records(reading)
         return
-    batch.records_seen = 0
-    for columns, base in decode_columns(batch):
+    seen = 0
+    for columns, base in decode_columns(reading):
         row = take(batch, columns, 0)
         while row < len(columns):
-            yield from rows_of(batch, columns.only(row), base, batch.records_seen + row)
+            yield from rows_of(batch, columns.only(row), base, seen + row)
             row = take(batch, columns, row + 1)
-        batch.records_seen += len(columns)
+        seen += len(columns)
 
 
 def _valid_batches(region: Region) -> Iterable[Batch] | None:

@@ -16,6 +16,7 @@ from kdump.kafka.memory_records import FilterResult, filter_to
 from kdump.log.batch_records import records
 from kdump.log.expression.terms import MAYBE, NO, NO_DECODERS, YES, Decoders, Expression, RecordFacts
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch
 
@@ -98,9 +99,9 @@ class RecordCut:
 
     def apply(self, target: Target, batch: Batch, base: int, last: int) -> CutBatch:
         """Return what is left of the batch with the offsets base..last, which can be read twice."""
-        outside = self._locate(batch, base, last)
+        outside = self._locate(Reading(batch), base, last)
         if outside:
-            self._count_late(batch, outside)
+            self._count_late(Reading(batch), outside)
             runs = (ExcludedRun(base, last, batch.possible_records, outside),)
             return CutBatch(BEFORE if outside is FROM else AFTER, None, runs)
         if self._is_inside(base, last) and not self._may_match(target, batch):
@@ -122,40 +123,40 @@ class RecordCut:
         result = filter_to(batch, retains)
         return CutBatch(WITHIN, result, tuple(runs_of))
 
-    def keeps_all(self, target: Target, batch: Batch, base: int, last: int) -> bool:
+    def keeps_all(self, target: Target, reading: Reading[Batch], base: int, last: int) -> bool:
         """Return True if no record of the batch with the offsets base..last is left out."""
-        is_outside = self._locate(batch, base, last)
-        return not is_outside and self._is_inside(base, last) and not self._may_match(target, batch)
+        is_outside = self._locate(reading, base, last)
+        return not is_outside and self._is_inside(base, last) and not self._may_match(target, reading.batch)
 
-    def kept(self, target: Target, batch: Batch, base: int, last: int) -> Iterator[Record]:
+    def kept(self, target: Target, reading: Reading[Batch], base: int, last: int) -> Iterator[Record]:
         """Yield the records of the batch that are kept, and count the others in `excluded`."""
-        if self.keeps_all(target, batch, base, last):
-            yield from records(batch)
+        if self.keeps_all(target, reading, base, last):
+            yield from records(reading)
             return
-        outside = self._locate(batch, base, last)
+        outside = self._locate(reading, base, last)
         if outside:
-            self._count_late(batch, outside)
-            self.excluded[outside] += batch.possible_records
+            self._count_late(reading, outside)
+            self.excluded[outside] += reading.batch.possible_records
             return
-        for record in records(batch):
+        for record in records(reading):
             cause = self._cause(target, record)
             if cause:
                 self.excluded[cause] += 1
             else:
                 yield record
 
-    def _count_late(self, batch: Batch, outside: str) -> None:
+    def _count_late(self, reading: Reading[Batch], outside: str) -> None:
         until = self._until_time
-        if outside is UNTIL and until is not None and not batch.isControlBatch:
-            times = (record.timestamp for record in records(batch, values=False))
+        if outside is UNTIL and until is not None and not reading.batch.isControlBatch:
+            times = (record.timestamp for record in records(reading, values=False))
             self.late += sum(time is not None and time < until for time in times)
 
-    def _locate(self, batch: Batch, base: int, last: int) -> str:
+    def _locate(self, reading: Reading[Batch], base: int, last: int) -> str:
         """Look for the start and the end in the batch; return FROM or UNTIL if all of it is outside."""
         if self.begins is None:
-            self.begins = _first_at(batch, self._from_time, base)
+            self.begins = _first_at(reading, self._from_time, base)
         if self.ends is None and self.begins is not None and last >= self.begins:
-            self.ends = _first_at(batch, self._until_time, self.begins)
+            self.ends = _first_at(reading, self._until_time, self.begins)
         return self.is_outside(base, last)
 
     def _is_inside(self, base: int, last: int) -> bool:
@@ -191,13 +192,13 @@ class RecordCut:
         return WITHOUT if truth == YES else ""
 
 
-def _first_at(batch: Batch, time: int | None, first: int) -> int | None:
+def _first_at(reading: Reading[Batch], time: int | None, first: int) -> int | None:
     """Return the offset, not below `first`, of the first data record with this timestamp or a later one; None if there
     is none."""
-    newest = batch.maxTimestamp
+    batch, newest = reading.batch, reading.batch.maxTimestamp
     if time is None or batch.isControlBatch or newest is None or newest < time:
         return None
-    for record in records(batch, values=False):
+    for record in records(reading, values=False):
         if record.timestamp is not None and record.timestamp >= time and (record.offset or 0) >= first:
             return record.offset
     return None

@@ -24,6 +24,7 @@ from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
 from kdump.log.live_files import Open
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.releases import MARKER_UNDERFLOW
 from kdump.state.transaction_marker import ABORT, COMMIT
@@ -229,15 +230,16 @@ class ProducerStateManager(OngoingTxns):
 
 def _marker(batch: Batch, release: KafkaRelease) -> str | None:
     """Return the marker in a control batch of a producer, COMMIT or ABORT; None if compaction has removed it."""
-    rows = records(batch, values=False)
+    reading = Reading(batch)
+    rows = records(reading, values=False)
     record = next(rows, None)
     if record is not None and batch.recordCount == 1:
         next(rows, None)
-        if batch.problems:  # DefaultRecordBatch.RecordIterator.next checks it with the last record
+        if reading.problems:  # DefaultRecordBatch.RecordIterator.next checks it with the last record
             raise CorruptRecord(batch.position, REMAINING, invalid=True)
     if record is None:
-        if (batch.recordCount or 0) > 0 and batch.problems:
-            raise CorruptRecord(batch.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)
+        if (batch.recordCount or 0) > 0 and reading.problems:
+            raise CorruptRecord(batch.position, f"Invalid record: {reading.problems[0].reason}", invalid=True)
         return None
     key, value = record.key or b"", record.value
     if len(key) < KEY.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
+from typing import Any
 
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.core.header_columns import HeaderColumns
@@ -20,6 +21,7 @@ from kdump.format.record import RECORD
 from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy_records
 from kdump.log.batch_validity import count_problem, impossible_count
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
@@ -30,28 +32,33 @@ MAX_LOOKAHEAD_BYTES = 4 * 1024 * 1024
 """Maximum number of bytes that are collected only to find out whether they are a record."""
 
 
-def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
-    """Yield the records of `batch`, in order. A problem is added to batch.problems when the iteration reaches it, and
-    ends it: after the first bad byte of a payload, no further record can be located.
+def records(source: Batch | Reading[Any], *, values: bool = True) -> Iterator[Record]:
+    """Yield the records of a batch, in order. A problem is added to the reading, if one is passed, when the iteration
+    reaches it, and ends it: after the first bad byte of a payload, no further record can be located.
 
     Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers."""
+    reading = source if isinstance(source, Reading) else Reading(source)
+    batch = reading.batch
     if isinstance(batch, DefaultRecordBatch):
-        batch.records_seen = 0
-        for columns, base in decode_columns(batch, values=values):
-            yield from rows_of(batch, columns, base, batch.records_seen)
-            batch.records_seen += len(columns)
+        seen = 0
+        for columns, base in decode_columns(reading, values=values):
+            yield from rows_of(batch, columns, base, seen)
+            seen += len(columns)
     else:
-        yield from legacy_records.messages(batch, values=values)
+        yield from legacy_records.messages(reading, values=values)
 
 
 def decode_columns(
-    batch: DefaultRecordBatch, *, keys: bool = True, values: bool = True, keep: Keep | None = None
+    source: DefaultRecordBatch | Reading[Any], *, keys: bool = True, values: bool = True, keep: Keep | None = None
 ) -> Iterator[tuple[RecordColumns, int]]:
     """Yield the records as columns, one piece at a time, with the position of the piece in the file or in the
     decompressed payload. The index of a piece's first record is the number of records before it.
 
     Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
-    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has."""
+    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has. Problems are
+    added to the reading, if one is passed."""
+    reading = source if isinstance(source, Reading) else Reading(source)
+    batch: DefaultRecordBatch = reading.batch
     if keep is None and not values:
         keep = KEYS if keys else SIZES
     size, space = batch.payload_size, batch.compression if batch.is_compressed else ""
@@ -61,32 +68,32 @@ def decode_columns(
     if left < 0:
         impossible = impossible_count(batch)
         assert impossible is not None
-        batch.note(count_problem(batch, impossible.reason))
+        reading.note(count_problem(batch, impossible.reason))
         return
     if left == 0 and size == 0:
         return
-    pieces, whole = _payload(batch, space, size, limit)
+    pieces, whole = _payload(reading, space, size, limit)
     if whole:
         columns = RecordColumns(whole)
         if left and decode_all(columns, 0, len(whole), left):
-            batch.decoded_to = base + len(whole)
+            reading.decoded_to = base + len(whole)
             yield columns, base
             return
         pieces = iter((whole,))
-    batch.decoded_to = base
+    reading.decoded_to = base
     try:
-        yield from _decode_pieces(batch, pieces, base, limit, keep)
+        yield from _decode_pieces(reading, pieces, base, limit, keep)
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
-        batch.note(Problem.of(error, start, "" if in_codec else space))
+        reading.note(Problem.of(error, start, "" if in_codec else space))
 
 
-def _payload(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> tuple[Pieces, bytes | None]:
+def _payload(reading: Reading[Any], space: str, size: int, limit: int) -> tuple[Pieces, bytes | None]:
     """Return the pieces of the decompressed payload; or all of it, if it is small, or not compressed and one piece,
     unless something about it is unusual. `space`: the codec, empty for none; `size`: of the stored payload."""
-    pieces = batch.chunks(BATCH_HEADER.size, size)
+    pieces = reading.batch.chunks(BATCH_HEADER.size, size)
     if not space or 0 < size <= SMALL:
         first = next(pieces, NOTHING)
         if len(first) == size:
@@ -94,15 +101,15 @@ def _payload(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> tu
             if whole or not space:
                 return pieces, whole
         pieces = chain((first,), pieces)
-    return decompress(space, pieces, limit=limit, size=size, ignored=batch.ignore) if space else pieces, None
+    return decompress(space, pieces, limit=limit, size=size, ignored=reading.ignore) if space else pieces, None
 
 
 def _decode_pieces(
-    batch: DefaultRecordBatch, pieces: Pieces, base: int, limit: int, keep: Keep | None
+    reading: Reading[Any], pieces: Pieces, base: int, limit: int, keep: Keep | None
 ) -> Iterator[tuple[RecordColumns, int]]:
     """Like decode_columns, for a payload whose pieces may divide records. Raises DecodeError at the first invalid byte,
     with its position in the payload."""
-    left = batch.recordCount or 0
+    left = reading.batch.recordCount or 0
     rest = bytearray()
     rest_of_payload = b""
     """Bytes read after a record that was skimmed."""
@@ -125,7 +132,7 @@ def _decode_pieces(
             invalid = error.moved(start)
         left -= len(columns)
         if len(columns):
-            batch.decoded_to = base + start + columns.end[-1]
+            reading.decoded_to = base + start + columns.end[-1]
             yield columns, base + start
         if invalid is not None:
             raise invalid
@@ -134,27 +141,28 @@ def _decode_pieces(
         rest = bytearray(piece[position:])
         del columns
         piece = b""  # a large piece must be referenced only by `rest`
-        more = pieces if batch.is_compressed else None
+        more = pieces if reading.batch.is_compressed else None
         needed = _needed(rest, limit - done + len(rest), done - len(rest), more) if left else 0
         if keep is not None and needed > LARGE:
             skim = Skim(bytes(rest), pieces, done - len(rest), keep)
             columns = skim.record()
             left -= 1
-            batch.decoded_to = base + skim.stop
+            reading.decoded_to = base + skim.stop
             yield columns, base + skim.start
             rest, rest_of_payload, needed, done = bytearray(), skim.rest, 0, skim.stop
     else:
         position, piece = 0, bytes(rest)
-    _end(batch, bytes(piece[position:]), done - len(piece) + position, pieces, left)
+    _end(reading, bytes(piece[position:]), done - len(piece) + position, pieces, left)
 
 
-def _end(batch: DefaultRecordBatch, over: bytes, at: int, pieces: Pieces, left: int) -> None:
+def _end(reading: Reading[Any], over: bytes, at: int, pieces: Pieces, left: int) -> None:
     """Note it, or raise DecodeError, if bytes or records are left over: `over`, at position `at` of the payload, and
     `left` records."""
+    batch = reading.batch
     total = batch.recordCount or 0
     if over and not left:
         if _holds_record(bytearray(over), pieces):
-            batch.note(count_problem(batch, f"recordCount is {total}, but the batch has more records"))
+            reading.note(count_problem(batch, f"recordCount is {total}, but the batch has more records"))
             return
         size = "" if batch.is_compressed else f"{batch.payload_size - at} "
         raise DecodeError("RecordBatch", "records", at, f"{size}bytes are left over after the last record of {total}")
@@ -166,7 +174,7 @@ def _end(batch: DefaultRecordBatch, over: bytes, at: int, pieces: Pieces, left: 
             raise error.moved(at) from None
     if left:
         reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
-        batch.note(count_problem(batch, reason, total - left))
+        reading.note(count_problem(batch, reason, total - left))
 
 
 def _holds_record(rest: bytearray, pieces: Pieces) -> bool:

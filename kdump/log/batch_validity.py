@@ -3,6 +3,7 @@ Kafka's own recovery does with the bytes (kdump.questions.restart_plan, kdump.qu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.format.batch_header import max_records
@@ -33,8 +34,8 @@ def invalidity(batch: Batch) -> Invalid | None:
     contradicts what no checksum covers, its length, magic and base offset. Reads all of it.
 
     A valid batch is part of the log: its offsets count for where that begins and ends. Whether they fit those of the
-    batches around it, and whether its records decode, is not decided here; but problems that decoding has noted since
-    count, too."""
+    batches around it, and whether its records decode, is not decided here; but what is wrong inside a wrapper counts
+    once it has been read."""
     return damage_of(batch) or (None if has_possible_offsets(batch) else OFFSETS)
 
 
@@ -81,11 +82,11 @@ def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None =
     return Problem(COUNT, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
 
 
-def undecoded_count_problem(batch: Batch) -> Problem | None:
-    """Return the problem of a record count that cannot be true; None if it can be, or if decoding has already noted a
-    problem with the count."""
+def undecoded_count_problem(batch: Batch, problems: Sequence[Problem] = ()) -> Problem | None:
+    """Return the problem of a record count that cannot be true; None if it can be, or if `problems`, which decoding has
+    noted, have one with the count."""
     impossible = impossible_count(batch)
-    if impossible is None or any(problem.code == COUNT for problem in batch.problems):
+    if impossible is None or any(problem.code == COUNT for problem in problems):
         return None
     assert isinstance(batch, DefaultRecordBatch)
     return count_problem(batch, impossible.reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 from kdump.core.message_set import read_message_set
 from kdump.core.record_columns import RecordColumns, each_row
@@ -33,6 +34,7 @@ from kdump.format.legacy_message import (
 )
 from kdump.format.numbers import int64
 from kdump.format.varint import Bytes
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, WrapperContents
 from kdump.log.skim import HEAD, hasher
@@ -46,24 +48,30 @@ LONE = 16 * 1024
 longer than that saves."""
 
 
-def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:
-    """Yield the inner messages of a wrapper, or the message itself. Problems are added to batch.problems.
+def messages(source: Batch | Reading[Any], *, keys: bool = True, values: bool = True) -> Iterator[Record]:
+    """Yield the inner messages of a wrapper, or the message itself. Problems are added to the reading, if one is
+    passed.
 
     Without `values`, a large message is yielded without its value; without `keys` as well, also without its key. No
     memory is used for them."""
+    reading = Reading.of(source)
+    batch = reading.batch
     assert isinstance(batch, LegacyRecordBatch)
     if not batch.is_compressed:
-        yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)
+        yield from _lone(reading) if values or batch.size <= KEEP else _skimmed_lone(reading, keys)
         return
     kept = read_wrapper(batch)
+    reading.ignored = batch.ignored
+    for problem in batch.problems:
+        reading.note(problem)
     if batch.recordCount is None:
         return
-    if batch.inner is not None and not batch.problems:
+    if batch.inner is not None and not reading.problems:
         yield from messages_of(batch, batch.inner)
         return
     base = batch.inner_base
-    has_offsets = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
-    for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch, keys, values)):
+    has_offsets = not any(problem.space or problem.code != "batch-length-invalid" for problem in reading.problems)
+    for index, (header, inner, data, start, space) in enumerate(kept or _inner(reading, keys, values)):
         record = _record(batch, header, inner, data, start, space)
         record.index = index
         if batch.format.has_timestamp:
@@ -82,9 +90,19 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
         contents = batch.known_contents
         batch.baseOffset, batch.recordCount = contents.baseOffset, contents.recordCount
         batch.inner_base, batch.inner_last = contents.inner_base, contents.inner_last
-        for problem in contents.problems:
-            batch.note(problem)
         return None
+    reading = Reading(batch)
+    kept = _read_inside(reading)
+    problems = tuple(reading.problems[len(batch.header_problems) :])
+    batch.known_contents = WrapperContents(
+        batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, problems
+    )
+    batch.ignored = reading.ignored
+    return kept
+
+
+def _read_inside(reading: Reading[LegacyRecordBatch]) -> list[Inner] | None:
+    batch = reading.batch
     kept: list[Inner] | None = []
     size = count = 0
     first = last = None
@@ -92,7 +110,7 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
     if batch.inner is not None:
         offsets = batch.inner.offset_delta
         kept, first, last, count = None, offsets[0], offsets[-1], len(batch.inner)
-    for item in _inner(batch, False, False) if batch.inner is None else ():
+    for item in _inner(reading, False, False) if batch.inner is None else ():
         first = item[0].offset if first is None else first
         last = item[0].offset
         count += 1
@@ -102,21 +120,21 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
         elif kept is not None:
             kept.append(item)
     if first is None or last is None:
-        if not batch.problems:
+        if not reading.problems:
             batch.recordCount = 0
             reason = "a wrapper without messages"
-            batch.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
+            reading.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
         return kept
     batch.recordCount = count
     if not batch.format.has_timestamp:
         batch.baseOffset, batch.inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
-        batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
+        reading.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
         batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
-        complete = not any(problem.space for problem in batch.problems)
+        complete = not any(problem.space for problem in reading.problems)
         batch.baseOffset = int64(batch.inner_base + first) if complete else None
     return kept
 
@@ -136,10 +154,9 @@ def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
 
 def contents_of(batch: LegacyRecordBatch) -> WrapperContents:
     """Return what reading a wrapper shows."""
-    before = len(batch.problems)
     read_wrapper(batch)
-    problems = tuple(batch.problems[before:])
-    return WrapperContents(batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, problems)
+    assert batch.known_contents is not None
+    return batch.known_contents
 
 
 def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
@@ -187,21 +204,23 @@ Inner = tuple[MessageHeader, Body, Bytes, int, int]
 payload."""
 
 
-def _lone(batch: LegacyRecordBatch) -> Iterator[Record]:
+def _lone(reading: Reading[LegacyRecordBatch]) -> Iterator[Record]:
+    batch = reading.batch
     data = bytearray()  # extended in place: joining pieces would take the same memory again
     for piece in batch.chunks(0, batch.size):
         data += piece
     try:
         yield _record(batch, batch.header, body(batch.header, data), data, 0, batch.position)
     except DecodeError as error:
-        batch.note(Problem.of(error, batch.position))
+        reading.note(Problem.of(error, batch.position))
 
 
-def _skimmed_lone(batch: LegacyRecordBatch, keys: bool) -> Iterator[Record]:
+def _skimmed_lone(reading: Reading[LegacyRecordBatch], keys: bool) -> Iterator[Record]:
+    batch = reading.batch
     try:
         inner = value_bounds(batch)
     except DecodeError as error:
-        batch.note(Problem.of(error, batch.position))
+        reading.note(Problem.of(error, batch.position))
         return
     pieces = map(bytes, batch.chunks(0, batch.size))
     _, _, data, _ = skim(next(pieces), pieces, batch.size, keys)
@@ -239,10 +258,10 @@ def value_bounds(batch: LegacyRecordBatch) -> Body:
     return body_of(batch.header, b"".join(batch.chunks(size_at, VALUE_SIZE.size)))
 
 
-def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner]:
-    """Yield the messages in a wrapper's value as a stream; the first error ends it and is added to batch.problems.
+def _inner(reading: Reading[LegacyRecordBatch], keys: bool, values: bool) -> Iterator[Inner]:
+    """Yield the messages in a wrapper's value as a stream; the first error ends it and is added to the reading.
     Without `values`, the bytes of a large message are Skimmed."""
-    space = ""
+    batch, space = reading.batch, ""
     try:
         bounds = value_bounds(batch)
         if batch.compression in BY_NAME and not BY_NAME[batch.compression].in_messages:
@@ -257,15 +276,15 @@ def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner
             limit=batch.limits.max_decompressed_size,
             size=bounds.valueSize,
             ignore_header_checksum=not batch.format.has_timestamp,
-            ignored=batch.ignore,
+            ignored=reading.ignore,
         )
         space = batch.compression
         yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)
     except DecodeError as error:
         if error.code in ("decompression-failed", "lz4-frame-unsupported"):
-            batch.note(Problem.of(error, batch.position + bounds.valuePosition))
+            reading.note(Problem.of(error, batch.position + bounds.valuePosition))
         else:
-            batch.note(Problem.of(error, 0 if space else batch.position, space))
+            reading.note(Problem.of(error, 0 if space else batch.position, space))
 
 
 def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> Iterator[Inner]:

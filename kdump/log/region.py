@@ -207,7 +207,7 @@ class Batch(Region):
         self.format = FORMATS.get(header.magic) or format_of(header.magic)
         self.window = window
         self.limits = limits
-        self.problems: list[Problem] = [problem] if problem else []
+        self.header_problems: tuple[Problem, ...] = (problem,) if problem else ()
         self._computed: int | None = None
         self.known_diagnosis: tuple[str, str, int | None, int] | None = None
         """What the damage looks like, if it was diagnosed where the bytes are (check.diagnosis.diagnose)."""
@@ -215,21 +215,16 @@ class Batch(Region):
         """The batch with one flipped bit corrected, if that was found where the bytes are (check.engine.unflipped)."""
         self.known_records: RecordVerdict | None = None
         """What decoding its records showed where they are; None if that is not known."""
-        self.decoded_to = 0
-        """End of the last decoded record, as a position in the file or in the decompressed payload."""
         self.is_torn = False
         """Whether it is only the beginning of a batch (log.torn_batch): its region states the damage."""
-        self.ignored = 0
-        """Number of bytes that neither Kafka nor kdump looks into, as far as it was read."""
 
-    def ignore(self, count: int) -> None:
-        """Set the number of bytes of its compressed payload that no reader looks into."""
-        self.ignored = count
+    unread_key = 0
+    """Size of a wrapper's own key, which no reader looks into."""
 
-    def note(self, problem: Problem) -> None:
-        """Add a problem, but only once: a batch may be read several times."""
-        if problem not in self.problems:
-            self.problems.append(problem)
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the header and, once read, inside a wrapper."""  # the rest is in a Reading
+        return self.header_problems
 
     @property
     def crc_start(self) -> int:
@@ -300,7 +295,6 @@ class DefaultRecordBatch(Batch):
     """A record batch of message format v2."""
 
     header: BatchHeader
-    records_seen = 0
 
     @property
     def payload_size(self) -> int:
@@ -392,8 +386,8 @@ class StoredFinding(NamedTuple):
 
 
 class RecordVerdict(NamedTuple):
-    """What decoding the records of a batch shows. `findings`: without those for `problems`, which decoding notes in the
-    batch; `records`: the number of records that decode, None if it is recordCount."""
+    """What decoding the records of a batch shows. `findings`: without those for `problems`, which decoding notes;
+    `records`: the number of records that decode, None if it is recordCount."""
 
     findings: tuple[StoredFinding, ...]
     problems: tuple[Problem, ...]
@@ -401,7 +395,7 @@ class RecordVerdict(NamedTuple):
 
 
 class WrapperContents(NamedTuple):
-    """What reading a wrapper shows: the attributes of LegacyRecordBatch that it sets, and the problems that it adds."""
+    """What reading a wrapper shows: the attributes of LegacyRecordBatch that it sets, and the problems in it."""
 
     baseOffset: int | None
     recordCount: int | None
@@ -444,13 +438,14 @@ class LegacyRecordBatch(Batch):
         self.inner: RecordColumns | None = None
         """The messages of a wrapper as core.message_set returns them; set by look_inside if none is unusual."""
         self.known_contents: WrapperContents | None = None
-        """What a wrapper contains, if that is known without reading it."""
-        self.ignore(0)
+        """What a wrapper contains, if it has been read, or that is known without reading it."""
+        self.ignored = self.unread_key = min(max(0, self.header.keySize), self.size) if self.is_compressed else 0
+        """Number of bytes that no reader looks into, once it has been read."""
 
-    def ignore(self, count: int) -> None:
-        """Like that of a batch, with the key of a wrapper, which no reader looks into either."""
-        own_key = max(0, self.header.keySize) if self.is_compressed else 0
-        self.ignored = count + min(own_key, self.size)
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        inside = self.known_contents if self.looked_inside else None
+        return self.header_problems if inside is None else (*self.header_problems, *inside.problems)
 
 
 def last_record_offset(batch: Batch) -> int:
@@ -478,11 +473,10 @@ def make_batch(
     return batch
 
 
-def copy_of(batch: BatchT) -> BatchT:
-    """Return another object for a batch, so that what decoding notes in the one is not in the other."""
+def without_problems(batch: BatchT) -> BatchT:
+    """Return the batch without what is wrong with its header."""
     made = object.__new__(type(batch))
-    made.__dict__.update(batch.__dict__)
-    made.problems = list(batch.problems)
+    made.__dict__.update(batch.__dict__, header_problems=())
     return made
 
 

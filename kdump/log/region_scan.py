@@ -15,6 +15,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, Reader, regions
 from kdump.log.selection import Selection
@@ -51,6 +52,7 @@ class RegionScan:
     """Whether a batch run may be yielded whole because the caller examines its batches."""
     run: Run = PLAIN_RUN
     """Is told the position of every region, matching or not, to show the progress of a search without matches."""
+    _read: Reading[Batch] | None = None
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
         """Open a window over the file. `keep`: all of a stream may be read again. Raises SourceError."""
@@ -110,12 +112,20 @@ class RegionScan:
             answer = self.selection.batch(region)
             if region.size >= LARGE:
                 window.seek_headers(LARGE if answer == NO else 0)
-            if answer != NO and (self.by_record or answer != MAYBE or self.selection.may_match(region)):
+            if answer != NO and (self.by_record or answer != MAYBE or self._may_match(region)):
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
                 yield region
         if offsets and (offsets.last is None or last is None or last < offsets.last):
             yield from pending
+
+    def _may_match(self, batch: Batch) -> bool:
+        self._read = Reading(batch)
+        return self.selection.may_match(self._read)
+
+    def reading(self, batch: Batch) -> Reading[Batch]:
+        """Return a reading of a batch that was yielded: of the last one, with what choosing it has found."""
+        return self._read if self._read is not None and self._read.batch is batch else Reading(batch)
 
     def _gaps(self, pending: list[Region], first: int, last: int) -> Iterator[Region]:
         """Yield the pending damage if the offsets first..last, which it may have, meet the range; clear the list."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kdump.format.count_text import count_text, first_of, size_text
 from kdump.io.remote_paths import MAX_IDS, with_only_ids
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, Batch, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
@@ -67,17 +68,18 @@ class SearchCoverage:
         if len(self.topic_ids) <= MAX_IDS:
             self.topic_ids[topic_id] = None
 
-    def batch(self, path: str, batch: Batch, rows: int) -> None:
+    def batch(self, path: str, reading: Reading[Batch], rows: int) -> None:
         """Count a batch that was compared; `rows`: how many rows were shown of it."""
-        is_damaged = bool(batch.problems) or not batch.crcValid
-        if not (is_damaged or batch.ignored):
+        batch = reading.batch
+        is_damaged = bool(reading.problems) or not batch.crcValid
+        if not (is_damaged or reading.ignored):
             self.matched = self.matched or rows > 0
             return
         if not self.matched:
             self.matched = any(True for _ in self.selection.records(batch))
         if not is_damaged:
             self.ignoring += 1
-            self.ignored_bytes += batch.ignored
+            self.ignored_bytes += reading.ignored
             self.ignored_at = self.ignored_at or f"{path} at byte {batch.position}"
             return
         self.damaged += 1

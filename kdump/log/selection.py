@@ -24,6 +24,7 @@ from kdump.log.expression.terms import MAYBE, NO, YES, Content, Expression, Reco
 from kdump.log.file_kinds import BATCHES, PRODUCER_SNAPSHOT, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
@@ -173,7 +174,7 @@ class Selection:
             or self.gate
         )
 
-    def records(self, batch: Batch) -> Iterator[Record]:
+    def records(self, batch: Batch | Reading[Batch]) -> Iterator[Record]:
         """Yield the matching records of a batch."""
         if not self.chooses_records:
             yield from records(batch)
@@ -182,15 +183,15 @@ class Selection:
             if self.record(record):
                 yield record
 
-    def may_match(self, batch: Batch) -> bool:
+    def may_match(self, reading: Reading[Batch]) -> bool:
         """Return True if at least one record matches, or might match in bytes that are damaged or that no reader looks
         into."""
-        answer = self.batch(batch)
+        answer = self.batch(reading.batch)
         if answer != MAYBE:
             return answer == YES
-        if any(True for _ in self.records(batch)) or batch.problems or not batch.crcValid:
+        if any(True for _ in self.records(reading)) or reading.problems or not reading.batch.crcValid:
             return True
-        return self.looks_at_content and batch.ignored > 0
+        return self.looks_at_content and reading.ignored > 0
 
 
 def _longs(limits: Range) -> tuple[int, int]:

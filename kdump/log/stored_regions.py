@@ -50,8 +50,8 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
         if isinstance(header, MessageHeader):
             header = header._replace(messageSize=region.batchLength)
         row["header"] = header
-        if region.problems:
-            row["problems"] = [problem_row(problem) for problem in region.problems]
+        if region.header_problems:
+            row["problems"] = [problem_row(problem) for problem in region.header_problems]
         if checksums and not region.crcValid:
             row["computedCrc"] = region.computedCrc
         if isinstance(region, LegacyRecordBatch) and region.is_compressed:
@@ -104,7 +104,7 @@ def _batch(
     if header is None:
         raise ValueError("a batch without a header")
     batch = make_batch(window, position, size, limits, header, crc=natural(row.get("computedCrc", header.crc)))
-    batch.problems = [problem_of(problem) for problem in row.get("problems", ())]
+    batch.header_problems = tuple(map(problem_of, row.get("problems", ())))
     batch.broker_view = _broker_view(row)
     if "diagnosis" in row:
         kind, description, damaged, count = row["diagnosis"]

@@ -6,7 +6,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
-from kdump.log.region import TORN, DefaultRecordBatch, Problem, Region, copy_of
+from kdump.log.region import TORN, DefaultRecordBatch, Region
 
 
 class TornBatch(DefaultRecordBatch):
@@ -22,13 +22,10 @@ class TornBatch(DefaultRecordBatch):
         """False: the checksum covers bytes that are missing."""
         return False
 
-    def note(self, problem: Problem) -> None:
-        """Add nothing: the region says what is missing."""
-
     @property
     def complete_records(self) -> int:
         """Number of records that are complete, decoded anew."""
-        return sum(len(columns) for columns, _ in decode_columns(copy_of(self), values=False))
+        return sum(len(columns) for columns, _ in decode_columns(self, values=False))
 
 
 def torn_batch(region: Region, window: Window, limits: Limits) -> TornBatch | None:

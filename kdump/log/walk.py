@@ -15,7 +15,7 @@ from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Region, copy_of
+from kdump.log.region import Region
 from kdump.log.region_reader import Depth, regions
 
 RegionSource = Callable[..., Iterable[Region]]
@@ -34,21 +34,14 @@ class RegionObserver:
 
 
 def walk(source: RegionSource, observers: Sequence[RegionObserver], run: Run = PLAIN_RUN) -> Iterator[Any]:
-    """Let the observers see the regions that `source` returns for a depth, and yield what they answer. None sees in a
-    batch what decoding it has noted for another. Calls `run.more` with the size of each region."""
-    *others, last = observers
+    """Let the observers see the regions that `source` returns for a depth, and yield what they answer. Calls `run.more`
+    with the size of each region."""
     for region in source(depth=max(observer.depth for observer in observers)):
         run.more(region.size)
-        for observer in others:
-            copied = copy_of(region) if isinstance(region, Batch) else None
+        for observer in observers:
             answers = observer.region(region)
             if answers is not None:
                 yield from answers
-            if copied is not None and isinstance(region, Batch) and region.problems != copied.problems:
-                copied._computed, region = region._computed, copied
-        answers = last.region(region)
-        if answers is not None:
-            yield from answers
 
 
 def observe(source: RegionSource, observers: Sequence[RegionObserver], run: Run = PLAIN_RUN) -> None:

@@ -26,9 +26,9 @@ from kdump.log.region import (
     DefaultRecordBatch,
     LegacyRecordBatch,
     Region,
-    copy_of,
     make_batch,
     short_view,
+    without_problems,
 )
 from kdump.log.stored_regions import size_of
 from kdump.log.withheld_segment import WithheldSegment
@@ -70,9 +70,7 @@ class SegmentBytes(StoredSegment):
             batch = None if taken.is_compressed and taken.known_contents is None else taken
         if batch is None or batch.size != size:
             raise SourceError(f"{self.name}: the batch at byte {position} is not in the bundle")
-        read = copy_of(batch)
-        read.problems = []
-        return read
+        return without_problems(batch)
 
     def require_bytes(self, position: int, count: int) -> None:
         """Raises SourceError if bytes are not in the bundle."""

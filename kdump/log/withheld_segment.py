@@ -250,7 +250,7 @@ class WithheldSegment:
                 data = self._replaced(row["replaced"], region)
                 if isinstance(region, DefaultRecordBatch):
                     replaced = RedactedBatch(data, position, limits, region.header, self.source.key)
-                    replaced.problems, replaced.broker_view = region.problems, region.broker_view
+                    replaced.header_problems, replaced.broker_view = region.header_problems, region.broker_view
                     return replaced
                 region.window = BufferWindow(data, position)  # type: ignore[assignment]
             elif row.get("complete"):

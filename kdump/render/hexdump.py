@@ -26,8 +26,9 @@ from kdump.io.source import BYTES
 from kdump.io.window import Window
 from kdump.log.batch_records import unpacked
 from kdump.log.entries import Entry
-from kdump.log.legacy_records import messages, value_bounds
+from kdump.log.legacy_records import value_bounds
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
 from kdump.render.decoded_values import lines
@@ -66,8 +67,6 @@ class Hexdump:
         self.output, self.decoding = output, decoding
         self.target: Target | None = None
         """The current file."""
-        self._decoded_to = 0
-        """End of the last record of the batch that decodes."""
         self.full, self.zone = full, zone
         self.paint = painter(output.colour)
         self.room = output.width
@@ -99,10 +98,12 @@ class Hexdump:
             self._text(f"{'':11}these bytes cannot be shown: {why}", "dim")
         self.output.line("")
 
-    def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
-        """Write the header, then the selected records."""
+    def batch(self, batch: Batch, chosen: Iterable[Record]) -> Reading[Batch]:
+        """Write the header, then the selected records. Returns what decoding the batch has found."""
         self._text(title(batch), "head")
-        words = BatchFieldMeanings(batch, self.zone, self._examined(batch))
+        reading = Reading(batch)
+        wrong = self._examined(reading)
+        words = BatchFieldMeanings(batch, self.zone, reading.problems, wrong)
         self._labels()
         if isinstance(batch, DefaultRecordBatch):
             data = b"".join(batch.chunks(0, batch.headerSize))
@@ -110,19 +111,20 @@ class Hexdump:
             self._payload_title(batch, batch.headerSize, batch.payload_size)
         elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
-        elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(batch):
+        elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(reading):
             self.output.line("")
-            return
-        self._records(batch, chosen, words)
+            return reading
+        self._records(reading, chosen, words)
         self.output.line("")
+        return reading
 
-    def _examined(self, batch: Batch) -> list[str]:
-        """Decode the batch once before it is shown, so that its problems are noted in it when its header is shown.
-        Return the messages of the findings about it."""
+    def _examined(self, reading: Reading[Batch]) -> list[str]:
+        """Decode the batch once before it is shown, so that its problems are known when its header is shown. Return the
+        messages of the findings about it."""
+        batch = reading.batch
         target = self.target or Target("", None, None, None)
         messages = [finding.message for finding in header_findings(target, batch)]
-        records = verdict(target, batch, keyed=False)
-        self._decoded_to = batch.decoded_to
+        records = verdict(target, reading, keyed=False)
         if batch.crcValid:
             messages += [finding.message for finding in records.findings]
         return messages
@@ -176,20 +178,20 @@ class Hexdump:
             "note",
         )
 
-    def _records(self, batch: Batch, chosen: Iterable[Record], words: BatchFieldMeanings) -> None:
+    def _records(self, reading: Reading[Batch], chosen: Iterable[Record], words: BatchFieldMeanings) -> None:
         expected = 0
         for record in chosen:
             self._skipped(record.index - expected)
             expected = record.index + 1
             self._record(record)
-        if not batch.problems:
-            self._skipped(batch.possible_records - expected)
-        for problem in batch.problems:
+        if not reading.problems:
+            self._skipped(reading.batch.possible_records - expected)
+        for problem in reading.problems:
             if problem.struct in OF_RECORDS or problem.field not in words.marked:  # else it is reported at the field
                 where = f"+{problem.position}" if problem.space else str(problem.position)
                 self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
                 if problem.struct in OF_RECORDS:
-                    self._broken_record(batch, problem)
+                    self._broken_record(reading, problem)
 
     def _skipped(self, count: int) -> None:
         if count > 0:
@@ -202,25 +204,25 @@ class Hexdump:
             return None
         return format_of(data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else NEWEST).header
 
-    def _valid_message(self, batch: LegacyRecordBatch) -> bool:
+    def _valid_message(self, reading: Reading[Batch]) -> bool:
         """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its
         header and what is wrong."""
+        batch = reading.batch
+        assert isinstance(batch, LegacyRecordBatch)
         with suppress(DecodeError):
             value_bounds(batch)
             return True
         layout = MESSAGES[batch.magic]
-        for _ in messages(batch):  # sets batch.problems
-            pass
-        words = BatchFieldMeanings(batch, self.zone)
+        words = BatchFieldMeanings(batch, self.zone, reading.problems)
         rest = self._walk(layout, b"".join(batch.chunks(0, layout.size)), batch.position, words)
         self._rest(batch, rest)
-        self._records(batch, (), words)
+        self._records(reading, (), words)
         return False
 
-    def _broken_record(self, batch: Batch, problem: Problem) -> None:
+    def _broken_record(self, reading: Reading[Batch], problem: Problem) -> None:
         """Write the record at which decoding stopped: its fields as far as they are valid, then the bytes at that
         point."""
-        start = self._decoded_to
+        batch, start = reading.batch, reading.decoded_to
         if not 0 <= problem.position - start < LARGEST_BROKEN:
             start = problem.position
         size = problem.position - start + CUT
@@ -267,7 +269,7 @@ class Hexdump:
         words = (
             RecordFieldMeanings(record, self.zone)
             if not is_message or inner
-            else BatchFieldMeanings(record.batch, self.zone)
+            else BatchFieldMeanings(record.batch, self.zone, record.batch.problems)
         )
         layout: Layout[Any] = MESSAGES[record.magic] if is_message else RECORD
         data: Bytes = record.raw if record.end - record.start <= LARGE else memoryview(record.data)

@@ -62,6 +62,7 @@ from kdump.log.expression.terms import MAYBE, NO, YES, RecordFacts
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import plain_messages
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
 from kdump.log.selection import Selection
@@ -195,9 +196,10 @@ class RecordRows(SliceRows):
     def _matching(self, batch: Batch) -> Iterator[ArrowBatch]:
         """Add the matching records of a batch."""
         if self._may_match(batch):
-            yield from self._batch(batch)
+            reading = Reading(batch)
+            yield from self._batch(reading)
             if self.on_finding is not None:
-                for finding in noted_and_count_findings(self.target, batch):
+                for finding in noted_and_count_findings(self.target, reading):
                     self.on_finding(finding)
 
     def _may_match(self, batch: Batch) -> bool:
@@ -207,9 +209,9 @@ class RecordRows(SliceRows):
             and (self.where is None or self.where.batch(self.target, batch, self.known) != NO)
         )
 
-    def _records(self, batch: Batch) -> Iterator[Record]:
+    def _records(self, reading: Reading[Batch]) -> Iterator[Record]:
         """Yield the matching records of a batch."""
-        for record in self.selection.records(batch):
+        for record in self.selection.records(reading):
             truth = YES if self.where is None else self.where.truth(RecordFacts(self.target, record, self.known))
             if truth == YES:
                 yield record
@@ -238,12 +240,13 @@ class RecordRows(SliceRows):
             if self._full():
                 yield from self.rest()
 
-    def _batch(self, batch: Batch) -> Iterator[ArrowBatch]:
+    def _batch(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
+        batch = reading.batch
         is_columnar = not batch.isControlBatch and self.where is None and self.fields is None
         if not isinstance(batch, DefaultRecordBatch) or not is_columnar or self._decodes(batch):
-            yield from self._others(batch)
+            yield from self._others(reading)
             return
-        for columns, _ in decode_columns(batch):
+        for columns, _ in decode_columns(reading):
             if self.selection.chooses_records:
                 self.selection.keep(batch, columns)
             if len(columns):
@@ -280,7 +283,8 @@ class RecordRows(SliceRows):
             header_lists(self.headers, columns)
         self.count += count
 
-    def _others(self, batch: Batch) -> Iterator[ArrowBatch]:
+    def _others(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
+        batch = reading.batch
         is_whole = self._is_plain and not self.selection.chooses_records
         if is_whole and isinstance(batch, LegacyRecordBatch):
             columns = plain_messages(batch)
@@ -289,7 +293,7 @@ class RecordRows(SliceRows):
                 if self._full():
                     yield from self.rest()
                 return
-        yield from self._one_by_one(batch)
+        yield from self._one_by_one(reading)
 
     def _messages(self, batch: LegacyRecordBatch, columns: RecordColumns) -> None:
         """Add a message, or those of a wrapper, as kdump.core.message_set returns them."""
@@ -305,8 +309,9 @@ class RecordRows(SliceRows):
         if "crcValid" in self.rare:
             self.rare["crcValid"].update(dict.fromkeys(rows, True))
 
-    def _one_by_one(self, batch: Batch) -> Iterator[ArrowBatch]:
-        for record in self._records(batch):
+    def _one_by_one(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
+        batch = reading.batch
+        for record in self._records(reading):
             fields = self._fields(record)
             if fields is None:
                 continue

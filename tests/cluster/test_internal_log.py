@@ -12,6 +12,7 @@ import pytest
 from kdump.cluster.internal_log import LIMITS, read_records
 from kdump.io.run import Limits, Run
 from kdump.log.batch_records import records
+from kdump.log.reading import Reading
 from kdump.log.region import Batch
 from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
@@ -30,8 +31,9 @@ def _one_by_one(path: Path, limits: Limits) -> Iterator[dict[str, Any] | None]:
             yield None
             continue
         region.window.size = 61
-        yield from map(record_facts, records(region))
-        if region.problems:
+        reading = Reading(region)
+        yield from map(record_facts, records(reading))
+        if reading.problems:
             yield None
 
 

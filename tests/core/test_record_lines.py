@@ -13,6 +13,7 @@ from kdump import jsonl
 from kdump.decode.decoder_interface import DecodedPart, DecodedRecord
 from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.log.selection import Selection
 from kdump.questions.inspect import fast_rows
@@ -39,7 +40,7 @@ def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> lis
         held = io.BytesIO()
         stream = io.TextIOWrapper(held)
         output = Output(stream=stream)
-        FastRows(output, JsonView(output, records=True), Selection(), records=True).batch(target, batch)
+        FastRows(output, JsonView(output, records=True), Selection(), records=True).batch(target, Reading(batch))
         output.flush()
     return [line for line in held.getvalue().splitlines() if line.startswith(b'{"type":"record"')]
 

@@ -21,6 +21,7 @@ from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import records
 from kdump.log.paths import target
+from kdump.log.reading import Reading
 from kdump.log.region import DefaultRecordBatch
 from kdump.problems.catalogue import shared_impact
 from tests import craft
@@ -172,8 +173,9 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
     def met() -> list[Finding]:
         (batch,) = iter_regions(data)
         assert isinstance(batch, DefaultRecordBatch)
-        list(records(batch))
-        return list(noted_findings(target(f"{0:020}.log"), batch))
+        reading = Reading(batch)
+        list(records(reading))
+        return list(noted_findings(target(f"{0:020}.log"), reading))
 
     assert not met()
     monkeypatch.setattr(snappy_stream, "HISTORY", 1 << 16)

@@ -22,6 +22,7 @@ from kdump.format.record import RECORD
 from kdump.io.run import Limits
 from kdump.log import batch_records, legacy_records
 from kdump.log.batch_records import records
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from tests import craft
@@ -59,11 +60,11 @@ def only(data: bytes, **options: Any) -> Batch:
     return batch
 
 
-def read(data: bytes, **options: Any) -> tuple[list[Record], list[str], Batch]:
-    """Return the records of a batch, the codes of its problems, and the batch."""
-    batch = only(data, **options)
-    found = list(records(batch))
-    return found, [problem.code for problem in batch.problems], batch
+def read(data: bytes, **options: Any) -> tuple[list[Record], list[str], Reading[Batch]]:
+    """Return the records of a batch, the codes of its problems, and the reading."""
+    reading = Reading(only(data, **options))
+    found = list(records(reading))
+    return found, [problem.code for problem in reading.problems], reading
 
 
 # The fast loop and the layout
@@ -321,10 +322,10 @@ TWO = [craft.record(0, b"k", b"v"), craft.record(1, None, None)]
 )
 def test_count_mismatch(codec: str, count: int, read_in_spite: int, code: str) -> None:
     data = craft.batch(TWO, codec, count=2, recordCount=count)
-    found, problems, batch = read(data)
+    found, problems, reading = read(data)
     assert [record.key for record in found] == [b"k", None][:read_in_spite]
     assert problems == [code]
-    assert batch.crcValid
+    assert reading.batch.crcValid
 
 
 def test_a_batch_of_nothing() -> None:
@@ -338,10 +339,10 @@ def test_a_batch_of_nothing() -> None:
 @each_case("codec", craft.CODECS)
 @each_case("extra", [b"\0", b"\x01", b"junk behind", bytes(5000)])
 def test_bytes_behind_the_last_record(codec: str, extra: bytes) -> None:
-    found, problems, batch = read(craft.batch(b"".join(TWO) + extra, codec, count=2))
+    found, problems, reading = read(craft.batch(b"".join(TWO) + extra, codec, count=2))
     assert len(found) == 2
     assert problems == ["record-malformed"]
-    (problem,) = batch.problems
+    (problem,) = reading.problems
     start = 0 if codec != "none" else craft.HEADER
     assert problem.position == start + len(b"".join(TWO))
     assert problem.space == ("" if codec == "none" else codec)
@@ -368,10 +369,11 @@ def test_bytes_behind_the_last_record(codec: str, extra: bytes) -> None:
 def test_one_lie_a_field(record: bytes, field: str) -> None:
     for codec in ("none", "lz4"):
         data = craft.batch([TWO[0], record, TWO[1]], codec, count=3)
-        found, problems, batch = read(data)
+        found, problems, reading = read(data)
         assert [r.key for r in found] == [b"k"]
         assert problems == ["header-key-invalid" if field == "headerKeySize" else "record-malformed"]
-        assert batch.problems[0].field == field
+        assert reading.problems[0].field == field
+        assert not reading.batch.problems  # decoding does not write into a batch
         assert read(data, window_size=61)[1] == problems
 
 
@@ -382,10 +384,10 @@ def test_a_payload_that_breaks_off(codec: str) -> None:
     rows = [craft.record(i, value=rng.randbytes(3000)) for i in range(100)]
     packed = craft.compress(codec, b"".join(rows))
     half = craft.batch([], codec, payload=packed[: len(packed) // 2], recordCount=100, lastOffsetDelta=99)
-    found, problems, batch = read(half)
+    found, problems, reading = read(half)
     assert 0 < len(found) < 60
     assert problems == ["decompression-failed"]
-    (problem,) = batch.problems
+    (problem,) = reading.problems
     assert problem.space == ""
     assert craft.HEADER < problem.position <= len(half)
 
@@ -404,25 +406,25 @@ def test_a_record_that_claims_more_than_the_limit(codec: str, behind: int) -> No
     lie = craft.varint(2_000_000_000) + bytes(behind)
     for limit in (50_000, 1 << 28):
         limits = Limits(max_decompressed_size=limit)
-        found, problems, batch = read(craft.batch([TWO[0], lie], codec, count=2), limits=limits)
+        found, problems, reading = read(craft.batch([TWO[0], lie], codec, count=2), limits=limits)
         assert (len(found), problems) == (1, ["record-malformed"])
-        (problem,) = batch.problems
+        (problem,) = reading.problems
         assert (problem.field, numbers_in(problem.reason)) == ("length", [2_000_000_000, behind])
 
 
 @each_case("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_record_that_only_the_limit_forbids(codec: str) -> None:
     data = craft.batch([TWO[0], craft.record(1, value=bytes(60_000))], codec)
-    found, problems, batch = read(data, limits=Limits(max_decompressed_size=50_000))
+    found, problems, reading = read(data, limits=Limits(max_decompressed_size=50_000))
     assert (len(found), problems) == (1, ["decompression-failed"])
-    (problem,) = batch.problems
+    (problem,) = reading.problems
     assert (problem.is_ours, problem.field, numbers_in(problem.reason)) == (True, "output", [50_000])
 
 
 def test_an_unknown_codec() -> None:
-    found, problems, batch = read(craft.batch(TWO, attributes=5))
+    found, problems, reading = read(craft.batch(TWO, attributes=5))
     assert (found, problems) == ([], ["decompression-failed"])
-    assert batch.compression == "unknown(5)"
+    assert reading.batch.compression == "unknown(5)"
 
 
 # What the header states about the records
@@ -430,13 +432,13 @@ def test_an_unknown_codec() -> None:
 
 def test_a_sequence_wraps() -> None:
     whole = craft.split(segment("clean-1/orders-gzip-0").read_bytes())[0]
-    found, problems, batch = read(craft.patch(whole, baseSequence=2147483645))
+    found, problems, reading = read(craft.patch(whole, baseSequence=2147483645))
     assert not problems
     assert [record.sequence for record in found[:5]] == [2147483645, 2147483646, 2147483647, 0, 1]
-    assert batch.lastSequence == len(found) - 4
-    without, _, batch = read(craft.patch(whole, baseSequence=-1))
+    assert reading.batch.lastSequence == len(found) - 4
+    without, _, reading = read(craft.patch(whole, baseSequence=-1))
     assert {record.sequence for record in without} == {-1}
-    assert batch.lastSequence == -1
+    assert reading.batch.lastSequence == -1
 
 
 def test_timestamps() -> None:
@@ -464,7 +466,7 @@ def test_a_delete_horizon() -> None:
     found, problems, crafted = read(data)
     assert [r.timestamp for r in found] == [1_700_000_000_000, 1_700_000_001_000]
     assert [r.offset for r in found] == [0, 3]
-    assert crafted.deleteHorizonMs == 1_700_086_400_000
+    assert crafted.batch.deleteHorizonMs == 1_700_086_400_000
     assert not problems
 
 
@@ -500,9 +502,13 @@ def test_offsets_in_wrappers(codec: str) -> None:
         (1, [0, 1, 2], 0, [0, 1, 2]),
         (1, [50, 51, 52], 0, [50, 51, 52]),
     ):
-        found, problems, batch = read(craft.wrapper(magic, inner(magic, offsets), codec, offset=wrapped))
+        found, problems, reading = read(craft.wrapper(magic, inner(magic, offsets), codec, offset=wrapped))
         assert [record.offset for record in found] == expected
-        assert (batch.baseOffset, batch.lastOffset, batch.recordCount) == (expected[0], wrapped, len(offsets))
+        assert (reading.batch.baseOffset, reading.batch.lastOffset, reading.batch.recordCount) == (
+            expected[0],
+            wrapped,
+            len(offsets),
+        )
         assert [record.timestamp for record in found] == ([None] * 9 if not magic else [100, 101, 102])[: len(found)]
         assert all(record.crcValid for record in found)
         assert not problems
@@ -583,12 +589,12 @@ def cut(less: int) -> Make:
 def test_message_sets_that_lie(make: Make, code: str, left: int, magic: int) -> None:
     data = make(magic)
     for window in (1 << 20, 61):
-        found, problems, batch = read(data, window_size=window)
+        found, problems, reading = read(data, window_size=window)
         assert problems == [code]
         assert len(found) == left
         # A readable, empty wrapper has no messages; an unreadable one has an unknown number.
-        empty = any("without messages" in problem.reason for problem in batch.problems)
-        assert batch.recordCount == (left or (0 if empty else None))
+        empty = any("without messages" in problem.reason for problem in reading.problems)
+        assert reading.batch.recordCount == (left or (0 if empty else None))
         # Relative offsets can be computed only with the whole wrapper.
         assert [record.offset for record in found] == ([0, 1][:left] if magic == 0 else [None] * left)
 
@@ -598,10 +604,10 @@ def test_a_lone_message() -> None:
         for key, value in ((None, None), (b"", b""), (b"k", b"v" * 9000)):
             for window in (1 << 20, 61):
                 message = craft.message(magic, value, key=key, offset=7, timestamp=55)
-                found, problems, batch = read(message, window_size=window)
+                found, problems, reading = read(message, window_size=window)
                 (record,) = found
                 assert (record.key, record.value, record.offset) == (key, value, 7)
-                assert (record.timestamp, batch.maxTimestamp) == ((55, 55) if magic else (None, None))
+                assert (record.timestamp, reading.batch.maxTimestamp) == ((55, 55) if magic else (None, None))
                 assert (record.crcValid, record.raw) == (True, message)
                 assert not problems
 
@@ -612,9 +618,9 @@ def test_a_lone_message_whose_sizes_lie(magic: int) -> None:
     at = 18 + 8 * magic
     for position, new in ((at, -2), (at, 4), (at, 1 << 30), (at + 7, -2), (at + 7, 4), (at + 7, 6), (at + 7, 1 << 30)):
         lying = craft.fix_crc(craft.overwrite(sound, position, new.to_bytes(4, "big", signed=True)))
-        found, problems, batch = read(lying)
+        found, problems, reading = read(lying)
         assert (found, problems) == ([], ["record-malformed"])
-        assert batch.crcValid
+        assert reading.batch.crcValid
 
 
 def test_a_wrapper_larger_than_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.log.batch_records import records
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from tests import craft
 from tests.conftest import (
@@ -37,10 +38,11 @@ def look(data: bytes) -> list[tuple[Region, dict[str, Any]]]:
     for region in iter_regions(data, name_offset=0):
         said: dict[str, Any] = {}
         if isinstance(region, Batch):
-            said["records"] = [record_facts(record) for record in records(region)]
+            reading = Reading(region)
+            said["records"] = [record_facts(record) for record in records(reading)]
             said["crcValid"] = region.crcValid
             said["header"] = region.header  # type: ignore[attr-defined]
-            said["problems"] = list(region.problems)
+            said["problems"] = reading.problems
             if isinstance(region, LegacyRecordBatch):
                 said["inside"] = (region.baseOffset, region.recordCount)
         found.append((region, said))

@@ -14,6 +14,7 @@ from kdump.log import batch_records, legacy_records, skim
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.legacy_records import messages
 from kdump.log.paths import target
+from kdump.log.reading import Reading
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from kdump.questions.stats.frequent_items import known_by
 from tests import craft
@@ -43,7 +44,8 @@ def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     assert isinstance(batch, DefaultRecordBatch)
     rows: list[object] = []
     headers = []
-    for columns, base in decode_columns(batch, **options):
+    reading = Reading(batch)
+    for columns, base in decode_columns(reading, **options):
         for row in range(len(columns)):
             numbers = columns.block[11 * row : 11 * row + 11]
             start = 0 if columns.skimmed else numbers[0]
@@ -53,7 +55,7 @@ def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
         headers.append(_bad_header(columns))
         check_records(columns, -1, 300, 0)
     first = next((bad for bad in headers if bad is not None), None)
-    return rows, first, batch.problems, batch.decoded_to
+    return rows, first, reading.problems, reading.decoded_to
 
 
 @pytest.mark.sampled
@@ -87,7 +89,8 @@ def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tupl
     (batch,) = iter_regions(data, window)
     assert isinstance(batch, DefaultRecordBatch)
     found: list[object] = []
-    for columns, _ in decode_columns(batch, keep=keep):
+    reading = Reading(batch)
+    for columns, _ in decode_columns(reading, keep=keep):
         for row in range(len(columns)):
             (_, end, *_, key_at, key_size, value_at, value_size, at, count) = columns.block[11 * row : 11 * row + 11]
             if columns.skimmed:
@@ -96,7 +99,7 @@ def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tupl
             wanted = key == b"key" and value_size >= 0
             value = bytes(columns.data[value_at : value_at + value_size]) if wanted else None
             found.append((key, value, [header for header, _ in headers(columns.data, at, count, end)]))
-    return found, batch.problems
+    return found, reading.problems
 
 
 @pytest.mark.sampled
@@ -135,12 +138,13 @@ def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     (batch,) = iter_regions(data, window)
     assert isinstance(batch, LegacyRecordBatch)
     rows = []
-    for found in messages(batch, **options):
+    reading = Reading(batch)
+    for found in messages(reading, **options):
         key = found.data[found.key_start : found.key_start + max(0, found.keySize)]
         name = known_by(bytes(key), max(0, found.keySize), getattr(found.data, "digest", b""))
         numbers = found.offset, found.timestamp, found.attributes, found.keySize, found.valueSize, found.crcValid
         rows.append((found.timestampType, *numbers, found.end - found.start, found.space_position, name))
-    return rows, batch.problems, batch.recordCount, batch.baseOffset, batch.inner_last
+    return rows, reading.problems, batch.recordCount, batch.baseOffset, batch.inner_last
 
 
 @pytest.mark.sampled

@@ -36,6 +36,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
@@ -267,7 +268,7 @@ class PartitionScan(Resumable, RegionObserver):
             self._damage = None
             yield from self._examined(region, damage)
         elif isinstance(region, Batch):
-            valid = is_valid(region)  # before decoding adds problems of its records
+            valid = is_valid(region)  # before a wrapper is read
             yield from self._batch(region, damage)
             if valid:
                 self._damage = None
@@ -307,7 +308,7 @@ class PartitionScan(Resumable, RegionObserver):
     def _batch(self, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        part, valid = self._part, is_valid(batch)
+        part, valid, reading = self._part, is_valid(batch), Reading(batch)
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
@@ -317,16 +318,16 @@ class PartitionScan(Resumable, RegionObserver):
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
             if "records" in self.options.chosen and RECORDS not in self._lacks:
-                yield from record_rules.findings(part, self.known, batch)
+                yield from record_rules.findings(part, self.known, reading)
             marker = marker_of(batch)
         if valid:
-            yield from record_rules.count_findings(part.target, batch)
+            yield from record_rules.count_findings(part.target, reading)
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
+            self._count(1, 0 if reading.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
             marker = None if repaired is None else marker_of(repaired)
-        if not valid or batch.problems or impossible_count(batch) is not None:
+        if not valid or reading.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)
         written = repaired if isinstance(repaired, DefaultRecordBatch) else None
         yield from self._observe(BatchContext(part, batch, valid, marker, damage, written))

@@ -27,6 +27,7 @@ from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, RecordVerdict, StoredFinding
 from kdump.problems.advice import has_case
@@ -57,38 +58,40 @@ MARKERS = ("COMMIT", "ABORT")
 Make = Callable[..., Finding]
 
 
-def findings(part: SegmentContext, context: PartitionContext, batch: Batch) -> Iterator[Finding]:
-    """Yield findings for the header and records of a valid batch, reading it once. Includes all problems noted in the
-    batch: before decoding, a valid batch has none."""
-    target = part.target
+def findings(part: SegmentContext, context: PartitionContext, source: Batch | Reading[Any]) -> Iterator[Finding]:
+    """Yield findings for the header and records of a valid batch, reading it once. Includes all problems that decoding
+    notes: before, a valid batch has none."""
+    target, reading = part.target, Reading.of(source)
+    batch = reading.batch
     limit = context.max_message_bytes
     if limit is not None and batch.size > limit:
         message = f"{plain_count(batch.size, 'byte')}, but max.message.bytes is {limit}"
         yield _found(target, batch, SIZE_OVER_LIMIT, message=message, expected=limit)
     keyed = bool(context.compacted)
     if batch.known_records is not None:
-        yield from _stored(target, batch, batch.known_records, keyed=keyed)
+        yield from _stored(target, reading, batch.known_records, keyed=keyed)
     else:
-        yield from _decoded(target, batch, keyed=keyed)
-    for problem in batch.problems:
+        yield from _decoded(target, reading, keyed=keyed)
+    for problem in reading.problems:
         yield _noted(target, batch, problem)
 
 
-def verdict(target: Target, batch: Batch, *, keyed: bool) -> RecordVerdict:
+def verdict(target: Target, batch: Batch | Reading[Batch], *, keyed: bool) -> RecordVerdict:
     """Return what `findings` finds in the records of a valid batch, apart from limits. `keyed`: a null key is a
     finding."""
+    reading = Reading.of(batch)
     findings = tuple(
         StoredFinding(*(getattr(finding, name) for name in StoredFinding._fields))
-        for finding in _decoded(target, batch, keyed=keyed)
+        for finding in _decoded(target, reading, keyed=keyed)
     )
-    return RecordVerdict(findings, tuple(batch.problems), None)
+    return RecordVerdict(findings, tuple(reading.problems), None)
 
 
-def _stored(target: Target, batch: Batch, record_verdict: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
-    """Yield the findings of a verdict, and note its problems in the batch."""
-    for problem in record_verdict.problems:
-        batch.note(problem)
-    for stored in record_verdict.findings:
+def _stored(target: Target, reading: Reading[Batch], judged: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
+    """Yield the findings of a verdict, and note its problems."""
+    for problem in judged.problems:
+        reading.note(problem)
+    for stored in judged.findings:
         code = CODES.get(stored.code)
         if code is None or stored.severity not in SEVERITIES or (code is NULL_KEY_COMPACTED and not keyed):
             continue
@@ -96,17 +99,18 @@ def _stored(target: Target, batch: Batch, record_verdict: RecordVerdict, *, keye
         del values["code"]
         if not has_case(code.code, stored.case):
             values["case"] = ""
-        yield code.finding(target, next_offset=next_offset(batch), **values)
+        yield code.finding(target, next_offset=next_offset(reading.batch), **values)
 
 
-def _decoded(target: Target, batch: Batch, *, keyed: bool) -> Iterator[Finding]:
-    """Decode a batch and yield the findings about its header and records, but those for the problems noted in it."""
+def _decoded(target: Target, reading: Reading[Any], *, keyed: bool) -> Iterator[Finding]:
+    """Decode a batch and yield the findings about its header and records, but those for the problems noted then."""
+    batch = reading.batch
     make: Make = partial(_found, target, batch)
     if isinstance(batch, DefaultRecordBatch):
         yield from _header(make, batch)
-        yield from _control(target, make, batch) if batch.isControlBatch else _data(make, batch, keyed=keyed)
+        yield from _control(target, make, reading) if batch.isControlBatch else _data(make, reading, keyed=keyed)
     elif isinstance(batch, LegacyRecordBatch):
-        yield from _messages(target, make, batch, keyed=keyed)
+        yield from _messages(target, make, reading, keyed=keyed)
 
 
 def _found(target: Target, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
@@ -136,14 +140,15 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
         yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": True})
 
 
-def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Finding]:
+def _data(make: Make, reading: Reading[DefaultRecordBatch], *, keyed: bool) -> Iterator[Finding]:
+    batch = reading.batch
     last = -1
     largest = None
     reserved = unkeyed = misplaced = 0
     first_unkeyed = 0
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
-    for columns, _ in decode_columns(batch, keys=False, values=False):
+    for columns, _ in decode_columns(reading, keys=False, values=False):
         seen = check_records(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, previous = seen.wrong_delta, seen.wrong_previous
@@ -178,7 +183,7 @@ def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Fin
     if bad_header is not None:
         delta, reason = bad_header
         yield make(HEADER_KEY_INVALID, message=reason, offset=int64(base + delta), severity=WARNING, case="notText")
-    if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
+    if largest is None or reading.problems or batch.timestampType == "LogAppendTime":
         return
     expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
@@ -207,17 +212,17 @@ def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
     return None
 
 
-def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
+def _control(target: Target, make: Make, reading: Reading[DefaultRecordBatch]) -> Iterator[Finding]:
     count = 0
     markers = False
-    for record in records(batch, values=False):
+    for record in records(reading, values=False):
         count += 1
         yield from record_findings(target, record)
         control = decode_control(record.key, record.value)
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
             message = newer_text("control record of type", control.typeId, None)
-            if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
+            if reading.batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
                 yield make(CONTROL_BATCH_INVALID, message=message, case="unknownInTransaction")
             else:
                 yield make(CONTROL_BATCH_INVALID, message=message, severity=INFO, case="unknownType")
@@ -226,7 +231,8 @@ def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[
         yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, case="several")
 
 
-def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bool) -> Iterator[Finding]:
+def _messages(target: Target, make: Make, reading: Reading[LegacyRecordBatch], *, keyed: bool) -> Iterator[Finding]:
+    batch = reading.batch
     last = largest = None
     repeated: tuple[int, int] | None = None  # the first offset that is not above an earlier one, and that one
     highest = LONG_MIN
@@ -240,7 +246,7 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
             repeated = int64(seen.wrong_delta + base), int64(seen.wrong_previous + base)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
-    for record in legacy_records.messages(batch, keys=False, values=False) if ordinary is None else ():
+    for record in legacy_records.messages(reading, keys=False, values=False) if ordinary is None else ():
         count += 1
         yield from record_findings(target, record)
         last = record.offset
@@ -270,7 +276,7 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
             message=f"a message of magic {other_magic} inside a wrapper of magic {batch.magic}",
             **mild,
         )
-    if batch.problems or not count:
+    if reading.problems or not count:
         return
     if not batch.format.has_timestamp and last != batch.lastOffset:
         message = f"the wrapper's offset is {batch.lastOffset}, but the last inner offset is {last}"
@@ -287,31 +293,33 @@ def _message_attributes(make: Make, batch: LegacyRecordBatch) -> Iterator[Findin
         yield make(ATTRIBUTES_RESERVED, message=f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
 
 
-def noted_findings(target: Target, batch: Batch) -> Iterator[Finding]:
-    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far."""
+def noted_findings(target: Target, source: Batch | Reading[Any]) -> Iterator[Finding]:
+    """Yield findings for a checksum that does not match and for the problems that a reading has noted so far."""
+    reading = Reading.of(source)
+    batch = reading.batch
     if not batch.crcValid and not batch.is_torn:
         yield crc_mismatch(target, batch)
-    for problem in batch.problems:
+    for problem in reading.problems:
         yield _noted(target, batch, problem)
 
 
-def noted_and_count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
-    """Yield findings for the checksum, for the problems noted in the batch, and for a record count that cannot be true.
-    Call this after its records have been read, if they are wanted."""
+def noted_and_count_findings(target: Target, batch: Batch | Reading[Batch]) -> Iterator[Finding]:
+    """Yield findings for the checksum, for the problems that a reading has noted so far, and for a record count that
+    cannot be true."""
     yield from noted_findings(target, batch)
     yield from count_findings(target, batch)
 
 
-def count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
-    """Yield a finding for a record count that cannot be true, unless decoding has noted a problem with the count."""
-    problem = undecoded_count_problem(batch)
+def count_findings(target: Target, batch: Batch | Reading[Batch]) -> Iterator[Finding]:
+    """Yield a finding for a record count that cannot be true, unless a reading has noted a problem with the count."""
+    reading = Reading.of(batch)
+    problem = undecoded_count_problem(reading.batch, reading.problems)
     if problem is not None:
-        yield _noted(target, batch, problem)
+        yield _noted(target, reading.batch, problem)
 
 
 def header_findings(target: Target, batch: Batch) -> Iterator[Finding]:
-    """Yield the findings about a batch that its header and its checksum show, without decoding its records, and those
-    for the problems noted in it so far."""
+    """Yield the findings about a batch that its header and its checksum show, without decoding its records."""
     yield from noted_and_count_findings(target, batch)
     yield from offset_findings(target, batch)
     if batch.crcValid:

@@ -20,6 +20,7 @@ from kdump.io.withheld import MAX_KEPT
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS, SCHEMAS_TOPIC
 from kdump.log.pseudonyms import Pseudonyms
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
 
@@ -30,15 +31,15 @@ def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms | None) ->
     client's, of which only control batches can be redacted. `names`: None for a registry's without its secrets."""
     if not isinstance(batch, DefaultRecordBatch) or not batch.crcValid or (batch.is_compressed and topic is None):
         return None
-    payload = bytearray()
+    payload, reading = bytearray(), Reading(batch)
     try:
-        for record in records(batch):
+        for record in records(reading):
             payload += _encoded(record, topic, names)
             if len(payload) > MAX_KEPT - batch.headerSize:
                 return None
     except Undecodable:
         return None
-    if batch.problems:
+    if reading.problems:
         return None
     return with_checksum(batch.header, payload)
 

@@ -18,6 +18,7 @@ from kdump.format.layout import Span
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, read_frame
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import system_topic
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.connect_records import PREFIXES, BadRecord, connect_value, hides
@@ -44,15 +45,15 @@ def _masked(batch: Batch, masks_of: Callable[[Record], list[Mask] | None]) -> by
     """Return the bytes of a batch with what `masks_of` says written over its records; None if it returns None for a
     record, if the batch is compressed and has any, or if it does not decode."""
     data = bytearray(b"".join(batch.chunks(0, batch.size)))
-    noted = len(batch.problems)  # what is wrong only with the length or the magic
-    for record in records(batch):
+    reading = Reading(batch)
+    for record in records(reading):
         masks = masks_of(record)
         if masks is None or (masks and batch.is_compressed):
             return None
         for start, mask in masks:
             position = record.space_position - batch.position + start - record.start
             data[position : position + len(mask)] = mask
-    return None if len(batch.problems) > noted else bytes(data)
+    return None if reading.has_found else bytes(data)
 
 
 def control_bytes(batch: Batch) -> bytes | None:
@@ -60,13 +61,13 @@ def control_bytes(batch: Batch) -> bytes | None:
     attributes of another batch."""
     if not batch.isControlBatch or not batch.crcValid:
         return None
-    noted = len(batch.problems)
+    reading = Reading(batch)
     if batch.size != MARKER_SIZE:  # a marker leaves no room for anything else
-        for record in records(batch):
+        for record in records(reading):
             control = decode_control(record.key, record.value)
             if control.rest or control.problem or record.keySize != KEY.size or record.header_count:
                 return None
-    return None if len(batch.problems) > noted else b"".join(batch.chunks(0, batch.size))
+    return None if reading.has_found else b"".join(batch.chunks(0, batch.size))
 
 
 def looks_like_metadata(batch: Batch) -> bool:

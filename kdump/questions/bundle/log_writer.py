@@ -22,7 +22,8 @@ from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, REPLACED, FileSt
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region, copy_of
+from kdump.log.reading import Reading
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.stored_regions import BATCH, KEPT, WITHHELD, row_of
@@ -66,17 +67,17 @@ class RecordHasher:
         return kept
 
     def _hash(self, batch: Batch) -> None:
-        again = copy_of(batch)  # what decoding notes would be taken for damage of the batch
+        reading = Reading(batch)
         deltas: list[int] = []
         hashes: list[bytes] = []
-        base = again.baseOffset or 0
-        for row in rows(again):
+        base = batch.baseOffset or 0
+        for row in rows(reading):
             hashed = hash_record(self.key, row).value
             assert isinstance(hashed, RecordHash)
             deltas.append(row.offset - base)
             hashes.append(hashed.digest)
-        if not again.problems:
-            for position, row in hash_rows(again.position, deltas, hashes):
+        if not reading.problems:
+            for position, row in hash_rows(batch.position, deltas, hashes):
                 self.lines.row(position, row)
 
 
@@ -103,11 +104,12 @@ def _schemas_without_secrets(batch: Batch) -> bytes | None:
         return control_bytes(batch)
     if not isinstance(batch, DefaultRecordBatch) or not batch.crcValid:
         return None
+    reading: Reading[Batch] = Reading(batch)
     try:
-        same = all(kept_schema_record(record, None) == (record.key, record.value) for record in records(batch))
+        same = all(kept_schema_record(record, None) == (record.key, record.value) for record in records(reading))
     except Unclear:
         return None
-    return None if batch.problems else _complete(batch) if same else redacted_batch(batch, SCHEMAS_TOPIC, None)
+    return None if reading.problems else _complete(batch) if same else redacted_batch(batch, SCHEMAS_TOPIC, None)
 
 
 KEEP_CONTROL = Keep(control_bytes, only_control=True)

@@ -9,6 +9,7 @@ from kdump.core.record_columns import each_row
 from kdump.format.batch_header import sequence
 from kdump.io.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.batch_records import decode_columns, records
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, last_record_offset
 
 HIDDEN: Any = object()
@@ -31,10 +32,10 @@ class ComparableRecord(NamedTuple):
     headers: tuple[int, bytes]
 
 
-def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRecord]:
+def rows(reading: Reading[Batch], hash_key: HashKey | None = None) -> Iterator[ComparableRecord]:
     """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
-    and batch.problems gives the reason. `hash_key`: yield them hashed under this key."""
-    plain = _rows(batch)
+    and the reading's problems give the reason. `hash_key`: yield them hashed under this key."""
+    plain, batch = _rows(reading), reading.batch
     if batch.replaced_under:
         # Comparable only with records whose names were replaced under the same key.
         return (hash_record(HashKey(b"", f"redacted under {batch.replaced_under}"), row) for row in plain)
@@ -43,8 +44,9 @@ def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRe
     return (hash_record(hash_key, row) for row in plain)
 
 
-def _rows(batch: Batch) -> Iterator[ComparableRecord]:
+def _rows(reading: Reading[Batch]) -> Iterator[ComparableRecord]:
     make: Any = ComparableRecord._make
+    batch = reading.batch
     if batch.lacks:
         hashes = batch.known_hashes
         if hashes is None:
@@ -53,7 +55,7 @@ def _rows(batch: Batch) -> Iterator[ComparableRecord]:
             yield _hashed((batch.baseOffset or 0) + delta, digest)
         return
     if not isinstance(batch, DefaultRecordBatch):
-        for record in records(batch):
+        for record in records(reading):
             if record.offset is None:
                 return
             stamp = -1 if record.timestamp is None else record.timestamp
@@ -63,7 +65,7 @@ def _rows(batch: Batch) -> Iterator[ComparableRecord]:
     base, stamp, first = header.baseOffset, header.baseTimestamp, header.baseSequence
     appended = header.timestampType == "LogAppendTime"
     who = (header.producerId, header.producerEpoch, header.isTransactional, header.isControlBatch)
-    for columns, _ in decode_columns(batch):
+    for columns, _ in decode_columns(reading):
         data = columns.data
         for _, end, _, time, delta, key, key_size, value, value_size, headers, count in each_row(columns):
             yield make(

@@ -173,7 +173,7 @@ class _Pair:
         side, other = self.sides[number], self.sides[1 - number]
         batch, row = side.batch, other.row
         assert batch is not None
-        if row is not None and row.offset <= last_record_offset(batch) and not batch.problems:
+        if row is not None and row.offset <= last_record_offset(batch) and not side.problems:
             self.found.lacks(number, row)
             other.next_record()
         elif row is None and other.batch is not None and last_record_offset(other.batch) < last_record_offset(batch):
@@ -207,9 +207,9 @@ class _Pair:
     def _batch_over(self, side: CopyReader) -> None:
         batch = side.batch
         assert batch is not None
-        if batch.problems:
-            problem = batch.problems[0]
-            side.note(f"{side.place.file}: the batch at byte {batch.position} cannot be decoded: {problem.reason}")
+        if side.problems:
+            reason = side.problems[0].reason
+            side.note(f"{side.place.file}: the batch at byte {batch.position} cannot be decoded: {reason}")
         side.advance()
 
 

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kdump.check.options import Options
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, LEADER_EPOCH, RECORD_COUNT
@@ -16,7 +16,8 @@ from kdump.io.run import Run
 from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
 from kdump.log.paths import FilePosition, Target
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region, last_record_offset
+from kdump.log.reading import Reading
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Problem, Region, last_record_offset
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader
 from kdump.log.withheld import withheld_segment
@@ -61,6 +62,7 @@ class CopyReader:
         self.consumed = False
         """Whether rows of the current batch have been taken."""
         self._batch: Batch | None = None
+        self._reading: Reading[Batch] | None = None
         self._rows: Iterator[ComparableRecord] | None = None
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
@@ -131,11 +133,11 @@ class CopyReader:
     def _passed(self, batch: Batch) -> None:
         self.last = last_record_offset(batch)
         self._end = batch.lastOffset + 1
-        if batch.problems and self._rows is not None:
+        if self.problems:
             assert self.target is not None
             base, last = batch.baseOffset or 0, self.last
             self.last = base - 1 if self._taken is None else self._taken
-            damage = self._damage(batch, batch.problems[0].reason)
+            damage = self._damage(batch, self.problems[0].reason)
             if self.last == last and len(self.undecoded) < MAX_KEPT:
                 self.undecoded.append(Undecoded(base, last, damage))
         self.records_seen += batch.possible_records
@@ -151,7 +153,7 @@ class CopyReader:
 
     def _to(self, position: int) -> None:
         """Move to the batch at `position` in the run, or to the next one after the run."""
-        self._batch = self._rows = self._row = self.hole = self._taken = None
+        self._batch = self._reading = self._rows = self._row = self.hole = self._taken = None
         self.consumed = False
         self.at = position
         if position >= self.stop:
@@ -268,13 +270,19 @@ class CopyReader:
     # -- rows
 
     @property
+    def problems(self) -> Sequence[Problem]:
+        """What decoding the current batch has found so far."""
+        return () if self._reading is None else self._reading.problems
+
+    @property
     def row(self) -> ComparableRecord | None:
         """The current record of the current batch; None after its last."""
         if self._rows is None:
             batch = self.batch
             if batch is None:
                 return None
-            self._rows = rows(batch, self.hash_key)
+            self._reading = Reading(batch)
+            self._rows = rows(self._reading, self.hash_key)
             self._row = next(self._rows, None)
         return self._row
 

@@ -14,6 +14,7 @@ from heapq import merge, nsmallest
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, last_record_offset
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.differences import UNREAD, WITHHELD
@@ -249,11 +250,11 @@ class _CopyKeys:
         transactional."""
         who = self.who
         for batch in self.batches():
-            last = last_record_offset(batch)
+            last, reading = last_record_offset(batch), Reading(batch)
             if not isinstance(batch, DefaultRecordBatch):
                 if last < first:
                     continue
-                for record in records(batch, values=False):
+                for record in records(reading, values=False):
                     if record.offset is not None:
                         hashed = None if record.key is None else hash(bytes(record.key))
                         stamp = -1 if record.timestamp is None else record.timestamp
@@ -270,11 +271,11 @@ class _CopyKeys:
                 base, is_control = header.baseOffset, header.isControlBatch
                 appended = header.timestampType == "LogAppendTime"
                 stamp, scale = (header.maxTimestamp, 0) if appended else (header.baseTimestamp, 1)
-                for columns, _ in decode_columns(batch, values=False):
+                for columns, _ in decode_columns(reading, values=False):
                     data = columns.data
                     for _, _, _, time, delta, at, size, _, value_size, _, _ in each_row(columns):
                         hashed = None if size < 0 or is_control else hash(bytes(data[at : at + size]))
                         yield base + delta, who, hashed, value_size < 0, stamp + scale * time, producer, is_control
-            if batch.problems:
+            if reading.problems:
                 self._gaps.append((batch.baseOffset or 0, last_record_offset(batch)))
                 self.is_damaged = True

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, Protocol, Union, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.batch_header import CONTROL, MAX_SEQUENCE, NO_SEQUENCE, TIMESTAMP_TYPE, TRANSACTIONAL, sequence
@@ -21,6 +21,7 @@ from kdump.format.utf8 import java_text, java_texts
 from kdump.format.versioned_messages import Decoded, kafka_json
 from kdump.log.batch_records import decode_columns
 from kdump.log.legacy_records import messages
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import HEAD, Keep
 from kdump.questions.dump_log.java import boolean, jackson, optional_long
@@ -170,23 +171,24 @@ def _increment(base: int, delta: int) -> int:
     return int32(base + delta)
 
 
-def record_lines(batch: Batch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
-    """Yield the lines of a batch's records, several at a time or one in pieces, with their offsets. Afterwards
-    batch.problems has what cannot be decoded."""
-    if isinstance(batch, LegacyRecordBatch):
-        yield from _legacy(batch, form)
-    elif isinstance(batch, DefaultRecordBatch) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
-        yield from _v2(batch, form)
+def record_lines(reading: Reading[Batch], form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
+    """Yield the lines of a batch's records, several at a time or one in pieces, with their offsets. Afterwards the
+    reading has what cannot be decoded."""
+    if isinstance(reading.batch, LegacyRecordBatch):
+        yield from _legacy(reading, form)
+    elif reading.batch.recordCount:  # Kafka does not decode a batch with a count of 0
+        yield from _v2(reading, form)
 
 
-def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
+def _v2(reading: Reading[Any], form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
+    batch: DefaultRecordBatch = reading.batch
     head = batch.header
     base_offset, base_timestamp, base_sequence = head.baseOffset, head.baseTimestamp, head.baseSequence
     control, kind, metadata = head.isControlBatch, head.timestampType, form.metadata
     appended = head.maxTimestamp if kind == "LogAppendTime" else None
     shown, silent = form.shown, form.contents is None
     keep = Keep(control, metadata, _is_shown) if silent or control else None
-    for columns, _ in decode_columns(batch, keep=keep):
+    for columns, _ in decode_columns(reading, keep=keep):
         lines: list[str] = []
         offsets: list[int] = []
         data = columns.data
@@ -305,14 +307,15 @@ def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: byte
     return f" {name} {jackson(kafka_json(schema, Decoded(control.value, version, 0, '', b'')))}"
 
 
-def _legacy(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
+def _legacy(reading: Reading[Any], form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
+    batch: LegacyRecordBatch = reading.batch
     if not batch.is_compressed:
         yield from _lone(batch, form)
         return
     lines: list[str] = []
     offsets: list[int] = []
     size = 0
-    for record in messages(batch, values=form.contents is not None):
+    for record in messages(reading, values=form.contents is not None):
         offset = None if record.offset is None else int64(record.offset)
         sizes = (record.keySize, record.valueSize)
         line = _message_line(form, batch, offset, record.timestamp, sizes, bool(record.crcValid), record.crc)

@@ -19,6 +19,7 @@ from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.kafka.index_judge import ORDER, Fault
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import TIME_INDEX, FileKind
+from kdump.log.reading import Reading
 from kdump.log.region import Batch
 from kdump.questions.dump_log.batch import Contents, RecordLineFormat, batch_line, record_lines
 from kdump.questions.dump_log.index import MAX_MISMATCHES
@@ -215,9 +216,9 @@ class LogDump:
                 if isinstance(item, StreamStop):
                     self._stopped(item)
                     continue
-                first = [batch_line(item)]
+                first, reading = [batch_line(item)], Reading(item)
                 if options.deep:
-                    for lines, offsets in record_lines(item, form):
+                    for lines, offsets in record_lines(reading, form):
                         if isinstance(lines, list):
                             out.lines(first + lines if first else lines)
                         else:
@@ -229,8 +230,8 @@ class LogDump:
                 if first:
                     out.lines(first)
                 if options.deep:
-                    self._problems(item)
-                if item.compression not in BY_NAME and not item.problems:  # its records were not requested
+                    self._problems(reading)
+                if item.compression not in BY_NAME and not reading.problems:  # its records were not requested
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MAX_REPORTED_RECORDS:
@@ -249,8 +250,9 @@ class LogDump:
             last = offset
         self.last = last
 
-    def _problems(self, batch: Batch) -> None:
-        for problem in batch.problems:
+    def _problems(self, reading: Reading[Batch]) -> None:
+        batch = reading.batch
+        for problem in reading.problems:
             space = f" of the {problem.space} payload" if problem.space else ""
             where = f" (at {problem.position}{space})" if problem.position != batch.position else ""
             self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")

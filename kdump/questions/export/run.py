@@ -202,7 +202,7 @@ class Export:
                     for region in scan.chosen(target, window):
                         yield from reader.region(region)
                         if isinstance(region, Batch) and isinstance(reader, BatchRows):
-                            findings += noted_and_count_findings(target, region)
+                            findings += noted_and_count_findings(target, scan.reading(region))
                         if not isinstance(region, (Batch, BatchRun)):
                             findings.append(region_finding(part, region, window.source.size))
                         yield from findings

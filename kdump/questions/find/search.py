@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import KW_ONLY, MISSING, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from kdump.check.engine.unflipped import unflipped
 from kdump.check.options import Options
@@ -25,8 +26,18 @@ from kdump.log.batch_validity import COUNT
 from kdump.log.expression.parser import parse
 from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of, copy_of
+from kdump.log.region import (
+    PADDING,
+    TORN,
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Region,
+    batches_of,
+    without_problems,
+)
 from kdump.log.region_reader import Depth
 from kdump.log.torn_batch import TornBatch
 from kdump.log.walk import PartitionReader
@@ -198,35 +209,38 @@ class Search:
         if batch.crcValid and self.expression.batch(file, batch, self) == NO:
             return
         repaired = None if batch.crcValid else unflipped(batch)
-        found = list(self._in_batch(file, repaired or batch))
-        is_damaged = not batch.crcValid or bool(batch.problems)
+        reading = Reading(batch)
+        found = list(self._in_batch(file, reading if repaired is None else Reading(repaired)))
+        is_damaged = not batch.crcValid or bool(reading.problems)
         is_whole = not is_damaged or repaired is not None
-        if batch.problems and isinstance(batch, DefaultRecordBatch):
-            every = copy_of(batch)
-            every.header, every.problems = batch.header._replace(recordCount=MANY), []
-            found = list(self._in_batch(file, every))
-            is_whole = batch.crcValid and all(problem.code == COUNT for problem in every.problems)
+        if reading.problems and isinstance(batch, DefaultRecordBatch):
+            every = without_problems(batch)
+            every.header = batch.header._replace(recordCount=MANY)
+            of_every = Reading(every)
+            found = list(self._in_batch(file, of_every))
+            is_whole = batch.crcValid and all(problem.code == COUNT for problem in of_every.problems)
         if not is_whole:
-            reason = batch.problems[0].reason if batch.problems else "the checksum of the batch does not match"
+            reason = reading.problems[0].reason if reading.problems else "the checksum of the batch does not match"
             self._add_bytes(file, f"damaged batch: {reason}", batch.window, batch.position, batch.size)
         own = (*(state for state in states if state != LIVE), DAMAGED) if is_damaged else states
-        for record, reading in found:
-            yield Found(file, record, reading, own)
+        for record, decoded in found:
+            yield Found(file, record, decoded, own)
         if isinstance(batch, LegacyRecordBatch) and batch.is_compressed and batch.header.keySize > 0:
             position = batch.position + batch.header.headerSize
             self._add_bytes(
                 file, "a wrapper's own key, which no consumer reads", batch.window, position, batch.header.keySize
             )
-        if batch.ignored:
-            yield from self._hidden(file, batch, states)
+        if reading.ignored:
+            yield from self._hidden(file, reading, states)
 
-    def _in_batch(self, file: Target, batch: Batch) -> Iterator[tuple[Record, DecodedRecord | None]]:
+    def _in_batch(self, file: Target, reading: Reading[Any]) -> Iterator[tuple[Record, DecodedRecord | None]]:
         """Yield the records of a batch that match, with what is decoded of them."""
+        batch = reading.batch
         if not isinstance(batch, DefaultRecordBatch):
-            yield from self._matching(file, records(batch))
+            yield from self._matching(file, records(reading))
             return
         count = 0
-        for columns, base in decode_columns(batch):
+        for columns, base in decode_columns(reading):
             there = len(columns)
             yield from self._in_columns(file, batch, columns, base, count)
             count += there
@@ -260,9 +274,9 @@ class Search:
             elif truth == MAYBE:
                 self.coverage.undecided(file, facts.undecoded)
 
-    def _hidden(self, file: Target, batch: Batch, states: tuple[str, ...]) -> Iterator[Found]:
+    def _hidden(self, file: Target, reading: Reading[Batch], states: tuple[str, ...]) -> Iterator[Found]:
         """Yield the matches in what follows the compressed records of a batch: a consumer reads one LZ4 frame."""
-        left, is_searched = batch.ignored, False
+        batch, left, is_searched = reading.batch, reading.ignored, False
         own = (*(state for state in states if state != LIVE), HIDDEN)
         for _ in range(MAX_FRAMES):
             if not left or not isinstance(batch, DefaultRecordBatch) or batch.compression != "lz4":
@@ -279,12 +293,12 @@ class Search:
                 decode(columns, 0, len(data), MANY, True)
             except DecodeError as error:
                 is_searched = error.position >= len(data)
-            for record, reading in self._in_columns(file, batch, columns, 0, 0):
-                yield Found(file, record, reading, own)
+            for record, decoded in self._in_columns(file, batch, columns, 0, 0):
+                yield Found(file, record, decoded, own)
             left = after[0] if after else 0
         if left or not is_searched:
             reason = "bytes that no consumer reads, after the compressed records"
-            self._add_bytes(file, reason, batch.window, batch.end - batch.ignored, batch.ignored)
+            self._add_bytes(file, reason, batch.window, batch.end - reading.ignored, reading.ignored)
 
     def _rest(self, file: Target, region: Region, reader: PartitionReader, states: tuple[str, ...]) -> Iterator[Found]:
         """Yield the matches in bytes that are no batch of the log: in the beginning of one, and in batches within."""
@@ -293,7 +307,7 @@ class Search:
         left, searched = tuple(state for state in states if state != LIVE), 0
         try:
             if isinstance(header, BatchHeader) and not header.isControlBatch:
-                torn = TornBatch(window, region.position, region.size, self.options.limits, header)
+                torn = Reading(TornBatch(window, region.position, region.size, self.options.limits, header))
                 found = list(self._in_batch(file, torn))
                 if header.compression == "none":
                     searched = max(0, torn.decoded_to - region.position)
@@ -304,7 +318,7 @@ class Search:
                 if carved.records_before is not None and carved.batch.position == region.position:
                     continue  # it was just read
                 self.coverage.batches += carved.within is None
-                for record, reading in list(self._in_batch(file, carved.batch)):
+                for record, reading in list(self._in_batch(file, Reading(carved.batch))):
                     yield Found(file, record, reading, (*left, OUTSIDE))
                 searched += carved.batch.size if carved.within is None else 0
         except SourceError as error:

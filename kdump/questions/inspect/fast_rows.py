@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
@@ -47,6 +47,7 @@ from kdump.log.entries import Entry
 from kdump.log.expression.terms import NO
 from kdump.log.legacy_records import messages_of, plain_messages
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_scan import RegionScan
@@ -240,11 +241,11 @@ class FastView(View):
         rows.batch_run(target, run)
         self._idle.append(rows)
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         self.drain()
-        if self._is_fast and not batch.isControlBatch:
-            return self.rows.batch(target, batch)
-        return self.view.batch(target, batch, records)
+        if self._is_fast and not reading.batch.isControlBatch:
+            return self.rows.batch(target, reading)
+        return self.view.batch(target, reading, records)
 
     def entry(self, target: Target, entry: Entry) -> int:
         self.drain()
@@ -325,9 +326,10 @@ class FastRows:
 
     def _special(self, target: Target, batch: Batch) -> None:
         """Write a batch of a run that is a special case."""
-        rows = self.batch(target, batch)
+        reading = Reading(batch)
+        rows = self.batch(target, reading)
         if self.coverage is not None:
-            self.coverage.batch(target.path, batch, rows)
+            self.coverage.batch(target.path, reading, rows)
 
     def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
@@ -374,23 +376,25 @@ class FastRows:
         self._rows(target, columns, VALID, run.headers, number, lambda one: rows_of(run.batch(place), one, 0, 0))
         return True
 
-    def batch(self, target: Target, batch: Batch) -> int:
+    def batch(self, target: Target, reading: Reading[Batch]) -> int:
         """Write what the view writes for one batch. Returns the number of rows."""
+        batch = reading.batch
         if self.used:
             self._flush()
         is_decoded = may_decode(self.schemas, batch) or (self.decoded is not None and not _is_valid_v2(batch))
         if self.records and not batch.isControlBatch and not is_decoded:
             if isinstance(batch, LegacyRecordBatch):
                 columns = plain_messages(batch)
-                if columns is not None and self._is_plain(batch):
+                if columns is not None and self._is_plain(reading):
                     return self._wrapper(target, batch, columns)
-            elif isinstance(batch, DefaultRecordBatch) and (isinstance(self.view, JsonView) or _is_sound(batch)):
-                return self._batch(target, batch)
-        return self.view.batch(target, batch, self.selection.records(batch))
+            elif isinstance(batch, DefaultRecordBatch) and (isinstance(self.view, JsonView) or _is_sound(reading)):
+                return self._batch(target, reading)
+        return self.view.batch(target, reading, self.selection.records(reading))
 
-    def _is_plain(self, batch: LegacyRecordBatch) -> bool:
+    def _is_plain(self, reading: Reading[Batch]) -> bool:
         """Return whether the messages of a wrapper can be written from columns."""
-        return self.in_runs and _is_sound(batch) and (isinstance(self.view, JsonView) or batch.format.has_timestamp)
+        has_columns = isinstance(self.view, JsonView) or reading.batch.format.has_timestamp
+        return self.in_runs and _is_sound(reading) and has_columns
 
     def _wrapper(self, target: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
         if self.keys:
@@ -399,12 +403,13 @@ class FastRows:
         self._flush()
         return len(inner)
 
-    def _batch(self, target: Target, batch: DefaultRecordBatch) -> int:
-        noted = list(noted_findings(target, batch))
+    def _batch(self, target: Target, reading: Reading[Any]) -> int:
+        batch: DefaultRecordBatch = reading.batch
+        noted = list(noted_findings(target, reading))
         self._findings(noted)
         which = VALID if batch.crcValid else DAMAGED
         heads, chooses, count = None, self.selection.chooses_records, 0
-        for columns, base in decode_columns(batch):
+        for columns, base in decode_columns(reading):
             if chooses:
                 self.selection.keep(batch, columns)
             if len(columns):
@@ -412,8 +417,8 @@ class FastRows:
                 self._rows(target, columns, which, heads, 0, partial(rows_of, batch, base=base, index=0))
                 count += len(columns)
         self._flush()
-        if batch.problems:
-            self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
+        if reading.problems:
+            self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return count
 
     def _findings(self, findings: Iterable[Finding]) -> None:
@@ -480,5 +485,5 @@ def _is_valid_v2(batch: Batch) -> bool:
     return isinstance(batch, DefaultRecordBatch) and batch.crcValid
 
 
-def _is_sound(batch: Batch) -> bool:
-    return batch.crcValid and not batch.problems
+def _is_sound(reading: Reading[Batch]) -> bool:
+    return reading.batch.crcValid and not reading.problems

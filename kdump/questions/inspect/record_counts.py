@@ -11,6 +11,7 @@ from kdump.format.count_text import count_text
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, Region
 from kdump.log.selection import Selection
@@ -57,12 +58,13 @@ class CountView(View):
     def finding(self, finding: Finding) -> None:
         pass
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
+        batch = reading.batch
         first = last = None
         count = 0
         if isinstance(batch, DefaultRecordBatch) and batch.crcValid:
             base = batch.header.baseOffset
-            for columns, _ in decode_columns(batch):
+            for columns, _ in decode_columns(reading):
                 self.selection.keep(batch, columns)
                 if len(columns):
                     deltas = columns.offset_delta

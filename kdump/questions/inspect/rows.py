@@ -11,6 +11,7 @@ from kdump.io.window import Window
 from kdump.log.entries import Entry, Item
 from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, BatchRun, Problem, Region
 from kdump.questions.inspect.selected_files import SelectedFiles
 from kdump.questions.inspect.views import View
@@ -68,12 +69,13 @@ class Rows:
         if isinstance(item, Entry):
             rows = view.entry(target, item)
         elif isinstance(item, Batch):
-            records = self.files.selection.records(item)
+            reading = self.files.scan.reading(item)
+            records = self.files.selection.records(reading)
             if self.files.options.of_records and (skip or self.left is not None):
                 records = islice(records, skip, None if self.left is None else skip + self.left)
-            rows = view.batch(target, item, records)
+            rows = view.batch(target, reading, records)
             if coverage is not None:
-                coverage.batch(target.path, item, rows)
+                coverage.batch(target.path, reading, rows)
         else:
             rows = self._region(target, item, window)
             if coverage is not None:
@@ -94,4 +96,4 @@ class Rows:
         note = f"; {complete} of its {plain_count(torn.recordCount or 0, 'record')} are complete"
         note += ", but no checksum covers them"
         self.view.region(target, region.with_reason(region.reason + note), window)
-        return self.view.batch(target, torn, islice(self.files.selection.records(torn), self.left))
+        return self.view.batch(target, Reading(torn), islice(self.files.selection.records(torn), self.left))

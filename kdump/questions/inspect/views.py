@@ -16,6 +16,7 @@ from kdump.io.window import Window
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.questions.inspect.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
@@ -46,7 +47,7 @@ class View:
     def file(self, target: Target) -> None:
         """Begin the next file."""
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         raise NotImplementedError
 
     def entry(self, target: Target, entry: Entry) -> int:
@@ -166,14 +167,14 @@ class TableView(View):
     def finding(self, finding: Finding) -> None:
         self._findings([finding])
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        self.target = target
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
+        batch, self.target = reading.batch, target
         style = "" if batch.crcValid else "bad"
         if not self.records:
             self._for("batch").add(batch, style)
-            self._findings(noted_and_count_findings(target, batch))
+            self._findings(noted_and_count_findings(target, reading))
             return 1
-        noted = list(noted_findings(target, batch))
+        noted = list(noted_findings(target, reading))
         table = self._for("record")
         self._findings(noted)
         decoding = self.decoding if self.shows_decoded and self.decoding.decoder(target) else None
@@ -182,13 +183,13 @@ class TableView(View):
             bad = "bad" if record.crcValid is False else ""
             self._add(table, record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
-            reading = decoding.read(target, record) if decoding else None
+            decoded = decoding.read(target, record) if decoding else None
             if self.below:
                 self._value_below(table, self.below, record)
-            for line, line_style in lines(reading) if reading else ():
+            for line, line_style in lines(decoded) if decoded else ():
                 table.line(line, line_style)
             rows += 1
-        self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return rows
 
     def record(self, target: Target, record: Record, reading: DecodedRecord | None = None) -> None:
@@ -265,12 +266,12 @@ class JsonView(View):
     def finding(self, finding: Finding) -> None:
         self._findings([finding])
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         if not self.records:
-            self._write(batch_object(target, batch))
-            self._findings(noted_and_count_findings(target, batch))
+            self._write(batch_object(target, reading.batch))
+            self._findings(noted_and_count_findings(target, reading))
             return 1
-        noted = list(noted_findings(target, batch))
+        noted = list(noted_findings(target, reading))
         self._findings(noted)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
@@ -279,7 +280,7 @@ class JsonView(View):
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
-        self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
@@ -351,13 +352,13 @@ class CsvView(View):
     def finding(self, finding: Finding) -> None:
         self.complain(f"{path_text(finding.file)}: {finding.code} at byte {finding.position}: {finding.message}")
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         if self.records:
             rows = sum(1 for record in records if self._record(target, record))
         else:
-            self.rows.add(batch_object(target, batch))
+            self.rows.add(batch_object(target, reading.batch))
             rows = 1
-        for finding in noted_and_count_findings(target, batch):
+        for finding in noted_and_count_findings(target, reading):
             self.finding(finding)
         return rows
 
@@ -412,7 +413,7 @@ class HexView(View):
         self._begin()
         self.dump.finding(finding)
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         rows = 0
 
         def counted() -> Iterable[Record]:
@@ -423,7 +424,8 @@ class HexView(View):
 
         self._begin()
         self.dump.target = target
-        self.dump.batch(batch, counted())
+        for problem in self.dump.batch(reading.batch, counted()).problems:
+            reading.note(problem)
         return rows if self.records else 1
 
     def region(self, target: Target, region: Region, window: Window) -> None:
@@ -446,13 +448,13 @@ class TemplateView(View):
     def finding(self, finding: Finding) -> None:
         self.complain(f"{path_text(finding.file)}: {finding.code}: {finding.message}")
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+    def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         rows = 0
         for record in records:
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
             self._decoded(target, record)
             rows += 1
-        for finding in noted_and_count_findings(target, batch):
+        for finding in noted_and_count_findings(target, reading):
             self.complain(f"{path_text(target.path)}: {finding.code} at byte {finding.position}: {finding.message}")
         return rows
 

@@ -31,6 +31,7 @@ from kdump.log.batch_records import decode_columns
 from kdump.log.batch_validity import is_valid
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.questions.find_partitions import PartitionInput, find_partitions
@@ -145,7 +146,8 @@ class RestoreSource:
                 if query.cut is None and following is not None and following.offset <= first:
                     continue  # all its records are below `first`
                 found = regions(window, name_offset=target.name_offset, limits=self.place.options.limits)
-                for batch in self._batches(found, counts):
+                for reading in self._batches(found, counts):
+                    batch = reading.batch
                     if isinstance(batch, LegacyRecordBatch):
                         read_wrapper(batch)
                     base = first_offset(batch)
@@ -160,7 +162,7 @@ class RestoreSource:
                         continue
                     if last < first and query.cut is None:
                         continue
-                    for chunk in _chunks_of(cut, target, batch, base):
+                    for chunk in _chunks_of(cut, target, reading, base):
                         if base < lowest:
                             chunk = [record for record in chunk if record[0] >= lowest]
                         if limit is not None:
@@ -175,27 +177,28 @@ class RestoreSource:
             plan.excluded, plan.undecided, plan.late = dict(cut.excluded), cut.undecided, cut.late
 
     @staticmethod
-    def _batches(found: Iterable[Region], counts: Counter[str]) -> Iterator[Batch]:
-        """Yield the valid batches, and count what is damaged."""
+    def _batches(found: Iterable[Region], counts: Counter[str]) -> Iterator[Reading[Batch]]:
+        """Yield the valid batches to be read, and count what is damaged, of their records, too."""
         for region in found:
             if isinstance(region, Batch) and is_valid(region):
-                yield region
-                counts["damages"] += bool(region.problems)  # that reading its records has noted
+                yield (reading := Reading(region))
+                counts["damages"] += bool(reading.problems or region.problems)
             elif region.kind != PADDING:
                 counts["damages"] += 1
 
 
-def _chunks_of(cut: RecordCut, target: Target, batch: Batch, base: int) -> Iterator[list[Parts]]:
+def _chunks_of(cut: RecordCut, target: Target, reading: Reading[Batch], base: int) -> Iterator[list[Parts]]:
     """Yield the records of a valid batch that are kept, several at a time. Raises RestoreError for a header that no
     client can produce."""
+    batch = reading.batch
     try:
-        if isinstance(batch, DefaultRecordBatch) and cut.keeps_all(target, batch, base, batch.lastOffset):
+        if isinstance(batch, DefaultRecordBatch) and cut.keeps_all(target, reading, base, batch.lastOffset):
             header = batch.header
             appended = header.maxTimestamp if header.timestampType == "LogAppendTime" else None
-            for columns, _ in decode_columns(batch):
+            for columns, _ in decode_columns(reading):
                 yield records_of(columns, header.baseOffset, header.baseTimestamp, appended)
             return
-        for record in cut.kept(target, batch, base, batch.lastOffset):
+        for record in cut.kept(target, reading, base, batch.lastOffset):
             time = record.timestamp if record.timestamp is not None and record.timestamp > 0 else None
             headers = [(name.decode(), value) for name, value in record.headers]
             yield [(record.offset or 0, time, record.key, record.value, headers)]

@@ -19,6 +19,7 @@ from kdump.log.file_kinds import INDEX
 from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.log.segment_summary import summarize_headers
@@ -160,10 +161,11 @@ class RetentionObserver(Observer):
         assert facts is not None
         self._tail = 0
         if not seen.is_valid:
-            if self.deep and not batch.problems:
-                _read_records(batch)  # to find out whether it still decodes
-            damage = invalidity(batch) or CHECKSUM
-            facts.note_damage(DamagedRange(batch.position, damage.reason, not batch.problems))
+            reading = Reading(batch)
+            if self.deep and not reading.problems:
+                _read_records(reading)  # to find out whether it still decodes
+            reason = reading.problems[0].reason if reading.problems else (invalidity(batch) or CHECKSUM).reason
+            facts.note_damage(DamagedRange(batch.position, reason, not reading.problems))
             return
         facts.end = batch.end
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
@@ -194,10 +196,11 @@ class RetentionObserver(Observer):
             facts.markers.add(1, horizon, self.now, is_legacy=False)
         elif facts.tombstones is not None:
             is_legacy = isinstance(batch, LegacyRecordBatch)
-            tombstones, largest = _read_records(batch)
+            reading = Reading(batch)
+            tombstones, largest = _read_records(reading)
             facts.tombstones.add(tombstones, horizon, self.now, is_legacy=is_legacy)
-            facts.tombstones.undecoded += bool(batch.problems)
-            if largest > self.largest_record and batch.is_compressed and not batch.problems:
+            facts.tombstones.undecoded += bool(reading.problems)
+            if largest > self.largest_record and batch.is_compressed and not reading.problems:
                 reason = f"a record of {largest} bytes is above max.decompressed.message.bytes={self.largest_record}"
                 facts.note_damage(DamagedRange(batch.position, reason, False, True))
 
@@ -218,19 +221,19 @@ class RetentionObserver(Observer):
         self._now = None
 
 
-def _read_records(batch: Batch) -> tuple[int, int]:
+def _read_records(reading: Reading[Batch]) -> tuple[int, int]:
     """Return how many of the batch's records have no value, and the size of the largest one as it is compared with
     max.decompressed.message.bytes: without its length field (DefaultRecord.readFrom), or without offset and size
-    (AbstractLegacyRecordBatch.DataLogInputStream). What does not decode is in the batch's `problems`."""
+    (AbstractLegacyRecordBatch.DataLogInputStream)."""
     tombstones = largest = 0
-    if isinstance(batch, DefaultRecordBatch):
-        for columns, _ in decode_columns(batch, keys=False, values=False):
+    if isinstance(reading.batch, DefaultRecordBatch):
+        for columns, _ in decode_columns(reading, keys=False, values=False):
             tombstones += list(columns.value_size).count(-1)
             size = max(map(sub, columns.end, columns.start))
             length = next(size - field for field in range(1, 6) if len(varint(size - field)) <= field)
             largest = max(largest, length)
     else:
-        for record in records(batch, values=False):
+        for record in records(reading, values=False):
             tombstones += record.valueSize < 0
             largest = max(largest, record.end - record.start - LOG_OVERHEAD)
     return tombstones, largest

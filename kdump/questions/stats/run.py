@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
@@ -53,6 +53,7 @@ from kdump.log.histograms import Histogram
 from kdump.log.legacy_records import Skimmed, plain_messages
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.paths import FilePosition, Target
+from kdump.log.reading import Reading
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.log.walk import PartitionReader, observe
@@ -322,7 +323,7 @@ class StatsReader(SegmentObserver):
             self._v2(batch)
 
     def _v2(self, batch: DefaultRecordBatch) -> None:
-        stats, header = self.stats, batch.header
+        stats, header, reading = self.stats, batch.header, Reading(batch)
         base, attributes, count = header.baseOffset, header.attributes, header.possible_records
         place = FilePosition(self.path, batch.position, batch.size)
         last = base + header.lastOffsetDelta
@@ -335,38 +336,39 @@ class StatsReader(SegmentObserver):
             self._codec(batch.compression, count, payload, 0 if is_counted else payload)
             return
         if (problem := undecoded_count_problem(batch)) is not None:
-            batch.note(problem)
+            reading.note(problem)
             decoded = 0
             self._codec(header.compression, 0, batch.size - BATCH_HEADER.size, 0)
         elif self.hidden:
-            decoded = self._known(batch, count)
+            decoded = self._known(reading, count)
             self._codec(header.compression, decoded, batch.size - batch.headerSize, 0)
         else:
-            decoded = self._decoded(batch, place)
-        has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
+            decoded = self._decoded(reading, place)
+        has_all = any(problem.code == "record-count-mismatch" for problem in reading.problems)  # all that there are
         lost = 0 if has_all else max(0, count - decoded)
         records = decoded + lost if problem is None else None
         self._header(place, base, last, records, attributes, header.producerId)
         if decoded != header.recordCount:
-            self._undecoded(batch, place, lost)
+            self._undecoded(reading, place, lost)
 
-    def _known(self, batch: Batch, count: int) -> int:
+    def _known(self, reading: Reading[Any], count: int) -> int:
         """Return the number of records of a batch that decode, as far as the bundle without them knows; note the
-        problems of decoding in the batch. `count`: that in the header."""
-        verdict = batch.known_records
+        problems of decoding. `count`: that in the header."""
+        verdict = reading.batch.known_records
         if verdict is None:
             return count
         for problem in verdict.problems:
-            batch.note(problem)
+            reading.note(problem)
         return count if verdict.records is None else verdict.records
 
-    def _decoded(self, batch: DefaultRecordBatch, place: FilePosition) -> int:
+    def _decoded(self, reading: Reading[DefaultRecordBatch], place: FilePosition) -> int:
         """Add the records of a batch; return their number."""
-        stats, header = self.stats, batch.header
+        stats, batch = self.stats, reading.batch
+        header = batch.header
         base = header.baseOffset
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
         appended = bool(header.attributes & TIMESTAMP_TYPE.mask)
-        for columns, _ in decode_columns(batch, values=False):
+        for columns, _ in decode_columns(reading, values=False):
             self._columns(columns, header.baseTimestamp, not appended, base, place)
         decoded = stats.sums[RECORDS] - before[0]
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
@@ -375,9 +377,9 @@ class StatsReader(SegmentObserver):
         self._codec(header.compression, decoded, batch.size - batch.headerSize, stats.sums[RECORD_BYTES] - before[1])
         return decoded
 
-    def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
+    def _undecoded(self, reading: Reading[Any], place: FilePosition, count: int) -> None:
         self.stats.undecoded += count
-        reason = batch.problems[0].reason if batch.problems else "its records do not decode"
+        reason = reading.problems[0].reason if reading.problems else "its records do not decode"
         lost = f" has {count_text(count, 'record')} not counted" if count else ""
         self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
 
@@ -447,26 +449,27 @@ class StatsReader(SegmentObserver):
         """Add a message of magic 0 or 1, or a wrapper of several."""
         stats = self.stats
         columns, before = plain_messages(batch), stats.sums[RECORD_BYTES]
+        reading = Reading(batch)
         if self.hidden:
-            decoded = self._known(batch, batch.recordCount or 0)
+            decoded = self._known(reading, batch.recordCount or 0)
         elif columns is not None:
             decoded = len(columns)
             self._columns(_as_records(batch, columns), 0, True, batch.inner_base or 0, place)
             stats.timestampTypes[batch.timestampType] += decoded
         else:
-            decoded = self._messages(batch, place)
+            decoded = self._messages(reading, place)
         count = decoded if batch.recordCount is None else batch.recordCount
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         stats.batch(place, base, batch.lastOffset, count)
         stats.formats[batch.magic] += 1
         self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
-        if batch.problems:
-            self._undecoded(batch, place, max(0, count - decoded))
+        if reading.problems:
+            self._undecoded(reading, place, max(0, count - decoded))
 
-    def _messages(self, batch: LegacyRecordBatch, place: FilePosition) -> int:
+    def _messages(self, reading: Reading[LegacyRecordBatch], place: FilePosition) -> int:
         """Add messages one by one, each as columns with one row. Returns their number."""
         decoded = 0
-        for record in records(batch, values=False):
+        for record in records(reading, values=False):
             decoded += 1
             columns = RecordColumns(bytes(record.data[record.start : record.end]))
             columns.digest = record.data.digest if isinstance(record.data, Skimmed) else b""
@@ -476,7 +479,7 @@ class StatsReader(SegmentObserver):
             numbers = (0, end, 0, 0, 0, record.key_start - start, record.keySize, record.value_start - start)
             columns.block = array("q", (*numbers, record.valueSize, end, 0))
             columns.count = 1
-            offset = batch.lastOffset if record.offset is None else record.offset
+            offset = reading.batch.lastOffset if record.offset is None else record.offset
             self._columns(columns, stamp, True, offset, place)
             self.stats.timestampTypes[record.timestampType] += 1
         return decoded

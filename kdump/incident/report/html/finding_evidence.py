@@ -24,6 +24,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import target
+from kdump.log.reading import Reading
 from kdump.log.record import Record
 from kdump.log.region import JUNK, Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import regions
@@ -62,9 +63,9 @@ class _Dump(Hexdump):
         if self.has_payload:
             super().region(region, window)
 
-    def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
-        if self.has_payload or isinstance(batch, DefaultRecordBatch):
-            super().batch(batch, chosen)
+    def batch(self, batch: Batch, chosen: Iterable[Record]) -> Reading[Batch]:
+        is_shown = self.has_payload or isinstance(batch, DefaultRecordBatch)
+        return super().batch(batch, chosen) if is_shown else Reading(batch)
 
     def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         damaged = self.damage.position

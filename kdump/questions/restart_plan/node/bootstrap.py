@@ -19,6 +19,7 @@ from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
 from kdump.kafka.file_records import base_offset
 from kdump.log.batch_records import records
 from kdump.log.paths import target
+from kdump.log.reading import Reading
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, failure
 from kdump.questions.restart_plan.node.access_rights import Rights
@@ -84,8 +85,8 @@ def _problem(window: Window, path: str, options: Options, release: KafkaRelease)
             if head.header is None:  # a message of magic 0 or 1: a wrong magic, so its compression is random, too
                 base_offset(window, head)
                 return f"RuntimeException: unable to deserialize record at offset {head.baseOffset}", head.position
-            batch = FileLogInputStream(window).batch(head, options.limits)
-            for record in records(batch):
+            reading = Reading(FileLogInputStream(window).batch(head, options.limits))
+            for record in records(reading):
                 if record.is_control:
                     continue
                 decoded = decode_metadata_record(record.value)
@@ -97,8 +98,8 @@ def _problem(window: Window, path: str, options: Options, release: KafkaRelease)
                         wrong := _refused(decoded.values["featureLevel"], release)
                     ):
                         return wrong, head.position
-            if batch.problems:
-                return f"InvalidRecordException: {batch.problems[0].reason}", head.position
+            if reading.problems:
+                return f"InvalidRecordException: {reading.problems[0].reason}", head.position
     except (CorruptRecord, UnreadableMessage) as error:
         return error.exception, error.position
     if has_version:

@@ -19,6 +19,7 @@ from kdump.format.checksum import checksum
 from kdump.format.codec_table import BY_NAME
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
+from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.torn_batch import TornBatch
 
@@ -113,12 +114,10 @@ def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
 
 def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     """Recover an uncompressed message unchanged, with a new checksum, if its sizes are consistent."""
-    if (
-        batch.size > LARGEST
-        or batch.lastOffset < 0
-        or not any(True for _ in legacy_records.messages(batch))
-        or batch.problems
-    ):
+    reading = Reading(batch)
+    if batch.size > LARGEST or batch.lastOffset < 0 or not any(True for _ in legacy_records.messages(reading)):
+        return None
+    if reading.problems:
         return None
     data = b"".join(batch.chunks(0, batch.size))
     made = batch_of(message_bytes(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)

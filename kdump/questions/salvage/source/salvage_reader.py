@@ -18,14 +18,21 @@ from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.source import FileSource, Source
 from kdump.log import region as regions_of
-from kdump.log.batch_validity import OFFSETS, cleaner_trace, damage_of
+from kdump.log.batch_validity import OFFSETS, cleaner_trace
 from kdump.log.header_candidate import REACH
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region, last_record_offset
 from kdump.log.torn_batch import torn_batch
 from kdump.questions.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.questions.salvage.source.damaged_records import rescue_torn
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
-from kdump.questions.salvage.source.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields, without_sign
+from kdump.questions.salvage.source.source_file import (
+    CORRECTED_BIT,
+    CheckedBatch,
+    Rescue,
+    SourceFile,
+    with_fields,
+    without_sign,
+)
 
 MAX_OFFSET_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
@@ -164,9 +171,10 @@ class SalvageReader:
         if not isinstance(region, Batch):
             return self._region(region)
         other = without_sign(region, self.start if self.last is None else self.last + 1)
-        batch, base, last, mended, odd, code, reason = self.file.check(other or region)
-        if code:
-            return self._damaged(batch, code, reason)
+        checked = self.file.check(other or region)
+        if checked.code:
+            return self._damaged(checked)
+        batch, base, last, mended, odd = checked[:5]
         right, reason = self._fit(batch, base, last)
         if (reason or right != base) and self.file.is_seekable:
             raise Disordered(self.place.target.path)
@@ -260,7 +268,8 @@ class SalvageReader:
         expected = self.place.target.name_offset if self.last is None else self.last + 1
         return follows is not None and expected is not None and expected < follows
 
-    def _damaged(self, batch: Batch, code: str, reason: str) -> SalvageCandidate | None:
+    def _damaged(self, checked: CheckedBatch) -> SalvageCandidate | None:
+        batch, code, reason = checked.batch, checked.code, checked.reason
         unread = self.file.unread(batch)
         made = self.rescue(batch) if self.rescue is not None else None
         if made is not None:
@@ -273,7 +282,7 @@ class SalvageReader:
         is_possible = True
         if isinstance(batch, DefaultRecordBatch):
             first, last_, records = self._claims(batch.header, batch.end)
-            if first is None and damage_of(batch) is None:
+            if first is None and checked.decodes:
                 first, records = batch.header.baseOffset, batch.possible_records
                 last_ = first + batch.header.lastOffsetDelta  # a broker's sum would wrap around
                 is_possible = 0 <= last_ - first < MAX_OFFSET_DELTA and self._has_room(first, last_, batch.end)

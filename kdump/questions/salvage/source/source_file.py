@@ -22,6 +22,7 @@ from kdump.io.source import StreamSource
 from kdump.io.window import Window
 from kdump.log.batch_validity import CHECKSUM, damage_of, records_unknown
 from kdump.log.partition_directory import SegmentFiles
+from kdump.log.reading import Reading
 from kdump.log.region import (
     MAGIC,
     Batch,
@@ -35,6 +36,7 @@ from kdump.log.region import (
     magic_problem,
     make_batch,
     read_header,
+    without_problems,
 )
 from kdump.log.region_reader import regions
 from kdump.questions.salvage.source.file_parts import InputFile
@@ -60,7 +62,8 @@ CORRECTED_BIT = "one flipped bit corrected, the checksum matches"
 
 class CheckedBatch(NamedTuple):
     """A batch, and whether it is valid: `code` and `reason` are empty if it is. `base` and `last`: its first and last
-    offset; `mended`: names of fields that were corrected from the batch itself; `odd`: codes of errors that remain."""
+    offset; `mended`: names of fields that were corrected from the batch itself; `odd`: codes of errors that remain;
+    `decodes`: whether nothing contradicts its bytes or its records, as far as they were read."""
 
     batch: Batch
     base: int = -1
@@ -69,6 +72,7 @@ class CheckedBatch(NamedTuple):
     odd: tuple[str, ...] = ()
     code: str = ""
     reason: str = ""
+    decodes: bool = True
 
 
 class SourceFile:
@@ -135,7 +139,8 @@ class SourceFile:
             batch, mended = _sized(batch), (field,)
         code, reason = _invalid_reason(batch)
         odd: list[str] = []
-        for finding in record_rules.findings(self._part, self.known, batch) if not code else ():
+        reading = Reading(batch)
+        for finding in record_rules.findings(self._part, self.known, reading) if not code else ():
             is_loaded = isinstance(batch, LegacyRecordBatch) and finding.code == OFFSET_DELTA_INVALID.code
             if finding.severity == ERROR and finding.code in UNSOUND and not is_loaded:
                 code, reason = finding.code, finding.message
@@ -143,7 +148,7 @@ class SourceFile:
             if finding.severity == ERROR and finding.code not in odd:
                 odd.append(finding.code)
         if code:
-            return CheckedBatch(batch, code=code, reason=reason)
+            return CheckedBatch(batch, code=code, reason=reason, decodes=batch.crcValid and not reading.problems)
         base, last = first_offset(batch), last_record_offset(batch)
         if isinstance(batch, LegacyRecordBatch) and last != batch.lastOffset:
             # Consumers use the offsets of the inner messages; a broker whose log ends here uses the wrapper's.
@@ -194,8 +199,9 @@ def with_fields(batch: Batch, **fields: int) -> Batch:
 
 def _sized(batch: Batch) -> Batch:
     """Return the batch with the length and the magic that its checksum confirms."""
-    batch.problems.clear()
-    return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, DefaultRecordBatch) else batch
+    if not isinstance(batch, DefaultRecordBatch):
+        return without_problems(batch)
+    return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD)
 
 
 def _invalid_reason(batch: Batch) -> tuple[str, str]:
