@@ -156,11 +156,15 @@ def print_unreadable() -> bool:
         return False
     if failures() or any(isinstance(reported, NotKnown) for reported in run.reported.values()):
         run.output.finish()
-    if not failures():
-        return False
+    return print_unreported()
+
+
+def print_unreported() -> bool:
+    """Print the failures to read a file or directory that the command itself did not report. Return True if a file or
+    directory could not be read."""
     messages = _unreported()
     for message in messages[:MAX_FAILURES_LISTED]:
         print_error(without_names(message))
     if len(messages) > MAX_FAILURES_LISTED:
         print_error(f"… and {len(messages) - MAX_FAILURES_LISTED:,} more files that could not be read")
-    return True
+    return bool(failures())

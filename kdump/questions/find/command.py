@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import click
 
 from kdump.answer import Object
-from kdump.command_line.command_run import print_error, report_unreadable, unreadable
+from kdump.command_line.command_run import print_error, print_unreported, report_unreadable, unreadable
 from kdump.command_line.decoding_options import DecodingOptions
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
@@ -158,6 +158,7 @@ def _run(options: FindOptions, expression: Expression) -> int:
     names = Names() if redaction is None else RedactedNames(redaction)
     if collected is not None:
         _write_report(options, collected.report(coverage, paths, names, live=query.live), written)
+    print_unreported()
     is_read = not unreadable()
     if is_read or coverage.bytes:
         for line in coverage_lines(names.coverage(coverage)):

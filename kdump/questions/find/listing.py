@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
 from kdump.io.directory_listing import is_inside, is_url
+from kdump.io.errors import Unlisted, is_missing, listing_error
 from kdump.io.run import Run
 from kdump.log.file_kinds import BATCHES, by_name, is_of_broker
 from kdump.log.paths import HALF_COPIED, PARTITION, Target, directories, is_live, target
@@ -74,9 +75,11 @@ class Listing:
             try:
                 status = file_system.stat(file)
                 size, is_file = status.st_size, stat.S_ISREG(status.st_mode)
-            except OSError:
+            except OSError as error:
                 if not is_link:
-                    continue  # deleted meanwhile
+                    if not is_missing(error):
+                        self.run.unreadable(Unlisted(listing_error(error, file), file))
+                    continue
                 size, is_file = 0, False
             if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):
                 self.otherFiles += 1
