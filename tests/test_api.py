@@ -51,7 +51,7 @@ def test_the_examples_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_name_has_its_section_and_comes_from_its_module() -> None:
     text = PAGE.read_text()
     for name in kdump.API:
-        assert f"kdump.{name}" in text, name
+        assert f"kdump.{name}" in text or PAGE.with_name(f"{name}.md").is_file(), name
         assert getattr(kdump, name).__name__ == name
         assert name in dir(kdump)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

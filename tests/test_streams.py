@@ -23,6 +23,7 @@ from kdump.log.output_directory import PASSING
 from tests import craft
 from tests.conftest import FIXTURES, ROOT, few, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
+from tests.test_typos import of_paths
 
 SPARK = ("scan", "query")
 """Commands that take seconds: only their help and wrong use are tried."""
@@ -42,23 +43,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, 
     log.write_bytes(data)
     bad, missing, good = str(place / "disk"), str(place / "missing"), str(PAYMENTS)
     both = [(good,), (missing, good)]
-    return {
+    return dict.fromkeys(of_paths(), both) | {
         "doctor": [(str(FIXTURES / "clean-2"),), (bad,), (missing,)],
-        "ls": both,
         "inspect": [*both, ("--records", "--json", good), ("--records", missing, good), ("--hex", good)],
         "browse": [(missing,)],
         "schema": [("BatchHeader",), ("nothing",), ()],
         "verify": [(good,), (bad,), (bad, "--json"), (missing,), (bad, "--quiet"), ("--list",)],
         "find": [("key ~ 'k'", good), ("'x' in any", bad, "--json"), ("key ==", good), ("isControl", missing)],
-        "stats": both,
         "explain": [("crc-mismatch", "--disk", good), ("record-corrupt", "--disk", bad), (missing,), ("--list",)],
         "diff": [(good, good), (bad, str(FIXTURES / "clean-2")), (good, missing)],
         "connect": [(str(FIXTURES / "connect-1"),), (missing,)],
         "registry": [(str(FIXTURES / "registry-1"),), (missing,)],
         "groups": [(str(FIXTURES / "disk-1"),), (missing,)],
         "cluster": [(str(FIXTURES / "disk-1"),), (missing,)],
-        "transactions": both,
-        "producers": both,
         "retention": [(good,), (missing,), (bad,)],
         "space": [("--help",), (missing,), (str(FIXTURES / "clean-2"), str(FIXTURES / "disk-1"), missing)],
         "restart-plan": [(str(FIXTURES / "clean-2"),), (bad,), (missing,)],

@@ -20,37 +20,13 @@ from kdump.cli import COMMANDS
 from kdump.io.errors import went_away
 from tests.command import run
 from tests.conftest import FIXTURES, few
+from tests.test_typos import of_paths
 from tests.unread import NOBODY, Answer, answers
 
 DISK = FIXTURES / "disk-1"
 NAMES = sorted(str(path.relative_to(DISK)) for path in DISK.rglob("*"))
 """Every file and directory of the disk."""
 NOW = "2026-11-22T09:00"
-FORMS = {
-    "doctor": ["doctor", "--now", NOW],
-    "ls": ["ls"],
-    "ls segments": ["ls", "--by", "segment"],
-    "inspect": ["inspect"],
-    "verify": ["verify"],
-    "stats": ["stats"],
-    "find": ["find", "isControl"],
-    "diff": ["diff"],
-    "groups": ["groups"],
-    "cluster": ["cluster"],
-    "transactions": ["transactions", "--now", NOW],
-    "coordinator": ["transactions", "--coordinator", "--now", NOW],
-    "producers": ["producers", "--now", NOW],
-    "retention": ["retention", "--now", NOW],
-    "retention keys": ["retention", "--keys", "--now", NOW],
-    "salvage": ["salvage"],
-    "reindex": ["reindex"],
-    "carve": ["carve"],
-    "report": ["report"],
-    "bundle": ["bundle"],
-    "restart-plan": ["restart-plan"],
-    "space": ["space", "--now", NOW],
-}
-"""The commands that read disks, in the forms that read different files."""
 OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain", "registry", "connect", "rescue"} | {
     "export",
     "restore",
@@ -59,6 +35,18 @@ OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explai
 answer about a log (tests/incident/explain/test_command.py), about some topics
 (tests/questions/registry/test_command.py, tests/questions/connect/test_command.py), or none if a file cannot be read
 (tests/questions/rescue/test_command.py)."""
+FORMS = {name: [name] for name in of_paths() if name not in OTHERS} | {
+    "doctor": ["doctor", "--now", NOW],
+    "ls segments": ["ls", "--by", "segment"],
+    "find": ["find", "isControl"],
+    "transactions": ["transactions", "--now", NOW],
+    "coordinator": ["transactions", "--coordinator", "--now", NOW],
+    "producers": ["producers", "--now", NOW],
+    "retention": ["retention", "--now", NOW],
+    "retention keys": ["retention", "--keys", "--now", NOW],
+    "space": ["space", "--now", NOW],
+}
+"""The commands that read disks, in the forms that read different files."""
 DENIED = "Permission denied, because it is owned by nobody with mode ----------; run kdump as nobody"
 """The reason: `tests.unread` runs the command as root, without the capability to read everything."""
 LEDGER = "ledger-0/00000000000000000000.log"
