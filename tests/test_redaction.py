@@ -190,41 +190,47 @@ def test_a_name_that_is_nowhere_else_leaves_no_report(tmp_path: Path) -> None:
 
 
 UUID = "37e37f62fb8744da965c928fcfdd9150"
-DIRECTORIES = ("zqdir", "zqtopic-0", "zqtop.ic_x-12", "zqbad-x", "payments-0/zqsub", "users-0/zq sub.d")
-DIRECTORIES += tuple(f"zq{state}-0.{UUID}-{state}" for state in ("delete", "future", "stray"))
-FILES = ("zqfile.txt", "payments-0/zqfile.log", "payments-0/zq.index", f"payments-0/{0:020}.zqext", "users-0/zq 0.log")
-FILES += (f"payments-0/{0:020}.log.zqbak", "zq.checkpoint", f"users-0/{0:020}.zq.deleted")
+DIRECTORIES = ("zqxjdir", "zqxjtopic-0", "zqxjtop.ic_x-12", "zqxjbad-x", "payments-0/zqxjsub", "users-0/zqxj sub.d")
+DIRECTORIES += tuple(f"zqxj{state}-0.{UUID}-{state}" for state in ("delete", "future", "stray"))
+FILES = (
+    "zqxjfile.txt",
+    "payments-0/zqxjfile.log",
+    "payments-0/zqxj.index",
+    f"payments-0/{0:020}.zqxjext",
+    "users-0/zqxj 0.log",
+)
+FILES += (f"payments-0/{0:020}.log.zqxjbak", "zqxj.checkpoint", f"users-0/{0:020}.zqxj.deleted")
 REDACTING = {
-    "report": ("report", "acme-zq/zqdisk", "--redact-names", "--out", "out/page.html", "--charts", "out/charts"),
-    "report of some": ("report", "acme-zq/zqdisk/payments-0", "acme-zq/zqcopy/payments-0", "--redact-names"),
-    "bundle": ("bundle", "acme-zq/zqdisk", "--redact", "--out", "out/bundle"),
-    "inspect": ("inspect", "acme-zq/zqdisk", "--redact-names", "--json", "--all-files"),
-    "inspect, records": ("inspect", "acme-zq/zqdisk", "--redact-names", "--json", "--records"),
-    "find": ("find", "offset >= 0", "acme-zq/zqdisk", "--redact-names", "--json"),
-    "find, report": ("find", "'zq' in any", "acme-zq/zqdisk", "--redact-names", "--report", "out/found"),
+    "report": ("report", "acme-zqxj/zqxjdisk", "--redact-names", "--out", "out/page.html", "--charts", "out/charts"),
+    "report of some": ("report", "acme-zqxj/zqxjdisk/payments-0", "acme-zqxj/zqxjcopy/payments-0", "--redact-names"),
+    "bundle": ("bundle", "acme-zqxj/zqxjdisk", "--redact", "--out", "out/bundle"),
+    "inspect": ("inspect", "acme-zqxj/zqxjdisk", "--redact-names", "--json", "--all-files"),
+    "inspect, records": ("inspect", "acme-zqxj/zqxjdisk", "--redact-names", "--json", "--records"),
+    "find": ("find", "offset >= 0", "acme-zqxj/zqxjdisk", "--redact-names", "--json"),
+    "find, report": ("find", "'zqxj' in any", "acme-zqxj/zqxjdisk", "--redact-names", "--report", "out/found"),
 }
 REDACTING["report of some"] += ("--out", "out/page.html")
 
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A disk on which a name begins with zq wherever one can be: of files, directories, links, and in text files."""
+    """A disk on which a name begins with zqxj wherever one can be: of files, directories, links, and in text files."""
     monkeypatch.chdir(tmp_path)
-    disk = Path(shutil.copytree(FIXTURES / "disk-1", "acme-zq/zqdisk"))
+    disk = Path(shutil.copytree(FIXTURES / "disk-1", "acme-zqxj/zqxjdisk"))
     for name in DIRECTORIES:
         (disk / name).mkdir()
     for name in FILES:
-        (disk / name).write_text("zq: zqcontent\n")
+        (disk / name).write_text("zqxj: zqxjcontent\n")
     for path in (*disk.glob("*-offset-checkpoint"), disk / "meta.properties", disk / "users-0" / "partition.metadata"):
-        path.write_text(path.read_text() + "zqtopic zero 7\nzqtopic 0 7\nzqkey=zq\n")
+        path.write_text(path.read_text() + "zqxjtopic zero 7\nzqxjtopic 0 7\nzqxjkey=zqxj\n")
     log = disk / "orders-none-0" / f"{0:020}.log"
     log.write_bytes(flip(log.read_bytes(), 14_000 * 8))
-    shutil.copytree(disk / "payments-0", "acme-zq/zqcopy/payments-0")
-    outside = write_file(tmp_path / "zqoutside" / "zqfile", b"zq")
-    (disk / "zqlink-0").symlink_to(outside.parent)
+    shutil.copytree(disk / "payments-0", "acme-zqxj/zqxjcopy/payments-0")
+    outside = write_file(tmp_path / "zqxjoutside" / "zqxjfile", b"zqxj")
+    (disk / "zqxjlink-0").symlink_to(outside.parent)
     (disk / "payments-0" / "leader-epoch-checkpoint").unlink()
     (disk / "payments-0" / "leader-epoch-checkpoint").symlink_to(outside)
-    os.mkfifo(disk / "zqfifo.checkpoint")
+    os.mkfifo(disk / "zqxjfifo.checkpoint")
     return disk
 
 
@@ -241,7 +247,7 @@ def test_no_planted_name_leaves(planted: Path, name: str) -> None:
                 data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
             texts[str(path)] = html.unescape(data.decode("latin-1")).partition("<script>")[0]
     for what, text in texts.items():
-        for planted_name in ("zq", "orders-zstd", "payments", "group-classic", "tx-hang"):
+        for planted_name in ("zqxj", "orders-zstd", "payments", "group-classic", "tx-hang"):
             position = text.find(planted_name)
             assert position < 0, (what, text[max(0, position - 100) : position + 100])
 
