@@ -192,6 +192,9 @@ class Hexdump:
                 self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
                 if problem.struct in OF_RECORDS:
                     self._broken_record(reading, problem)
+        structs = [problem.struct for problem in reading.problems]
+        if "RecordBatch" in structs and not set(OF_RECORDS).intersection(structs):
+            self._left_over(reading.batch, reading.decoded_to, reading.batch.is_compressed)
 
     def _skipped(self, count: int) -> None:
         if count > 0:
@@ -240,16 +243,14 @@ class Hexdump:
         rest = FieldMeaning("", "", f"decoding stops here: {problem.reason}")
         row = data[end : end + self.per_line]
         self._bytes(problem.position, row, problem.field, rest, inner)
+        self._left_over(batch, problem.position + len(row), inner)
+
+    def _left_over(self, batch: Batch, position: int, inner: bool) -> None:
+        """Write the bytes from a position on at which decoding stopped; `inner`: of the payload."""
         if inner:
-            self._bytes(
-                problem.position + len(row),
-                unpacked(batch, problem.position + len(row), LARGEST_BROKEN),
-                "",
-                FieldMeaning(""),
-                inner,
-            )
+            self._bytes(position, unpacked(batch, position, LARGEST_BROKEN), "", FieldMeaning(""), inner)
         else:
-            self._rest(batch, problem.position + len(row) - batch.position)
+            self._rest(batch, position - batch.position)
 
     def _rest(self, batch: Batch, start: int) -> None:
         """Write the bytes of a batch from `start` on, which belong to no field."""
