@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS
-from tests.conftest import FIXTURES, ROOT, few, sample
+from tests.conftest import FIXTURES, ROOT, few, sample, seeded
 from tests.interrupted import Interrupted, ended
 
 PAYMENTS = str(FIXTURES / "disk-1" / "payments-0")
@@ -39,12 +39,12 @@ ARGUMENTS = {
     "restore": ("--help",),
 }
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM, signal.SIGHUP: -signal.SIGHUP}
-COUNT = 3
+COUNT = APART = 3
 
 
 def points() -> list[object]:
-    """Parameters: of a sampled command so many of its imports, and in the deep sweep every one of all commands, with
-    SIGTERM and SIGHUP, which have one handler, in turn."""
+    """Parameters: of a sampled command so many of its imports, and in the deep sweep one in APART of all commands, from
+    another one on by each seed, with SIGTERM and SIGHUP, which have one handler, in turn."""
     return [
         *(pytest.param(command, COUNT, id=command) for command in sample([*COMMANDS], 24, "interrupted")),
         *(pytest.param(command, 0, id=f"{command}-all", marks=pytest.mark.every_disk) for command in COMMANDS),
@@ -59,7 +59,8 @@ def test_a_signal_at_an_import(command: str, count: int, tmp_path: Path) -> None
     (plain,) = ended([asked], tmp_path)
     assert (plain.status in (0, 1), plain.imports > 5) == (True, True), plain
     last = plain.imports
-    at = sorted({1 + number * (last - 1) // (count - 1) for number in range(count)}) if count else range(1, last + 1)
+    every = range(1 + seeded(command).randrange(APART), last + 1, APART)
+    at = sorted({1 + number * (last - 1) // (count - 1) for number in range(count)}) if count else every
     runs = [
         replace(
             asked,
