@@ -624,8 +624,7 @@ appended("offset-back", BACK, "clean-1", "orders-none-0", "offset 100 again, aft
 appended("offset-back-recovery", BACK, "crash-1", "orders-none-0", "offset 100 again, after an unclean shutdown",
          lambda log: log.next(offset=100, partitionLeaderEpoch=0))
 changed("offset-bit", BACK, "clean-1", ("aiokafka-lz4-0", 0, 1),
-        "a bit flips in a baseOffset, which no checksum covers: 44 instead of 40", lambda data: rebase(data, 44), GAP,
-        points_at=2)
+        "a bit flips in a baseOffset, which no checksum covers: 44 instead of 40", lambda data: rebase(data, 44))
 appended("gap", GAP, "clean-1", "librdkafka-lz4-0", "ten offsets are missing before the last batch",
          lambda log: log.next(offset=log.end + 10), severity="warning")
 appended("gap-compacted", GAP, "clean-1", ("sessions-0", 254), "ten offsets are missing in a compacted log",
@@ -708,6 +707,7 @@ appended(
     lambda log: log.same_producer(
         125, baseTimestamp=log.last.maxTimestamp + 2 * DAY_MS, maxTimestamp=log.last.maxTimestamp + 2 * DAY_MS
     ),
+    "time-index-mismatch",
     severity="info",
 )
 appended("sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254),
@@ -724,7 +724,7 @@ appended("producer-epoch-falls", "producer-epoch-decreased", "clean-1", "orders-
 
 
 def in_payments(
-    name: str, code: str, what: str, make: Callable[[Log], bytes], position: int | None, severity: str
+    name: str, code: str, what: str, make: Callable[[Log], bytes], position: int | None, severity: str, *also: str
 ) -> None:
     """Add a recipe that appends to the log with the open transaction of producer 11, which begins at byte 12430."""
 
@@ -734,7 +734,7 @@ def in_payments(
         log.write(make(log))
         return Expected(code, severity, log.file, end if position is None else position)
 
-    add(name, code, "clean-1", what, apply, *OPEN)
+    add(name, code, "clean-1", what, apply, *OPEN, *also)
 
 
 IN_TRANSACTION: dict[str, Any] = {"producerId": 11, "producerEpoch": 0, "baseSequence": 1}
@@ -745,7 +745,7 @@ in_payments(
     lambda log: log.next(
         baseTimestamp=log.last.maxTimestamp + 1_200_000, maxTimestamp=log.last.maxTimestamp + 1_200_000
     ),
-    12430, "warning",
+    12430, "warning", "time-index-mismatch",
 )
 in_payments("data-outside-transaction", "transaction-invalid",
             "a non-transactional batch while its producer's transaction is open",

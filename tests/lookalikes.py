@@ -317,8 +317,9 @@ edited("partition-missing", "replication-offset-checkpoint",
        lambda data: data.replace(b"\n44\n", b"\n45\n") + b"gone 0 20\n")
 harmless(
     "directory-unknown", "clean-1", "a.b_c-d-007", "a topic name with all kinds of legal characters",
-    lambda root: shutil.copytree(
-        root / "ledger-0", root / "a.b_c-d-7", ignore=shutil.ignore_patterns("partition.metadata")),
+    lambda root: (
+        shutil.copytree(root / "ledger-0", root / "a.b_c-d-7") / "partition.metadata"
+    ).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABw"),
 )
 harmless(
     "directory-stray", "legacy", "my-delete-0", "a topic named my-delete",

@@ -134,6 +134,7 @@ class RestoredDisks:
                 if not spared:
                     raise
                 continue
-            if not any(fnmatchcase(expected.file.split("/")[0], pattern) for pattern in spared):
+            needed = {expected.file.split("/")[0], served(recipe, expected) or ""}
+            if not any(fnmatchcase(name, pattern) for name in needed for pattern in spared):
                 return here, expected
         raise AssertionError
