@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, Shown, answer, columns
-from kdump.io import file_system
 from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
@@ -18,7 +17,6 @@ from kdump.log.paths import Target
 from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, impact
 from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem, next_of
-from kdump.text import shell_word
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -139,10 +137,7 @@ def next_command(finding: Finding) -> str:
     is_of_partition = finding.topic is not None and kind is not None and kind not in AT_ROOT
     if is_of_partition and directory.rstrip("/") in (finding.file, partition):
         directory = os.path.dirname(partition) or "."  # not the log directory, but a partition or a file was given
-    shown = next_of(finding.code, {**finding.values, "directory": directory})
-    if shown.endswith(f"/{os.path.basename(finding.file)}") and not file_system.exists(finding.file):
-        return f"kdump ls {shell_word(partition)}"  # it is what is missing
-    return shown
+    return next_of(finding.code, {**finding.values, "directory": directory})
 
 
 class Code(NamedTuple):
