@@ -187,7 +187,7 @@ def test_nothing_is_noted() -> None:
     """Diagnosing twice, or before the records are read, changes nothing."""
     batch = batch_in(craft.flip(SMALL["headers"], 8 * 70))
     assert diagnose(batch) == diagnose(batch)
-    assert batch.problems == []
+    assert not batch.problems
 
 
 @pytest.mark.sampled
