@@ -55,10 +55,11 @@ static struct program map(int fd, off_t offset) {
         int allowed = (each->p_flags & PF_R ? PROT_READ : 0) | (each->p_flags & PF_W ? PROT_WRITE : 0)
                       | (each->p_flags & PF_X ? PROT_EXEC : 0);
         uintptr_t start = (base + each->p_vaddr) & -page, from_file = base + each->p_vaddr + each->p_filesz;
-        off_t at = offset + (off_t)(each->p_offset & -page);
-        mapped((void *)start, from_file - start, allowed, MAP_FIXED, fd, at);
-        if (each->p_memsz == each->p_filesz) continue;
         uintptr_t whole = (from_file + page - 1) & -page, stop = base + each->p_vaddr + each->p_memsz;
+        off_t at = offset + (off_t)(each->p_offset & -page);
+        /* Its last page as a whole, of which musl gives the rest to malloc: QEMU takes only what is asked for as mapped. */
+        mapped((void *)start, whole - start, allowed, MAP_FIXED, fd, at);
+        if (each->p_memsz == each->p_filesz) continue;
         if (stop > whole) mapped((void *)whole, stop - whole, allowed, MAP_FIXED | MAP_ANONYMOUS, -1, 0);
         memset((void *)from_file, 0, whole - from_file);
     }
