@@ -240,7 +240,7 @@ class CopyRescuer(Rescuer):
             earlier = ", ".join(map(str, sorted(voters)))
             yield title_of(NOTE, "voters", new=", ".join(map(str, new)), voters=earlier)
         if unlisted:
-            yield title_of(NOTE, "unlisted", paths=first_of([log.path for log in unlisted]))
+            yield title_of(NOTE, "unlisted", paths=first_of(sorted(log.path for log in unlisted)))
         for problem in self.image.problems:
             if "at offset" not in problem:  # those of records are in the ledger
                 yield problem

@@ -80,7 +80,7 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
 
 def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRelease) -> Iterator[RescueStep]:
     """Yield what is to be done with the copies that are not on a controller's disk."""
-    stay = []
+    stay: list[int | None] = []
     for place in histories.places:
         node = histories.node_id(place)
         if any(controller.found == place.path for controller in made.controllers):
@@ -89,9 +89,10 @@ def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRe
         if why:
             yield aside_step(place.path, node, why)
         else:
-            stay.append(str(node))
+            stay.append(node)
     if stay:
-        copies = f"the copy of node {stay[0]}" if len(stay) == 1 else f"the copies of nodes {', '.join(stay)}"
+        nodes = ", ".join(map(str, sorted(stay, key=lambda node: -1 if node is None else node)))
+        copies = f"the copy of node {nodes}" if len(stay) == 1 else f"the copies of nodes {nodes}"
         yield _step(BROKER, "stays", copies=copies)
 
 

@@ -4,13 +4,18 @@ what real clusters did with the result."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import permutations, product
+from os import scandir as os_scandir
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -31,7 +36,16 @@ from kdump.state.metadata_image import PartitionRegistration
 from tests import command
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import flip, one, write_file
-from tests.questions.rescue.test_command import CLUSTER, LEVEL, disk, hashes, log_of, of_snapshot, topic
+from tests.questions.rescue.test_command import (
+    CLUSTER,
+    LEVEL,
+    disk,
+    hashes,
+    log_of,
+    of_snapshot,
+    topic,
+)
+from tests.questions.rescue.test_command import partition as one_partition
 from tests.test_memory import MEASURE
 from tools.metadata_trials import IDS
 
@@ -475,14 +489,33 @@ def test_json_and_report(tmp_path: Path) -> None:
     assert "NOT REBUILT" in text
 
 
-def test_the_snapshot_does_not_depend_on_the_order_of_paths(tmp_path: Path) -> None:
-    one_, two = (disk(tmp_path / str(node), node, None) for node in (11, 12))
-    for each in (one_, two):
-        log(each, "a-0", IDS["T"], data((0, 0)))
+@pytest.mark.parametrize("metadata", [None, [LEVEL, topic("a", "T"), one_partition("T", replicas=[11, 12, 13])]])
+def test_no_order_of_paths_or_listings_changes_what_is_written(
+    metadata: list[bytes] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = [disk(tmp_path / str(node), node, metadata and log_of((1, metadata))) for node in (11, 12, 13)]
+    for number, each in enumerate(disks):
+        log(each, "a-0", IDS["T"], data((0, 0), *([(1, 0)] * number)))
         log(each, "b-0", IDS["U"], data((0, 0)))
-    _, first = rebuilt(tmp_path, one_, two)
-    _, second = rebuilt(tmp_path / "2", two, one_)
-    assert first == second
+    asked = REQUEST if metadata is None else {"controllers": REQUEST["controllers"]}
+    answers = []
+    for number, paths in enumerate(permutations(map(str, disks))):
+        order = Random(number)
+        monkeypatch.setattr(os, "scandir", lambda path=".", order=order: shuffled(path, order))
+        out = tmp_path / f"out-{number}"
+        made = rescue(list(paths), out=str(out), **asked)
+        files = {path.removeprefix(str(out)): text for path, text in hashes(out).items() if "ledger" not in path}
+        answers.append(
+            (files, replace(made.summary, source=None, ledger=None, out=None), [each.text for each in made.steps])
+        )
+    for each in answers[1:]:
+        assert each == answers[0]
+
+
+@contextmanager
+def shuffled(path: str, order: Random) -> Iterator[Iterator[os.DirEntry[str]]]:
+    with os_scandir(path) as entries:
+        yield iter(order.sample(found := list(entries), len(found)))
 
 
 def test_controllers_that_are_left_without_a_log(tmp_path: Path) -> None:
