@@ -266,8 +266,8 @@ class PartitionRun:
         has after its end."""
         self.lost_since_marker = -2
         """The offset after which something was lost most recently; -2 if nothing was."""
-        self.doubted: SalvageCandidate | None = None
-        """The last batch, if one flipped bit may explain the gap before it."""
+        self.doubted: tuple[SalvageCandidate, str] | None = None
+        """The last batch, if one flipped bit may explain the gap before it, and what else may."""
         self.claimed: int | None = None
         """The last offset that was lost since the last written batch, according to headers; None if unknown."""
         self.cut = None if wishes.cut is None else RecordCut(wishes.cut)
@@ -397,7 +397,7 @@ class PartitionRun:
         if first is not None and self.cut is not None:
             first = max(first, self.cut.begins or 0)
         if first is not None and head.base > first:
-            is_lost = self._is_lost(first, head.base - 1) or source is self.doubted
+            is_lost = self._is_lost(first, head.base - 1) or (self.doubted is not None and self.doubted[0] is source)
             hole = MissingOffsetRange(first, head.base - 1, LOSS if is_lost else ABSENT)
             if hole.cause == LOSS:
                 self.lost_since_marker = first - 1
@@ -500,7 +500,7 @@ class PartitionRun:
         the gap counts as a loss."""
         expected, reader = self.next, head.reader
         is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
-        if expected is None or not is_last or head.base <= expected + 1 or not is_one_bit(head.base ^ expected):
+        if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
             return
         tail = self.tail
         is_same_file = tail is not None and tail.reader.place.target.path == reader.place.target.path
@@ -511,8 +511,8 @@ class PartitionRun:
         if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):
             return
         has_gaps = self.made.absentHoles or self.made.lostHoles or self.merge.is_compacted
-        if has_gaps and reader.place.name != expected:
-            self.doubted = head
+        if head.base == expected + 1 or (has_gaps and reader.place.name != expected):
+            self.doubted = head, "offsets are missing elsewhere, too" if has_gaps else "a marker may be missing there"
             return
         head.stored, head.batch = head.base, with_fields(head.batch, baseOffset=expected)
         head.last, head.base, head.mended = head.last + expected - head.base, expected, (*head.mended, "baseOffset")
@@ -624,9 +624,10 @@ class PartitionRun:
         made.notes = self.histories.notes + made.notes
         made.notes += [*self._notes(), *self._cut_notes()]
         if self.doubted is not None:
+            head, other = self.doubted
             made.notes.append(
-                f"the last batch states offset {self.doubted.base}, one flipped bit away from the offset that follows "
-                "the batch before it; offsets are missing elsewhere, too, so that nothing shows which is right"
+                f"the last batch states offset {head.base}, one flipped bit away from the offset that follows the "
+                f"batch before it; {other}, so that nothing shows which is right"
             )
         made.notes += dict.fromkeys(note for reader in self.readers for note in reader.notes)
 
