@@ -582,6 +582,19 @@ def test_one_flipped_bit_is_put_right(tmp_path: Path) -> None:
         assert span["reason"] == f"10 of 10 records, {CORRECTED_BIT}"
 
 
+def test_one_flipped_bit_in_a_wrapper_whose_offset_is_wrong(tmp_path: Path) -> None:
+    """A broker goes by the offset of a wrapper of magic 0, which no checksum covers; consumers by those inside."""
+    wrappers = [
+        craft.wrapper(0, [craft.message(0, b"v%d" % n, offset=n) for n in range(at, at + 4)], offset=at + 3)
+        for at in (0, 4)
+    ]
+    hurt = craft.flip(craft.overwrite(wrappers[0], 6, b"\x02"), 30 * 8)
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", hurt, wrappers[1]), damaged_records=True)
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(wrappers)
+    (span,) = [each for each in run.spans if each["fate"] == RECOVERED]
+    assert span["reason"] == f"4 of 4 records, {CORRECTED_BIT}, offset corrected"
+
+
 @each_case("magic", [0, 1])
 def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
     """Each message inside has its own checksum; those whose checksum matches are kept."""

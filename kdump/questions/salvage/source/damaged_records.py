@@ -22,6 +22,7 @@ from kdump.log.batch_records import decode_columns
 from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.torn_batch import TornBatch
+from kdump.questions.salvage.source.source_file import CORRECTED_BIT, has_taken_last_offset
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
@@ -30,19 +31,20 @@ HIGHEST = (1 << 63) - 1
 GZIP = list(BY_NAME).index("gzip")
 
 
-def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
+def rescue(batch: Batch) -> tuple[Batch, int, tuple[str, ...]] | None:
     """Return a valid batch of the records that decode, how many records the damaged batch seems to have had, and
-    whether one flipped bit was corrected, so that its checksum matches; None if no record decodes."""
+    what was corrected if one flipped bit made its checksum match; None if no record decodes."""
     if batch.size <= LARGEST:
         made = unflipped(batch)
         if made is not None:
-            return made, made.recordCount or 0, True
+            marks = (CORRECTED_BIT, *(("offset corrected",) * has_taken_last_offset(made)))
+            return made, made.recordCount or 0, marks
     if isinstance(batch, DefaultRecordBatch):
         recovered = None if batch.isControlBatch else _records(batch)
     else:
         assert isinstance(batch, LegacyRecordBatch)
         recovered = _messages(batch) if batch.is_compressed else _lone(batch)
-    return None if recovered is None else (*recovered, False)
+    return None if recovered is None else (*recovered, ())
 
 
 def rescue_torn(batch: TornBatch) -> tuple[Batch, int] | None:

@@ -26,7 +26,6 @@ from kdump.questions.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING,
 from kdump.questions.salvage.source.damaged_records import rescue_torn
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
 from kdump.questions.salvage.source.source_file import (
-    CORRECTED_BIT,
     CheckedBatch,
     Rescue,
     SourceFile,
@@ -47,8 +46,8 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 class SalvageCandidate:
     """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
     until the reader advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
-    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage, and
-    CORRECTED_BIT if one bit was corrected. `stored`: the base offset in the file, if that was corrected."""
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage, and what
+    was corrected of an exact one. `stored`: the base offset in the file, if that was corrected."""
 
     reader: SalvageReader
     batch: Batch
@@ -273,8 +272,8 @@ class SalvageReader:
         unread = self.file.unread(batch)
         made = self.rescue(batch) if self.rescue is not None else None
         if made is not None:
-            new, claimed, is_corrected = made
-            mended = (code, CORRECTED_BIT) if is_corrected else (code,)
+            new, claimed, corrected = made
+            mended = (code, *corrected)
             base, last = first_offset(new), last_record_offset(new)
             if self._has_room(base, last, batch.end):
                 return SalvageCandidate(self, new, base, last, mended, (), claimed, batch.position, batch.size)

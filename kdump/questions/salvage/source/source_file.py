@@ -54,9 +54,9 @@ Batches with other errors are written unchanged, and the ledger lists the codes.
 UNCOVERED = {"batch-length-invalid": "batchLength", MAGIC: "magic"}
 """Header fields that no checksum covers and that the batch itself corrects, by the code of their findings."""
 
-Rescue = Callable[[Batch], "tuple[Batch, int, bool] | None"]
+Rescue = Callable[[Batch], "tuple[Batch, int, tuple[str, ...]] | None"]
 """Returns a valid batch of the records that decode in a damaged one, how many records that one seems to have had, and
-whether one flipped bit was corrected; None if no record decodes."""
+what was corrected so that it is exact; None if no record decodes."""
 CORRECTED_BIT = "one flipped bit corrected, the checksum matches"
 
 
@@ -149,12 +149,8 @@ class SourceFile:
                 odd.append(finding.code)
         if code:
             return CheckedBatch(batch, code=code, reason=reason, decodes=batch.crcValid and not reading.problems)
-        base, last = first_offset(batch), last_record_offset(batch)
-        if isinstance(batch, LegacyRecordBatch) and last != batch.lastOffset:
-            # Consumers use the offsets of the inner messages; a broker whose log ends here uses the wrapper's.
-            batch.header, batch.lastOffset = batch.header._replace(offset=last), last
-            mended += ("offset",)
-        return CheckedBatch(batch, base, last, mended, tuple(odd))
+        mended += ("offset",) * has_taken_last_offset(batch)
+        return CheckedBatch(batch, first_offset(batch), batch.lastOffset, mended, tuple(odd))
 
     def successor(self, position: int) -> BatchHeader | None:
         """Return the header of a v2 batch at byte `position`; None if there is no plausible one."""
@@ -174,6 +170,16 @@ class SourceFile:
         return (
             f"the device cannot read {sum(size for _, size in ranges)} of its bytes, the first is byte {ranges[0][0]}"
         )
+
+
+def has_taken_last_offset(batch: Batch) -> bool:
+    """Give a wrapper the offset of its last message, unless it has it. Consumers use the offsets of the messages; a
+    broker whose log ends here uses the wrapper's."""
+    last = last_record_offset(batch)
+    if not isinstance(batch, LegacyRecordBatch) or last == batch.lastOffset:
+        return False
+    batch.header, batch.lastOffset = batch.header._replace(offset=last), last
+    return True
 
 
 def without_sign(batch: Batch, expected: int) -> Batch | None:

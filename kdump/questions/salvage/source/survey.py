@@ -28,7 +28,7 @@ from kdump.questions.salvage.byte_outcomes import CONTRADICTS, LOST, UNREAD
 from kdump.questions.salvage.source.batch_index import ALONE, FIXED, RESCUED, BatchIndex, IndexedBatch
 from kdump.questions.salvage.source.file_parts import Disordered, LostBytes, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import CHANGED, MISFIT, SalvageCandidate, SalvageReader
-from kdump.questions.salvage.source.source_file import CORRECTED_BIT, with_fields, without_sign
+from kdump.questions.salvage.source.source_file import with_fields, without_sign
 
 BITS = 63
 """Bits of an offset without its sign."""
@@ -396,10 +396,10 @@ class OrderedReader(SalvageReader):
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:
                 code = self.file.check(self.file.batch_at(indexed.position, indexed.size)).code
-                new, claimed, is_corrected = made
-                marks = (code, CORRECTED_BIT) if is_corrected else (code,)
+                new, claimed, corrected = made
+                mended = (code, *corrected)
                 return SalvageCandidate(
-                    self, new, indexed.base, indexed.last, marks, (), claimed, indexed.position, indexed.size
+                    self, new, indexed.base, indexed.last, mended, (), claimed, indexed.position, indexed.size
                 )
         other = without_sign(batch, indexed.base)
         checked = self.file.check(other or batch)
