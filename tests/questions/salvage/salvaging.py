@@ -17,8 +17,9 @@ from kdump.questions.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
 from kdump.questions.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
-FOLLOWS = {"kraft-snapshot-missing"}
-"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them."""
+FOLLOWS = {"kraft-snapshot-missing", "metadata-record-refused"}
+"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them. And because of
+what a sound record says, which salvage keeps."""
 
 
 def batches_of(data: bytes) -> Iterator[bytes]:
