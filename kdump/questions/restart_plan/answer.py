@@ -514,6 +514,12 @@ class PartitionPlan:
         return f"kdump salvage {shell_word(self.path)}{records} --out NEW-DIRECTORY"
 
 
+def _is_without_metadata(log: PartitionPlan) -> bool:
+    """Return whether a directory becomes stray because the metadata that assigned it is lost."""
+    facts = log.problem.facts if log.stray and log.problem is not None else {}
+    return bool(facts.get("metadataLost") and not facts.get("ofDeleted"))
+
+
 @answer("restartDirectory")
 @dataclass
 class DirectoryPlan:
@@ -862,4 +868,8 @@ class RestartPlan:
 
     @property
     def copyFirst(self) -> Annotated[list[PathText], Doc(COPY_FIRST, after="withoutMetadata")]:
-        return [path for plan in self.partitions for path in plan.copyFirst]
+        """Those of the partitions; the log directory, if partitions become stray because the metadata is lost: the
+        checkpoints no longer have their offsets (LogManager.logsByDir)."""
+        whole = {plan.source for plan in self.partitions if _is_without_metadata(plan)}
+        paths = (path for plan in self.partitions if plan.source not in whole for path in plan.copyFirst)
+        return [*sorted(whole), *paths]

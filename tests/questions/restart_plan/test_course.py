@@ -212,5 +212,6 @@ def test_the_properties_decide_who_votes(tmp_path: Path) -> None:
     with_voters = {**own, "controller.quorum.voters": "2@localhost:9093"}
     alone = kdump.restart_plan([str(disk)], Options(server=ServerProperties("server.properties", with_voters)))
     assert [(log.name, bool(log.stray)) for log in alone.partitions] == [("ledger-0", True)]
+    assert alone.copyFirst == [str(disk)]
     assert not alone.withoutMetadata
     assert alone.losesWithinHour == "may"
