@@ -238,6 +238,23 @@ class TopicsQuery(OptionsQuery):
         return self.is_selected(topic or "") and self._of_topic(topic or "")
 
 
+@dataclass(frozen=True)
+class ProducerIdsQuery(Query):
+    """A question with the fields `producer_ids` and `transactional_ids`."""
+
+    @cached_property
+    def _of_producer(self) -> tuple[Callable[[int], bool], Callable[[str | None], bool]]:
+        return selects(self.producer_ids), selects(self.transactional_ids)  # type: ignore[attr-defined]
+
+    @property
+    def selects_producers(self) -> bool:
+        return bool(self.producer_ids or self.transactional_ids)  # type: ignore[attr-defined]
+
+    def wants_producer(self, producer_id: int, transactional_id: str | None) -> bool:
+        has_id, has_name = self._of_producer
+        return all((has_id(producer_id), has_name(transactional_id)))  # both are to see every producer
+
+
 def refuse_unmatched(*selections: Any) -> None:
     """Raise SourceError for what a command selects by names of which none exists. Call it before anything is yielded
     that could be mistaken for a result."""

@@ -15,6 +15,7 @@ from kdump.command_line.params import LimitOptions
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.typed_options import declared
 from kdump.io.errors import SourceError, Unread
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.query import F, add_options
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
@@ -30,12 +31,26 @@ def limit_options(command: F) -> F:
     return add_options(command, low_impact_options, *declared(LimitOptions))
 
 
+class Place(Protocol):
+    """A partition that is read."""
+
+    partition: PartitionDirectory
+    was_named: bool
+
+
 class Notes:
-    """Prints notes to stderr, and passes them to the sink. `failed`: an input could not be read."""
+    """Prints notes to stderr, and passes them to the sink. `failed`: an input could not be read; `seen`: number of
+    partitions that have begun."""
 
     def __init__(self, sink: Sink[Any]) -> None:
         self.sink = sink
         self.failed = False
+        self.seen = 0
+
+    def begin(self, place: Place) -> None:
+        """Begin a partition."""
+        self.seen += 1
+        self.sink.part(place.partition.path, was_named=place.was_named)
 
     def all(self, source: str, problems: list[str]) -> None:
         """Print what could not be read; at most MAX_NOTES notes on stderr."""

@@ -24,6 +24,7 @@ from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
+from kdump.query import selects
 from kdump.state.releases import Difference
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
@@ -98,6 +99,12 @@ def partitions_of(
     for here in files.values():
         inputs.extend(_of_files(here, options))
     return inputs
+
+
+def of_topics(places: Iterable[PartitionInput], topics: Iterable[str]) -> list[PartitionInput]:
+    """Return the partitions of these topics, and those whose topic is not known; all if none is named."""
+    is_selected = selects(topics)
+    return [place for place in places if place.known.topic is None or is_selected(place.known.topic)]
 
 
 def is_away(place: PartitionInput) -> bool:

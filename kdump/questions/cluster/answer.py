@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, NAME, OFFSET, Cell, Doc, PathText, Shown, answer
@@ -238,18 +238,13 @@ def summary_of(metadata: MetadataImage, source: str, identity: dict[str, str], c
     )
 
 
-def voters(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterVoter]:
+def voters(metadata: MetadataImage, _: TopicPredicate) -> Iterator[ClusterVoter]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
         yield ClusterVoter(voter, number == leader)
 
 
-def controllers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ControllerRegistration]:
-    for _, controller in sorted(metadata.controllers.items()):
-        yield controller
-
-
-def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterBroker]:
+def brokers(metadata: MetadataImage, _: TopicPredicate) -> Iterator[ClusterBroker]:
     leads: Counter[int] = Counter()
     has: Counter[int] = Counter()
     lagging: Counter[int] = Counter()
@@ -271,7 +266,7 @@ def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Cl
         )
 
 
-def features(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterFeature]:
+def features(metadata: MetadataImage, _: TopicPredicate) -> Iterator[ClusterFeature]:
     for name, level in sorted(metadata.features.items()):
         release = enum_name(metadata_levels(), level) if name == LEVEL else None
         yield ClusterFeature(name, level, release)
@@ -320,7 +315,7 @@ def configs(
             yield ClusterConfig(kind_name, resource, name, shown)
 
 
-def quotas(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ClusterQuota]:
+def quotas(metadata: MetadataImage, _: TopicPredicate) -> Iterator[ClusterQuota]:
     for entity, values in sorted(metadata.quotas.items(), key=str):
         parts = tuple(QuotaEntity(kind, name) for kind, name in entity)
         for name, value in sorted(values.items()):
@@ -333,19 +328,13 @@ def acls(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Stand
             yield acl
 
 
-def scram(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[ScramCredential]:
-    for _, credential in sorted(metadata.scram.items()):
-        yield credential
-
-
-def tokens(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[DelegationToken]:
-    for _, token in sorted(metadata.tokens.items()):
-        yield token
+def _in_order(found: Mapping[Any, Any]) -> Iterator[Any]:
+    return (found[key] for key in sorted(found))
 
 
 PARTS: dict[str, tuple[type, Callable[..., Iterator[Any]]]] = {
     "voters": (ClusterVoter, voters),
-    "controllers": (ControllerRegistration, controllers),
+    "controllers": (ControllerRegistration, lambda metadata, _: _in_order(metadata.controllers)),
     "brokers": (ClusterBroker, brokers),
     "features": (ClusterFeature, features),
     "topics": (ClusterTopic, topics),
@@ -353,7 +342,7 @@ PARTS: dict[str, tuple[type, Callable[..., Iterator[Any]]]] = {
     "configs": (ClusterConfig, configs),
     "quotas": (ClusterQuota, quotas),
     "acls": (StandardAcl, acls),
-    "scram": (ScramCredential, scram),
-    "tokens": (DelegationToken, tokens),
+    "scram": (ScramCredential, lambda metadata, _: _in_order(metadata.scram)),
+    "tokens": (DelegationToken, lambda metadata, _: _in_order(metadata.tokens)),
 }
 """Values of --show: the class of its answers, and the function that builds them."""

@@ -19,7 +19,6 @@ from kdump.command_line.state_options import Notes, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.query import CommandOptions, added, flag, group
-from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.producers.answer import PartitionProducers, Producer, ProducerEvent
 from kdump.questions.producers.run import ProducersQuery, answers
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
@@ -163,11 +162,7 @@ class ProducersOptions(CommandOptions):
     def asks_for_rows(self) -> bool:
         """Whether an option asks for one row per producer."""
         query = self.query
-        return bool(self.listing or query.events or query.broken or query.selects_states or self.selects_producers)
-
-    @property
-    def selects_producers(self) -> bool:
-        return bool(self.query.producer_ids or self.query.transactional_ids)
+        return bool(self.listing or query.events or query.broken or query.selects_states or query.selects_producers)
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 6))
@@ -194,9 +189,8 @@ class ProducersCommand:
         self.row: type = ProducerEvent if self.query.events else Producer
         self.sink = options.output.sink(self.output, self._text, (self.row,))
         self.notes = Notes(self.sink)
-        self.seen = 0
-        """Number of partitions; `busy`: of those with producers; `rows`: number of rows and of problems."""
         self.busy = self.rows = 0
+        """`busy`: number of partitions with producers; `rows`: number of rows and of problems."""
 
     def _text(self) -> Sink[Any]:
         shown = self.options.output
@@ -207,12 +201,9 @@ class ProducersCommand:
 
     def run(self) -> None:
         with Progress("producers") as progress:
-
-            def begin(place: PartitionInput) -> None:
-                self.seen += 1
-                self.sink.part(place.partition.path, was_named=place.was_named)
-
-            run = self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners)
+            run = self.options.reading.run(
+                unreadable=self.notes.add_unreadable, begin=self.notes.begin, **progress.listeners
+            )
             for answer in answers(replace(self.query, run=run)):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
@@ -223,14 +214,14 @@ class ProducersCommand:
                     )
                     self.sink.add(answer)
         self.sink.end()
-        if self.seen and not self.rows and not self.notes.failed and not has_unmatched(SelectedNames):
-            print_error(f"{self._nothing()} in {count_text(self.seen, 'partition')}")
+        if self.notes.seen and not self.rows and not self.notes.failed and not has_unmatched(SelectedNames):
+            print_error(f"{self._nothing()} in {count_text(self.notes.seen, 'partition')}")
 
     def _nothing(self) -> str:
         """Return what there is none of."""
         if not self.busy:
             return "no idempotent producers"
-        if self.options.selects_producers:
+        if self.options.query.selects_producers:
             return "no producer with these IDs and states"
         nothing = f"no {' or '.join(self.query.states)} producers" if self.query.selects_states else "no producers"
         return f"{nothing} with a sequence or epoch error" if self.query.broken else nothing

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from kdump.answer import Note
 from kdump.check.engine.partition_scan import PartitionScan
@@ -16,9 +16,9 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import log_end
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.paths import Target
-from kdump.query import Query, flag, many, now_option, offered, option, release_option, selects, topic_option
+from kdump.query import ProducerIdsQuery, flag, many, now_option, offered, option, release_option, topic_option
 from kdump.questions.certain_answers import REPORTED, certain_answers
-from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away, release_doubts
+from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away, of_topics, release_doubts
 from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, Producer, ProducerEvent
 from kdump.questions.producers.ledger import ProducerHistory, ProducerLedger
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
@@ -35,7 +35,7 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProducersQuery(Query):
+class ProducersQuery(ProducerIdsQuery):
     """Which producers to yield, and as of when."""
 
     events: bool = flag("--history", help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
@@ -54,17 +54,12 @@ class ProducersQuery(Query):
     kafka_version: KafkaRelease | str | None = release_option("Apply the rules")
     now: int | None = now_option()
 
-    @cached_property
-    def _selected(self) -> tuple[Callable[[int], bool], Callable[[str | None], bool]]:
-        return selects(self.producer_ids), selects(self.transactional_ids)
-
     @property
     def selects_states(self) -> bool:
         return self.states is not STATES
 
     def wants(self, row: Producer | ProducerEvent) -> bool:
-        has_id, has_name = self._selected
-        if not all((has_id(row.producerId), has_name(row.transactionalId))):  # both are to see every producer
+        if not self.wants_producer(row.producerId, row.transactionalId):
             return False
         if isinstance(row, ProducerEvent):
             return True
@@ -78,8 +73,7 @@ def answers(query: ProducersQuery) -> Iterator[ProducersAnswer]:
     `events`: also yield the events of each producer, in log order."""
     options = Options.as_of(query.run, query.now, only=frozenset({"transactions"}), kafka_version=query.kafka_version)
     inputs, _ = find_partitions(query.paths, options)
-    is_selected = selects(query.topics)
-    chosen = [place for place in inputs if place.known.topic is None or is_selected(place.known.topic)]
+    chosen = of_topics(inputs, query.topics)
     query.run.expect(sum(place.size for place in chosen))
     if query.expiration is None:
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))

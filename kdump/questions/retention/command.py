@@ -22,7 +22,6 @@ from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
 from kdump.query import CommandOptions, added, flag, group
-from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.configs import broker_names
 from kdump.questions.retention.partition import RetentionQuery
@@ -100,9 +99,8 @@ class RetentionCommand:
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
         self.status = 0
-        self.seen = 0
-        """Number of partitions; `holds`: of what keeps data longer than the configs require."""
         self.holds = 0
+        """Number of what keeps data longer than the configs require."""
 
     def _text(self) -> Sink[Any]:
         options, shown = self.options, self.options.output
@@ -119,12 +117,9 @@ class RetentionCommand:
         properties = configured(self.node)
         query = replace(options.query, now=self.now, properties=properties, deep=not options.headers)
         with Progress("retention") as progress:
-
-            def begin(place: PartitionInput) -> None:
-                self.seen += 1
-                self.sink.part(place.partition.path, was_named=place.was_named)
-
-            run = options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners)
+            run = options.reading.run(
+                unreadable=self.notes.add_unreadable, begin=self.notes.begin, **progress.listeners
+            )
             servers = self.node.disks.servers
             for answer in answers(replace(query, run=run), servers=servers, remote=options.remote.storage()):
                 self._status(answer)
@@ -133,12 +128,13 @@ class RetentionCommand:
                 elif not options.holds or isinstance(answer, RetentionBlocker):
                     self.holds += isinstance(answer, RetentionBlocker)
                     self.sink.add(answer)
-        if not self.seen and not self.notes.failed:
+        if not self.notes.seen and not self.notes.failed:
             if not options.query.topics:
                 print_error("no partition with a segment found")
             self.notes.failed = True
         if options.holds and not self.holds:
-            print_error(f"nothing is kept longer than the configs require in {count_text(self.seen, 'partition')}")
+            seen = count_text(self.notes.seen, "partition")
+            print_error(f"nothing is kept longer than the configs require in {seen}")
         self.sink.end()
         return self.status
 

@@ -14,8 +14,8 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.paths import is_live, target
 from kdump.log.remote_objects import RemoteStorage
-from kdump.query import offered, selects
-from kdump.questions.find_partitions import find_partitions, is_away, release_doubts
+from kdump.query import offered
+from kdump.questions.find_partitions import find_partitions, is_away, of_topics, release_doubts
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
@@ -47,8 +47,7 @@ def answers(
     )
     named, only = _whole(list(query.paths))
     places, disks = find_partitions(named, options, everything=True)
-    is_selected = selects(query.topics)
-    chosen = [place for place in places if place.known.topic is None or is_selected(place.known.topic)]
+    chosen = of_topics(places, query.topics)
     if servers:
         disks.configure(servers)
     clusters = Clusters(query.metadata, disks, options)

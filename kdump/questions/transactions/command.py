@@ -24,7 +24,6 @@ from kdump.format.count_text import count_text
 from kdump.io import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.query import CommandOptions, added, flag, group
-from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.questions.transactions.answer import (
     HANGING,
@@ -248,13 +247,9 @@ class TransactionsOptions(CommandOptions):
         return self.query.states is not STATES
 
     @property
-    def selects_producers(self) -> bool:
-        return bool(self.query.producer_ids or self.query.transactional_ids)
-
-    @property
     def selects(self) -> bool:
         """Whether only some transactions are to be shown."""
-        return self.only_open or self.selects_states or self.selects_producers
+        return self.only_open or self.selects_states or self.query.selects_producers
 
 
 @click.command(cls=HelpPage, epilog=EXAMPLES, listed=("state", 5))
@@ -286,9 +281,8 @@ class TransactionsCommand:
         self.query = replace(options.query, states=(OPEN, HANGING)) if options.only_open else options.query
         self.coordinators: TopicCoverage | None = None
         """What was read of __transaction_state; None if nothing."""
-        self.seen = 0
-        """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
         self.busy = self.rows = 0
+        """`busy`: number of partitions with transactions; `rows`: number of answers that are rows."""
         self.damaged = 0
         """Number of partitions with damage, which may hide transactions."""
 
@@ -304,13 +298,11 @@ class TransactionsCommand:
 
     def run(self) -> None:
         with Progress("transactions") as progress:
-
-            def begin(place: PartitionInput) -> None:
-                self.seen += 1
-                self.sink.part(place.partition.path, was_named=place.was_named)
-
             run = self.options.reading.run(
-                unreadable=self.notes.add_unreadable, begin=begin, found=self._begin_coordinator, **progress.listeners
+                unreadable=self.notes.add_unreadable,
+                begin=self.notes.begin,
+                found=self._begin_coordinator,
+                **progress.listeners,
             )
             for answer in answers(replace(self.query, run=run)):
                 if isinstance(answer, Note):
@@ -345,18 +337,18 @@ class TransactionsCommand:
             return
         if self.of_coordinator:
             print_error("no __transaction_state on these disks, or nothing in it matches")
-        elif self.notes.failed or (not self.seen and self.query.topics):
+        elif self.notes.failed or (not self.notes.seen and self.query.topics):
             pass  # reported already
-        elif not self.seen:
+        elif not self.notes.seen:
             print_error("no partitions that may have transactions; --coordinator shows what the coordinators know")
         elif not self.busy:
-            print_error(f"no transactions in {count_text(self.seen, 'partition')}")
-        elif self.options.selects_producers:
-            print_error(f"no transaction of this producer in {count_text(self.seen, 'partition')}")
+            print_error(f"no transactions in {count_text(self.notes.seen, 'partition')}")
+        elif self.options.query.selects_producers:
+            print_error(f"no transaction of this producer in {count_text(self.notes.seen, 'partition')}")
         elif self.options.selects:
             unknown = f"; damage in {self.damaged} of them may hide some" if self.damaged else ""
             states = " or ".join(self.query.states)
-            print_error(f"no {states} transactions in {count_text(self.seen, 'partition')}{unknown}")
+            print_error(f"no {states} transactions in {count_text(self.notes.seen, 'partition')}{unknown}")
 
 
 def has_any(partition: PartitionTransactions) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from kdump.answer import Note, of_fact
 from kdump.check.engine.partition_scan import PartitionScan
@@ -20,17 +19,16 @@ from kdump.io.fault_tolerant import careful_source
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.query import (
     OLD_TRANSACTION,
-    Query,
+    ProducerIdsQuery,
     many,
     now_option,
     offered,
     release_option,
-    selects,
     timeout_option,
     topic_option,
 )
 from kdump.questions.certain_answers import REPORTED, certain_answers
-from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
+from kdump.questions.find_partitions import PartitionInput, is_away, of_topics, partitions_of
 from kdump.questions.transactions.answer import (
     ABORTED,
     COMMITTED,
@@ -55,7 +53,7 @@ REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransactionsQuery(Query):
+class TransactionsQuery(ProducerIdsQuery):
     """Which transactions to yield, and as of when."""
 
     states: Iterable[str] = many(
@@ -71,14 +69,6 @@ class TransactionsQuery(Query):
     now: int | None = now_option()
     timeout: int = timeout_option(OLD_TRANSACTION)
     kafka_version: KafkaRelease | str | None = release_option("Show the command that aborts a transaction on brokers")
-
-    @cached_property
-    def _selected(self) -> tuple[Callable[[int], bool], Callable[[str | None], bool]]:
-        return selects(self.producer_ids), selects(self.transactional_ids)
-
-    def wants_producer(self, producer_id: int, transactional_id: str | None) -> bool:
-        has_id, has_name = self._selected
-        return all((has_id(producer_id), has_name(transactional_id)))  # both are to see every producer
 
     def wants(self, row: Transaction) -> bool:
         return self.wants_producer(row.producerId, row.transactionalId) and row.state in self.states
@@ -105,8 +95,7 @@ def answers(query: TransactionsQuery) -> Iterator[TransactionsAnswer]:
             yield unit
 
     inputs = partitions_of(units(), named, options)
-    is_selected = selects(query.topics)
-    chosen = [place for place in inputs if place.known.topic is None or is_selected(place.known.topic)]
+    chosen = of_topics(inputs, query.topics)
     if chosen or not inputs:
         yield from _coordinators(contexts, query, options.now)
     query.run.expect(sum(place.size for place in chosen))
