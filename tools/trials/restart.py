@@ -38,7 +38,9 @@ def predicted_facts(plan: RestartPlan, before: dict[str, Files]) -> Facts:
         if each.topic == "__cluster_metadata" or each.missing:
             continue
         partitions[_key(each)] = _partition(each, before.get(os.path.basename(each.source), {}))
-    facts["created"] = {each.name: each.logEndOffset for each in plan.partitions if each.missing}
+    ends = {each.name: each.logEndOffset for each in plan.partitions if each.missing}
+    facts["mayCreate"] = [each.name for each in plan.partitions if each.problem and each.problem.case == "mayBeCreated"]
+    facts["created"] = {name: end for name, end in ends.items() if name not in facts["mayCreate"]}
     return facts | {"partitions": partitions}
 
 

@@ -553,7 +553,7 @@ class StartupExamination:
             self.losing["missing"] += 1
             offsets = f"the last checkpointed high watermark is {plan.highWatermark}"
             evidence = (offsets,) if plan.highWatermark is not None else ()
-            self._lose(Problem("startup-missing", case="created" if plan.steps else ""), plan, more, evidence)
+            self._lose(plan.problem or Problem("startup-missing"), plan, more, evidence)
         elif plan.stray:
             is_empty = plan.logEndOffset is not None and plan.logEndOffset == plan.logStartOffset
             of_deleted = plan.problem is not None and bool(plan.problem.facts.get("ofDeleted"))

@@ -52,6 +52,7 @@ STORIES: dict[tuple[str, str], _Story] = {
     ("startup-topic-id-of-another", ""): _Story("DOES NOT SERVE {partitions}, and perhaps others"),
     ("startup-missing", ""): _Story("LACKS {missing} ({names})"),
     ("startup-missing", "created"): _Story("CREATES {missing} EMPTY ({names})"),
+    ("startup-missing", "mayBeCreated"): _Story("MAY CREATE {missing} EMPTY ({names})"),
     ("startup-retention", "all"): _Story(
         "RETENTION DELETES ALL RECORDS of {partitions} {time}",
         "RETENTION MAY DELETE ALL RECORDS of {partitions} {time}",

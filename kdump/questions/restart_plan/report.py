@@ -350,7 +350,7 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
 def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on partitions without a directory, and what to do."""
     for log in plans if everything else plans[:NAMED]:
-        effect = "the broker creates an empty log" if log.steps else "the broker does not create it"
+        effect = f"the broker creates {log.steps[0].reason}" if log.steps else "the broker does not create it"
         if log.acknowledged:
             offsets = f"the offsets below the high watermark {log.highWatermark}"
             effect += f"; {offsets} are no longer on this disk: consumers may have read them"

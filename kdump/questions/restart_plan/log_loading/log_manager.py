@@ -115,6 +115,7 @@ def missing_logs(
     )
     missing = missing_partitions(expected)
     directory.newPartitions = len(missing.never) if is_created else 0
+    condition = "" if expected.is_known else ", if the cluster still has the partition"
     for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
         plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), checkpoints[OFFSETS[0]].get(key))
@@ -123,17 +124,16 @@ def missing_logs(
         if is_created:
             plan.logStartOffset = plan.logEndOffset = 0
             plan.segments = 1
-            reason = "an empty log" if expected.is_known else "an empty log, if the cluster still has the partition"
-            plan.steps.append(Step("create", path, None, 0, 0, reason))
+            plan.steps.append(Step("create", path, None, 0, 0, f"an empty log{condition}"))
             if key in missing.blocked:
-                condition = "" if expected.is_known else ", if the cluster still has the partition"
                 values = {"blocking": what_is_at(path), "condition": condition}
                 facts = {"link": file_system.islink(path)}
                 exception = f"FileAlreadyExistsException: {path}"  # LogManager.createLogDirectory
                 plan.stops.append(
                     failure(OFFLINE, "startup-partition-blocked", path, exception, facts=facts, values=values)
                 )
-        plan.problem = Problem("startup-missing", case="created" if is_created else "")
+        case = "" if not is_created else "mayBeCreated" if condition else "created"
+        plan.problem = Problem("startup-missing", case=case)
         yield plan
 
 
