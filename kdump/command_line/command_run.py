@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -38,7 +38,8 @@ class NameSelection(Protocol):
 @dataclass
 class CommandRun:
     """`names`: what replaces the names in errors; `output`: the one whose first line states what was not read;
-    `old_format`: the value of --format, if it has the meaning that it had before it selected the output."""
+    `options`: those of the command; `old_format`: the value of --format, if it has the meaning that it had before it
+    selected the output."""
 
     has_complained: bool = False
     """Whether it has written a line to stderr."""
@@ -50,6 +51,7 @@ class CommandRun:
     output: Output | None = None
     outputs: list[Output] = field(default_factory=list)
     old_format: str | None = None
+    options: Any = None
     selections: list[NameSelection] = field(default_factory=list)
     metrics: Metrics | None = None
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.command_line.command_run import this_run
-from kdump.command_line.typed_options import PATHS
 from kdump.io.errors import SourceError
 from kdump.query import option
 from kdump.render.sink import Objects, Sink
@@ -26,18 +25,15 @@ def metrics_option() -> Any:
 def metrics_of_run() -> Metrics | None:
     """Return the metrics of this run, None if they were not asked for. Raises SourceError if they cannot be written
     there."""
-    context = click.get_current_context()
-    path = context.params.get("metrics")
-    if path is None:
-        return None
     run = this_run()
-    if run.metrics is None:
+    path = getattr(run.options, "metrics", None)
+    if path is not None and run.metrics is None:
         from kdump.log.output_directory import OutputError
         from kdump.render.metrics import Metrics
 
-        sources = [each for name in PATHS for each in context.params.get(name) or ()]
+        query, command = run.options.query, click.get_current_context().info_name or "kdump"
         try:
-            run.metrics = Metrics(path, context.info_name or "kdump", sources)
+            run.metrics = Metrics(path, command, (*query.paths, *getattr(query, "others", ())))
         except OutputError as error:
             raise SourceError(str(error)) from error
     return run.metrics

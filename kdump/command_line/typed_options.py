@@ -20,6 +20,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import click
 
+from kdump.command_line.command_run import this_run
 from kdump.command_line.name_options import PartitionFilter, selected_names, topic_filter
 from kdump.command_line.params import DurationParam, Param, SecondsParam, SizeParam, parse_as_of, parse_now
 from kdump.format.numbers import LONG_MAX
@@ -141,7 +142,9 @@ def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
     def decorate(command: Callable[[T], Any]) -> Callable[..., Any]:
         @wraps(command)
         def call(**values: Any) -> Any:
-            return command(fill(cls, values))
+            run = this_run()
+            run.options = fill(cls, values)
+            return command(run.options)
 
         setattr(call, OPTIONS, cls)
         return add_options(call, *declared(cls))
