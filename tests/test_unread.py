@@ -173,6 +173,15 @@ def test_files_in_a_directory_that_may_only_be_listed(form: str, disk: Path) -> 
             assert answer.status == (1 if form == "salvage" else 2)
 
 
+def test_find_names_a_directory_that_may_only_be_listed_once(disk: Path) -> None:
+    """And not each file in it; it is not said that the directory has none of Kafka's."""
+    [answer] = swept("find", disk, ["ledger-0"], mode=0o444)[1]
+    assert answer.stderr.count("Permission denied") == 1
+    assert re.search(rf"^kdump: {disk}/ledger-0: Perm.*\n(.*\n)+.*IN FULL:\n.*  1 path in the lines", answer.stderr)
+    [healthy, alone] = answers(["find", "isControl", str(disk / "ledger-0")], disk, ["ledger-0"], mode=0o444)
+    assert (healthy.status, alone.status, alone.stderr.count("\n")) == (1, 2, 1)
+
+
 @pytest.mark.every_disk
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in ("report", "verify")])
 def test_each_file_in_json(form: str, disk: Path) -> None:

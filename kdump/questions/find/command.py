@@ -161,7 +161,9 @@ def _run(options: FindOptions, expression: Expression) -> int:
     print_unreported()
     is_read = not unreadable()
     if is_read or coverage.bytes:
-        for line in coverage_lines(names.coverage(coverage)):
+        rest = [gap for gap in coverage.notSearched if gap.reason not in unreadable()]
+        above = len(coverage.notSearched) - len(rest)
+        for line in coverage_lines(names.coverage(coverage._replace(notSearched=rest)), above):
             print_error(line)
     if not is_read:
         return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from kdump.io.directory_listing import is_inside, is_url
 from kdump.io.errors import Unlisted, is_missing, listing_error
 from kdump.io.run import Run
 from kdump.log.file_kinds import BATCHES, by_name, is_of_broker
-from kdump.log.paths import HALF_COPIED, PARTITION, Target, directories, is_live, target
+from kdump.log.paths import HALF_COPIED, PARTITION, Target, UnlistedCollector, directories, is_live, target
 from kdump.questions.find.answer import CLEANED, DELETED, FUTURE, IN_DELETION, LIVE, STRAY, SWAP
 from kdump.questions.find.answer import HALF_COPIED as HALF
 
@@ -37,6 +38,10 @@ class Listing:
     _seen: set[tuple[int, int]] = field(default_factory=set)
     """Device and inode of each file: one with several names counts once."""
 
+    def __post_init__(self) -> None:
+        self._collector = UnlistedCollector(self.run)
+        self.run = self._collector.run
+
     def files(self, paths: Iterable[str]) -> Iterator[list[tuple[Target, int]]]:
         """Yield the files that may hold records, with their sizes, those of one directory together. What cannot be
         listed is passed to `run.unreadable`."""
@@ -48,10 +53,10 @@ class Listing:
             elif not file_system.isdir(path):
                 yield self._counted([path], path)
             else:
-                self._has_kafkas = False
+                self._has_kafkas, closed = False, len(self._collector.unlisted)
                 for directory in directories(path, self.run):
                     yield self._directory(directory, path)
-                if not self._has_kafkas:
+                if not self._has_kafkas and closed == len(self._collector.unlisted):
                     self.run.unreadable(no_kafka_files(path, f"{path}: no Kafka files here or below"))
 
     def _directory(self, directory: str, path: str) -> list[tuple[Target, int]]:
@@ -78,7 +83,8 @@ class Listing:
             except OSError as error:
                 if not is_link:
                     if not is_missing(error):
-                        self.run.unreadable(Unlisted(listing_error(error, file), file))
+                        closed = os.path.dirname(file) if error.errno == errno.EACCES else file  # for all files in it
+                        self.run.unreadable(Unlisted(listing_error(error, closed), closed))
                     continue
                 size, is_file = 0, False
             if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):

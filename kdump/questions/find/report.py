@@ -192,13 +192,14 @@ class FoundByTemplate(Sink[Answer]):
         self.output.tick()
 
 
-def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
-    """Yield the lines on what was searched, and what was not, file by file."""
+def coverage_lines(coverage: SearchCoverage, above: int = 0) -> Iterator[str]:
+    """Yield the lines on what was searched, and what was not, file by file. `above`: how many gaps `coverage` lacks,
+    because their lines were printed before."""
     gaps = coverage.notSearched
     batches = count_text(coverage.batches, "batch", "batches")
     searched = f"{size_text(coverage.bytes)} in {count_text(coverage.files, 'file')} ({batches})"
     if not coverage.matches:
-        yield f"nothing matches in {'' if not gaps else 'what could be searched: '}{searched}"
+        yield f"nothing matches in {'what could be searched: ' if gaps or above else ''}{searched}"
     else:
         yield f"{count_text(coverage.matches, 'record')} found; searched {searched}"
     rest = []
@@ -213,10 +214,12 @@ def coverage_lines(coverage: SearchCoverage) -> Iterator[str]:
             f"{size_text(coverage.directoryBytes)} of {count_text(coverage.directories, 'directory', 'directories')}"
         )
     yield f"of {coverage.totalBytes:,} bytes" + "".join(f"; {part}" for part in rest)
-    if not gaps:
+    if not gaps and not above:
         return
     missed = coverage.notSearchedBytes
     yield f"NOT SEARCHED: {size_text(missed)}, or only in part:" if missed else "NOT SEARCHED IN FULL:"
+    if above:
+        yield f"  {count_text(above, 'path')} in the lines above"
     listed = [gap for gap in gaps if gap.reason != LIMIT]
     for gap in listed[:MAX_LISTED]:
         yield f"  {_gap_line(gap)}"
