@@ -193,7 +193,8 @@ class Hexdump:
                 if problem.struct in OF_RECORDS:
                     self._broken_record(reading, problem)
         structs = [problem.struct for problem in reading.problems]
-        if "RecordBatch" in structs and not set(OF_RECORDS).intersection(structs):
+        of_count = isinstance(reading.batch, DefaultRecordBatch) and "RecordBatch" in structs
+        if of_count and not set(OF_RECORDS).intersection(structs):
             self._left_over(reading.batch, reading.decoded_to, reading.batch.is_compressed)
 
     def _skipped(self, count: int) -> None:

@@ -7,6 +7,7 @@ import io
 import os
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from kdump.io.run import Limits
 from kdump.io.source import StreamSource
 from kdump.io.window import Window
 from kdump.log.batch_records import records
+from kdump.log.batch_validity import is_valid
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.reading import Reading
-from kdump.log.region import BatchRun, DefaultRecordBatch, Region, batches_of
+from kdump.log.region import BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
 from kdump.log.region_reader import Depth, Reader, regions
 from kdump.log.walk import RegionObserver, walk
 from tests import craft
@@ -779,3 +782,17 @@ def test_observers_of_one_walk_see_all_batches(depths: tuple[Depth, Depth]) -> N
     assert asked == [max(depths)]
     assert len(answers) == 2 * len(set(answers)) == 2 * len(REAL["clean-1/trimmed-0"])
     assert all(bool(observer.runs) == (max(depths) != Depth.BATCHES) for observer in observers)
+
+
+def test_what_an_observer_finds_inside_a_wrapper_is_no_damage_of_it_to_the_next(tmp_path: Path) -> None:
+    (path := tmp_path / f"{0:020}.log").write_bytes(craft.wrapper(1, [craft.message(1, b"inner")], "zstd"))
+
+    class Wrappers(RegionObserver):
+        def region(self, region: Region) -> Iterator[tuple[bool, int]]:
+            assert isinstance(region, LegacyRecordBatch)
+            valid = is_valid(region)
+            read_wrapper(region)
+            yield valid, len(region.problems)
+
+    source = partial(regions, Window(opened(path)), name_offset=0)
+    assert list(walk(source, [Wrappers(), Wrappers()])) == [(True, 1)] * 2

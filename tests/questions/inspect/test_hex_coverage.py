@@ -47,3 +47,10 @@ def test_every_byte_is_accounted_for(tmp_path: Path) -> None:
                 data[:size] = craft.fix_crc(bytes(data[:size]))
         path.write_bytes(data)
         assert uncovered(run("inspect", path, "--hex", "--full").stdout, bytes(data)) == [], seed
+
+
+def test_the_contents_of_a_wrapper_with_a_wrong_size_are_shown_once(tmp_path: Path) -> None:
+    data = bytearray(craft.wrapper(1, [craft.message(1, b"inner")], offset=0) + craft.message(1, b"w", offset=1))
+    data[9] ^= 0x80  # of messageSize
+    (path := tmp_path / f"{0:020}.log").write_bytes(data)
+    assert len(re.findall(r"^ *\+0[! ]", run("inspect", path, "--hex", "--full").stdout, re.M)) == 1
