@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import NoReturn
 
-from kdump.format.errors import DecodeError
+from kdump.format.errors import HEADER_KEY_INVALID, RECORD_MALFORMED, DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
 try:
@@ -318,7 +318,7 @@ def _raise_header_error(data: Bytes, position: int, stop: int) -> NoReturn:
     size, position = read_varint(data, position, stop, "RecordHeader", "headerKeySize")
     if size < 0 or position + size > stop:
         # DefaultRecord.readHeaders: a null header key is an error, unlike a null header value.
-        code = "header-key-invalid" if size == -1 else "record-malformed"
+        code = HEADER_KEY_INVALID if size == -1 else RECORD_MALFORMED
         reason = f"headerKeySize {size}, {stop - position} bytes left"
         raise DecodeError("RecordHeader", "headerKeySize", start, reason, code)
     start = position + size

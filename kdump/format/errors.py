@@ -5,6 +5,23 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+BATCH_LENGTH_INVALID = "batch-length-invalid"
+CHECKPOINT_INVALID = "checkpoint-invalid"
+CRC_MISMATCH = "crc-mismatch"
+DECOMPRESSION_FAILED = "decompression-failed"
+HEADER_KEY_INVALID = "header-key-invalid"
+LZ4_FRAME_UNSUPPORTED = "lz4-frame-unsupported"
+MAGIC_UNKNOWN = "magic-unknown"
+MESSAGE_SET_INVALID = "message-set-invalid"
+NEWER_RELEASE = "newer-release"
+OFFSET_INVALID = "offset-invalid"
+RECORD_COUNT_MISMATCH = "record-count-mismatch"
+RECORD_MALFORMED = "record-malformed"
+SNAPSHOT_INVALID = "snapshot-invalid"
+TRAILING_BYTES = "trailing-bytes"
+"""Codes of what is noted where bytes are read, as the rules declare them (kdump/check/rules)."""
+IN_CODEC = (DECOMPRESSION_FAILED, LZ4_FRAME_UNSUPPORTED)
+
 
 class DecodeError(Exception):
     """Raised for bytes that cannot be decoded as `struct`.
@@ -15,7 +32,7 @@ class DecodeError(Exception):
     is_ours = False
     """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""
 
-    def __init__(self, struct: str, field: str, position: int, reason: str, code: str = "record-malformed") -> None:
+    def __init__(self, struct: str, field: str, position: int, reason: str, code: str = RECORD_MALFORMED) -> None:
         self.struct, self.field, self.position, self.reason, self.code = struct, field, position, reason, code
 
     def __str__(self) -> str:

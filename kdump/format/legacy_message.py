@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.format.batch_header import LOG_OVERHEAD, TIMESTAMP_TYPE
 from kdump.format.codec_table import CODECS, codec_name
-from kdump.format.errors import DecodeError
+from kdump.format.errors import BATCH_LENGTH_INVALID, MAGIC_UNKNOWN, DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, INT64, UINT32, Bits, Field, Layout, layout
 from kdump.format.varint import Bytes
 
@@ -122,7 +122,7 @@ def read_header(data: Bytes, position: int = 0) -> MessageHeader:
     message = MESSAGES.get(magic)
     if message is None:
         reason = f"magic {magic} is invalid in a message set"
-        raise DecodeError("Message", "magic", position + MAGIC_POSITION, reason, "magic-unknown")
+        raise DecodeError("Message", "magic", position + MAGIC_POSITION, reason, MAGIC_UNKNOWN)
     if left < message.size:
         raise DecodeError(message.name, "offset", position, f"{left} bytes left, {message.size} needed")
     values = message.struct.unpack_from(data, position)
@@ -135,7 +135,7 @@ def size_problem(header: MessageHeader, position: int) -> DecodeError | None:
     if header.messageSize >= least:
         return None
     reason = f"messageSize {header.messageSize} is below the minimum, {least}"
-    return DecodeError(f"MessageV{header.magic}", "messageSize", position + 8, reason, "batch-length-invalid")
+    return DecodeError(f"MessageV{header.magic}", "messageSize", position + 8, reason, BATCH_LENGTH_INVALID)
 
 
 def key_problem(header: MessageHeader, position: int) -> DecodeError | None:

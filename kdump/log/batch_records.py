@@ -15,7 +15,7 @@ from kdump.format.codec import decompress
 from kdump.format.codec.decompress_small import SMALL, decompress_small
 from kdump.format.codec_table import codec_name
 from kdump.format.count_text import count_text
-from kdump.format.errors import DecodeError
+from kdump.format.errors import IN_CODEC, DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes, read_varint
@@ -85,7 +85,7 @@ def decode_columns(
         yield from _decode_pieces(reading, pieces, base, limit, keep)
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
-        in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
+        in_codec = error.code in IN_CODEC and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         reading.note(Problem.of(error, start, "" if in_codec else space))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kdump.format.batch_header import max_records
 from kdump.format.count_text import plain_count
+from kdump.format.errors import CRC_MISMATCH, OFFSET_INVALID, RECORD_COUNT_MISMATCH
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, last_record_offset
 
 
@@ -19,9 +20,8 @@ class Invalid(NamedTuple):
     reason: str
 
 
-COUNT = "record-count-mismatch"
-CHECKSUM = Invalid("crc-mismatch", "its checksum does not match")
-OFFSETS = Invalid("offset-invalid", "its offsets are impossible")
+CHECKSUM = Invalid(CRC_MISMATCH, "its checksum does not match")
+OFFSETS = Invalid(OFFSET_INVALID, "its offsets are impossible")
 
 
 def is_valid(batch: Batch) -> bool:
@@ -73,20 +73,20 @@ def impossible_count(batch: Batch) -> Invalid | None:
     if count > 0:
         max_count = max_records(batch.size - batch.headerSize, batch.header.codec)
         reason = f"recordCount is {count}, but the batch has room for at most {plain_count(max_count, 'record')}"
-    return Invalid(COUNT, reason)
+    return Invalid(RECORD_COUNT_MISMATCH, reason)
 
 
 def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Problem:
     """Return the problem of a record count that is not the number of records; `expected`: that number, if known."""
     position, actual = batch.position + batch.layout.positions["recordCount"], batch.header.recordCount
-    return Problem(COUNT, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
+    return Problem(RECORD_COUNT_MISMATCH, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
 
 
 def undecoded_count_problem(batch: Batch, problems: Sequence[Problem] = ()) -> Problem | None:
     """Return the problem of a record count that cannot be true; None if it can be, or if `problems`, which decoding has
     noted, have one with the count."""
     impossible = impossible_count(batch)
-    if impossible is None or any(problem.code == COUNT for problem in problems):
+    if impossible is None or any(problem.code == RECORD_COUNT_MISMATCH for problem in problems):
         return None
     assert isinstance(batch, DefaultRecordBatch)
     return count_problem(batch, impossible.reason)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text, plain_count
+from kdump.format.errors import CHECKPOINT_INVALID, NEWER_RELEASE, SNAPSHOT_INVALID
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.layout import Layout
 from kdump.format.numbers import INT_MAX
@@ -219,19 +220,19 @@ def _snapshot(window: Window) -> Iterator[Item]:
                 f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})",
             )
         reason = f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})"
-        yield Problem("snapshot-invalid", name, "version", 0, reason)
+        yield Problem(SNAPSHOT_INVALID, name, "version", 0, reason)
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
     if (window.source.size or 0) > INT_MAX:
         reason = f"{window.source.size} bytes; a broker reads the file into memory, which has room for {INT_MAX}"
         yield Region(JUNK, len(data), (window.source.size or 0) - len(data), reason)
-        yield Problem("snapshot-invalid", name, "producerEntries", SNAPSHOT_HEADER.positions["producerEntries"], reason)
+        yield Problem(SNAPSHOT_INVALID, name, "producerEntries", SNAPSHOT_HEADER.positions["producerEntries"], reason)
         return
     newer = newer_snapshot(header.version)
     if header.version not in VERSIONS:
         reason = f"version {header.version} is unknown; decoded as version 1"
-        code = NEWER if newer else "snapshot-invalid"
+        code = NEWER_RELEASE if newer else SNAPSHOT_INVALID
         yield Problem(code, name, "version", 0, newer or reason, 1, header.version)
     entry_count = 0
     size = len(data)
@@ -247,21 +248,18 @@ def _snapshot(window: Window) -> Iterator[Item]:
     if entry_count != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {entry_count}"
         field_at = SNAPSHOT_HEADER.positions["producerEntries"]
-        yield Problem(
-            "snapshot-invalid", name, "producerEntries", field_at, reason, entry_count, header.producerEntries
-        )
+        yield Problem(SNAPSHOT_INVALID, name, "producerEntries", field_at, reason, entry_count, header.producerEntries)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
         reason = f"stored CRC-32C 0x{header.crc:08x}, computed 0x{computed:08x}"
         field_at = SNAPSHOT_HEADER.positions["crc"]
-        yield Problem("snapshot-invalid", name, "crc", field_at, reason, computed, header.crc)
+        yield Problem(SNAPSHOT_INVALID, name, "crc", field_at, reason, computed, header.crc)
 
 
-NEWER = "newer-release"
 """The code of the finding for a version above those that are known."""
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
-    file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", CHECKPOINT_INVALID),
+    file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", CHECKPOINT_INVALID),
     file_kinds.PARTITION_METADATA: (text_files.partition_metadata, "property", "partition-metadata-invalid"),
     file_kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
     file_kinds.QUORUM_STATE: (text_files.json_object, "property", "quorum-state-invalid"),
@@ -282,5 +280,5 @@ def _text(kind: FileKind, window: Window) -> Iterator[Item]:
             named = type_name if line.values else ""
             yield Entry(named, line.position, line.size, own, line.values, None, line.what)
         if line.problem and code:
-            code_of_line = NEWER if line.newer else code
+            code_of_line = NEWER_RELEASE if line.newer else code
             yield Problem(code_of_line, kind.name, line.what, line.position, line.problem, size=line.size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
-from kdump.format.errors import DecodeError
+from kdump.format.errors import BATCH_LENGTH_INVALID, DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
 from kdump.io.run import Limits
@@ -61,7 +61,7 @@ def candidate_in(data: Bytes, position: int, limits: Limits) -> HeaderCandidate:
     error = length_problem(header)
     if error is None and limits.max_batch_size is not None and header[1] + LOG_OVERHEAD > limits.max_batch_size:
         reason = f"a batch of {header[1] + LOG_OVERHEAD} bytes exceeds --max-batch-size {limits.max_batch_size}"
-        error = DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
+        error = DecodeError("RecordBatch", "batchLength", 8, reason, BATCH_LENGTH_INVALID)
     return HeaderCandidate(position, header, error)
 
 

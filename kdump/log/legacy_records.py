@@ -18,7 +18,7 @@ from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.codec import decompress
 from kdump.format.codec_table import BY_NAME
 from kdump.format.count_text import plain_count
-from kdump.format.errors import DecodeError
+from kdump.format.errors import BATCH_LENGTH_INVALID, IN_CODEC, MESSAGE_SET_INVALID, DecodeError
 from kdump.format.legacy_message import (
     CRC_START,
     MAGIC_POSITION,
@@ -70,7 +70,7 @@ def messages(source: Batch | Reading[Any], *, keys: bool = True, values: bool = 
         yield from messages_of(batch, batch.inner)
         return
     base = batch.inner_base
-    has_offsets = not any(problem.space or problem.code != "batch-length-invalid" for problem in reading.problems)
+    has_offsets = not any(problem.space or problem.code != BATCH_LENGTH_INVALID for problem in reading.problems)
     for index, (header, inner, data, start, space) in enumerate(kept or _inner(reading, keys, values)):
         record = _record(batch, header, inner, data, start, space)
         record.index = index
@@ -123,14 +123,14 @@ def _read_inside(reading: Reading[LegacyRecordBatch]) -> list[Inner] | None:
         if not reading.problems:
             batch.recordCount = 0
             reason = "a wrapper without messages"
-            reading.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
+            reading.note(Problem(MESSAGE_SET_INVALID, "Message", "value", batch.position, reason))
         return kept
     batch.recordCount = count
     if not batch.format.has_timestamp:
         batch.baseOffset, batch.inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
-        reading.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
+        reading.note(Problem(MESSAGE_SET_INVALID, "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
         batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
@@ -266,10 +266,10 @@ def _inner(reading: Reading[LegacyRecordBatch], keys: bool, values: bool) -> Ite
         bounds = value_bounds(batch)
         if batch.compression in BY_NAME and not BY_NAME[batch.compression].in_messages:
             reason = f"{batch.compression} in a message of format v0 or v1"
-            raise DecodeError("Message", "attributes", 17, reason, "message-set-invalid")
+            raise DecodeError("Message", "attributes", 17, reason, MESSAGE_SET_INVALID)
         if bounds.valueSize < 0:
             reason = "a compressed message with a null value"
-            raise DecodeError("Message", "valueSize", bounds.valuePosition - 4, reason, "message-set-invalid")
+            raise DecodeError("Message", "valueSize", bounds.valuePosition - 4, reason, MESSAGE_SET_INVALID)
         pieces = decompress(
             batch.compression,
             batch.chunks(bounds.valuePosition, bounds.valueSize),
@@ -281,7 +281,7 @@ def _inner(reading: Reading[LegacyRecordBatch], keys: bool, values: bool) -> Ite
         space = batch.compression
         yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)
     except DecodeError as error:
-        if error.code in ("decompression-failed", "lz4-frame-unsupported"):
+        if error.code in IN_CODEC:
             reading.note(Problem.of(error, batch.position + bounds.valuePosition))
         else:
             reading.note(Problem.of(error, 0 if space else batch.position, space))
@@ -329,7 +329,7 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
                 raise error.moved(done + (position if skims else 0)) from None
             if header.codec:
                 reason = "a compressed message inside a wrapper"
-                raise DecodeError("Message", "attributes", done + position + 17, reason, "message-set-invalid")
+                raise DecodeError("Message", "attributes", done + position + 17, reason, MESSAGE_SET_INVALID)
             yield header, inner, data, start, done + position
             position += size
             if skims:

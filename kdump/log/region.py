@@ -17,7 +17,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_table import NAMES
 from kdump.format.count_text import count_text, range_text
-from kdump.format.errors import DecodeError
+from kdump.format.errors import BATCH_LENGTH_INVALID, MAGIC_UNKNOWN, TRAILING_BYTES, DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
 from kdump.io.hash_key import RecordHash
@@ -28,7 +28,6 @@ from kdump.io.window import BufferWindow, Window
 __all__ = ["Batch", "Region"]
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
-MAGIC = "magic-unknown"
 CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 
@@ -308,7 +307,7 @@ class DefaultRecordBatch(Batch):
     @property
     def stored_header(self) -> BatchHeader:
         """The header with the magic that is stored: `header` has 2, whatever that is (see magic_problem)."""
-        stored = next((problem.actual for problem in self.problems if problem.code == MAGIC), None)
+        stored = next((problem.actual for problem in self.problems if problem.code == MAGIC_UNKNOWN), None)
         return self.header if stored is None else self.header._replace(magic=stored)
 
     if TYPE_CHECKING:
@@ -486,10 +485,10 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     batch_format = FORMATS.get(magic)
     if batch_format is not None and len(data) < batch_format.header.size:
         reason = f"{count_text(len(data), 'byte')} left, less than a header"
-        raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
+        raise DecodeError("RecordBatch", "baseOffset", 0, reason, TRAILING_BYTES)
     if batch_format is None:
         stored = magic - 256 if magic > 127 else magic
-        raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC)
+        raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC_UNKNOWN)
     return legacy.read_header(data) if batch_format.is_message else batch_format.header.read(data)
 
 
@@ -511,7 +510,7 @@ def magic_problem(position: int, stored: int) -> Problem:
     batch of magic 2."""
     magic_at, stored = position + v2.MAGIC_POSITION, stored - 256 if stored > 127 else stored
     reason = f"magic is {stored}, but the checksum matches a batch of magic 2"
-    return Problem(MAGIC, "RecordBatch", "magic", magic_at, reason, 2, stored, size=1)
+    return Problem(MAGIC_UNKNOWN, "RecordBatch", "magic", magic_at, reason, 2, stored, size=1)
 
 
 def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
@@ -522,7 +521,7 @@ def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
     if header.batchLength >= least:
         return None
     reason = f"batchLength {header.batchLength} is below the minimum, {least}"
-    return DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
+    return DecodeError("RecordBatch", "batchLength", 8, reason, BATCH_LENGTH_INVALID)
 
 
 def batches_of(region: Region) -> Iterator[Batch]:

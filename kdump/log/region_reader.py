@@ -14,6 +14,7 @@ from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC
 from kdump.format.batch_formats import CORE_MAGICS, FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
+from kdump.format.errors import BATCH_LENGTH_INVALID, TRAILING_BYTES
 from kdump.format.legacy_message import MessageHeader
 from kdump.io.errors import SourceError
 from kdump.io.mounted_paths import refuse_packed
@@ -266,7 +267,7 @@ class Reader:
         if next_valid is None or claim.end <= next_valid:
             return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
         reason = f"its header states {plain_count(claim.size, 'byte')}, but a valid batch starts after {end - position}"
-        return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
+        return self._junk(position, end, reason, header, BATCH_LENGTH_INVALID if self._fits_in(claim) else "")
 
     def _broken(self, claim: HeaderCandidate) -> Region:
         """Return the region for an invalid header, or for a length that extends past the end."""
@@ -277,7 +278,7 @@ class Reader:
         if recovered is not None:
             return recovered
         end = self._end() if next_valid is None else next_valid
-        if next_valid is None and error is not None and error.code == "trailing-bytes":
+        if next_valid is None and error is not None and error.code == TRAILING_BYTES:
             torn = Region(TORN, position, end - position, error.reason, code=error.code)
             torn.broker_view = short_view(head)
             return torn
@@ -290,7 +291,7 @@ class Reader:
             return Region(TORN, position, end - position, reason, header)
         follows = "the end of the file" if next_valid is None else "the next valid batch"
         reason = f"its header states {plain_count(claim.size, 'byte')}, but {follows} comes after {end - position}"
-        return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
+        return self._junk(position, end, reason, header, BATCH_LENGTH_INVALID if self._fits_in(claim) else "")
 
     def _junk(
         self, position: int, end: int, reason: str, header: BatchHeader | MessageHeader | None, code: str = ""
@@ -326,9 +327,7 @@ class Reader:
         field_at = claim.position + 8
         field = header._fields[1]
         reason = f"{field} is {header[1]}, but the checksum matches a length of {size - LOG_OVERHEAD}"
-        problem = Problem(
-            "batch-length-invalid", "RecordBatch", field, field_at, reason, size - LOG_OVERHEAD, header[1]
-        )
+        problem = Problem(BATCH_LENGTH_INVALID, "RecordBatch", field, field_at, reason, size - LOG_OVERHEAD, header[1])
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
     def _padding(self, position: int) -> Iterator[Region]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.core.record_checks import walk_headers
 from kdump.core.record_columns import RecordColumns, past_end
 from kdump.format.count_text import plain_count
-from kdump.format.errors import DecodeError
+from kdump.format.errors import HEADER_KEY_INVALID, RECORD_MALFORMED, DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
 if TYPE_CHECKING:  # most runs have no long keys
@@ -220,7 +220,7 @@ class Skim:
         size = self._varint("headerKeySize", 5, self.stop, "RecordHeader")
         if size < 0 or size > self.stop - self.position:
             # As in columns.decode.
-            code = "header-key-invalid" if size == -1 else "record-malformed"
+            code = HEADER_KEY_INVALID if size == -1 else RECORD_MALFORMED
             reason = f"headerKeySize {size}, {plain_count(self.stop - self.position, 'byte')} left"
             raise DecodeError("RecordHeader", "headerKeySize", at, reason, code)
         if self.keep.header_keys:

@@ -8,7 +8,7 @@ from struct import error as StructError
 from typing import Any
 
 from kdump.format.batch_header import BatchHeader
-from kdump.format.errors import DecodeError
+from kdump.format.errors import BATCH_LENGTH_INVALID, MAGIC_UNKNOWN, DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.io.run import Limits
 from kdump.io.untrusted_json import LONG_MAX, integer, natural, optional_long, text
@@ -32,7 +32,7 @@ STRUCT = "StoredRegion"
 BATCH = "batch"
 KEPT, WITHHELD = "kept", "withheld"
 """Kinds of lines about valid v2 batches in a row: all bytes of them are there, or their headers alone."""
-BROKEN_BATCHES = ("batch-length-invalid", "magic-unknown")
+BROKEN_BATCHES = (BATCH_LENGTH_INVALID, MAGIC_UNKNOWN)
 """Codes of junk that is a batch but for one wrong field. The first bytes of other junk may be part of a record."""
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.errors import DecodeError
+from kdump.format.errors import MAGIC_UNKNOWN, DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader, read_header
 from kdump.io.errors import SourceError, damaged_mount
@@ -172,7 +172,7 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
         return short_view(data)
     length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
     left = size - region.position - LOG_OVERHEAD
-    if region.code == "magic-unknown" and 0 <= length <= left:
+    if region.code == MAGIC_UNKNOWN and 0 <= length <= left:
         claimed = BATCH_HEADER.read(data)
         magic, start = (0, MESSAGE_CRC_START) if format_of(claimed.magic).is_message else (2, CRC_START)
         crc = checksum(magic, window.peeks(region.position + start, length + LOG_OVERHEAD - start))

@@ -10,14 +10,14 @@ from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
 from kdump.check.rules import bytes
+from kdump.format.errors import RECORD_COUNT_MISMATCH
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
-from kdump.log.batch_validity import COUNT
 from kdump.log.file_kinds import by_name
 
 DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""
-REPORTED = DAMAGES | {COUNT}
+REPORTED = DAMAGES | {RECORD_COUNT_MISMATCH}
 """Codes of findings that are yielded together with the answers: the bytes could not be considered, or the number of
 records is not counted, because it cannot be true."""
 

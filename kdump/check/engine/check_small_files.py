@@ -13,10 +13,11 @@ from kdump.check.rules import checkpoints, identity_files, newer_release, produc
 from kdump.check.rules.identity_files import content, version_evidence
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
+from kdump.format.errors import NEWER_RELEASE
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.io.errors import SourceError
 from kdump.log import file_kinds
-from kdump.log.entries import NEWER, Entry, Item, entries
+from kdump.log.entries import Entry, Item, entries
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
@@ -67,10 +68,10 @@ def file_findings(
         for item in read(target, options, totals):
             if isinstance(item, Problem):
                 is_version = item.field == "version"
-                if item.code == NEWER and not version_evidence(applied).is_newer(target.path):
+                if item.code == NEWER_RELEASE and not version_evidence(applied).is_newer(target.path):
                     reason = f"{item.reason.partition(',')[0]}, which no known release writes; {NOTHING_NEWER}"
                     item = replace(item, code=CODE_OF_DAMAGE.get(target.kind, item.code), reason=reason)
-                is_newer |= item.code == NEWER
+                is_newer |= item.code == NEWER_RELEASE
                 found.append(file_finding(target, item))
             elif isinstance(item, Entry) and item.what == "count":
                 has_count = True
@@ -88,7 +89,7 @@ def file_findings(
 
 def file_finding(target: Target, problem: Problem) -> Finding:
     """Return the finding for a problem in a file without batches."""
-    if problem.code == NEWER:
+    if problem.code == NEWER_RELEASE:
         return newer_release.newer_release(target, problem.reason, problem.position or 0, problem.size or 0)
     return CODES[problem.code].finding(
         target,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.format.codec.source import CompressedInput, PieceOptions, failed, library
-from kdump.format.errors import DecodeError
+from kdump.format.errors import LZ4_FRAME_UNSUPPORTED, DecodeError
 
 STRUCT = "Lz4Frame"
 MAGIC = 0x184D2204
@@ -68,7 +68,7 @@ def _read(source: CompressedInput, count: int, field: str) -> bytes | bytearray:
 
 
 def _unsupported(field: str, position: int, reason: str) -> DecodeError:
-    return DecodeError(STRUCT, field, position, f"{reason}; the Java client rejects it", "lz4-frame-unsupported")
+    return DecodeError(STRUCT, field, position, f"{reason}; the Java client rejects it", LZ4_FRAME_UNSUPPORTED)
 
 
 def _read_header(source: CompressedInput, ignore_header_checksum: bool) -> tuple[int, bytes]:

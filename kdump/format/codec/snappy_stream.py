@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.format.codec.snappy_tags import LONG_LITERAL, ZERO_OFFSET, literal, walk
-from kdump.format.codec.source import FAILED, failed
-from kdump.format.errors import OurLimitError
+from kdump.format.codec.source import failed
+from kdump.format.errors import DECOMPRESSION_FAILED, OurLimitError
 
 BLOCK = "SnappyBlock"
 HISTORY = 8 << 20
@@ -85,7 +85,7 @@ class _Output:
             raise failed(BLOCK, "data", position, f"a copy with {offset}")
         if reach > len(self.last):
             reason = f"a copy reaches back more than the {HISTORY} bytes that kdump keeps"
-            raise OurLimitError(BLOCK, "data", position, reason, FAILED)
+            raise OurLimitError(BLOCK, "data", position, reason, DECOMPRESSION_FAILED)
         self._check(made, position)
         head = self.last[len(self.last) - reach :] if reach else b""
         block = bytearray()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kdump.format.errors import DecodeError, OurLimitError
+from kdump.format.errors import DECOMPRESSION_FAILED, DecodeError, OurLimitError
 from kdump.format.varint import Bytes
 
 NOTHING = memoryview(b"")
@@ -77,19 +77,15 @@ class CompressedInput:
         return gathered
 
 
-FAILED = "decompression-failed"
-"""The code of a payload that cannot be decompressed."""
-
-
 def failed(struct: str, field: str, position: int, reason: str) -> DecodeError:
     """Return the error for a payload that the codec rejects."""
-    return DecodeError(struct, field, position, reason, FAILED)
+    return DecodeError(struct, field, position, reason, DECOMPRESSION_FAILED)
 
 
 def over_limit(struct: str, position: int, limit: int) -> DecodeError:
     """Return the error for a payload that decompresses to more than `limit` bytes."""
     reason = f"decompresses to more than {limit} bytes (--max-decompressed-size)"
-    return OurLimitError(struct, "output", position, reason, FAILED)
+    return OurLimitError(struct, "output", position, reason, DECOMPRESSION_FAILED)
 
 
 _COMPLETE: dict[str, Any] = {}
@@ -107,4 +103,4 @@ def library(module: str, package: str, struct: str) -> Any:
         return _COMPLETE[module]
     except ImportError:
         reason = f"the {package} library is not installed: pip install {package}"
-        raise OurLimitError(struct, "codec", 0, reason, FAILED) from None
+        raise OurLimitError(struct, "codec", 0, reason, DECOMPRESSION_FAILED) from None

@@ -15,14 +15,13 @@ from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
-from kdump.format.errors import DecodeError
+from kdump.format.errors import RECORD_COUNT_MISMATCH, DecodeError
 from kdump.io.errors import SourceError, Unlisted, is_gone
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN
 from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
-from kdump.log.batch_validity import COUNT
 from kdump.log.expression.parser import parse
 from kdump.log.expression.terms import MAYBE, NO, YES, Expression, FileFacts, RecordFacts
 from kdump.log.paths import Target
@@ -218,7 +217,7 @@ class Search:
             every.header = batch.header._replace(recordCount=MANY)
             of_every = Reading(every)
             found = list(self._in_batch(file, of_every))
-            is_whole = batch.crcValid and all(problem.code == COUNT for problem in of_every.problems)
+            is_whole = batch.crcValid and all(problem.code == RECORD_COUNT_MISMATCH for problem in of_every.problems)
         if not is_whole:
             reason = reading.problems[0].reason if reading.problems else "the checksum of the batch does not match"
             self._add_bytes(file, f"damaged batch: {reason}", batch.window, batch.position, batch.size)

@@ -11,6 +11,7 @@ from kdump.answer import ANSWERS, Object, answer_keys, put_bytes, shown_keys
 from kdump.check.rules.records import header_findings
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
+from kdump.format.errors import BATCH_LENGTH_INVALID, CRC_MISMATCH, MAGIC_UNKNOWN, OFFSET_INVALID, RECORD_COUNT_MISMATCH
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -24,11 +25,11 @@ from kdump.render.table import Column, check_names
 
 FLAGS = {"isTransactional": "txn", "isControlBatch": "control", "hasDeleteHorizonMs": "horizon"}
 DAMAGE_FLAGS = {
-    "batch-length-invalid": "LENGTH!",
-    "magic-unknown": "MAGIC!",
-    "crc-mismatch": "CRC!",
-    "record-count-mismatch": "COUNT!",
-    "offset-invalid": "OFFSET!",
+    BATCH_LENGTH_INVALID: "LENGTH!",
+    MAGIC_UNKNOWN: "MAGIC!",
+    CRC_MISMATCH: "CRC!",
+    RECORD_COUNT_MISMATCH: "COUNT!",
+    OFFSET_INVALID: "OFFSET!",
     "attributes-reserved": "ATTRIBUTES!",
     "producer-fields-invalid": "PRODUCER!",
 }

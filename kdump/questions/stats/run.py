@@ -41,7 +41,7 @@ from kdump.core.record_columns import RecordColumns
 from kdump.core.record_counts import LATE, count_records
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text, plain_count
-from kdump.format.errors import DecodeError
+from kdump.format.errors import RECORD_COUNT_MISMATCH, DecodeError
 from kdump.format.numbers import int64
 from kdump.io.errors import SourceError, damaged_mount
 from kdump.io.run import Run
@@ -344,7 +344,7 @@ class StatsReader(SegmentObserver):
             self._codec(header.compression, decoded, batch.size - batch.headerSize, 0)
         else:
             decoded = self._decoded(reading, place)
-        has_all = any(problem.code == "record-count-mismatch" for problem in reading.problems)  # all that there are
+        has_all = any(problem.code == RECORD_COUNT_MISMATCH for problem in reading.problems)  # all that there are
         lost = 0 if has_all else max(0, count - decoded)
         records = decoded + lost if problem is None else None
         self._header(place, base, last, records, attributes, header.producerId)

@@ -13,6 +13,7 @@ from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.format.count_text import count_text, plain_count
+from kdump.format.errors import CRC_MISMATCH
 from kdump.format.varint import Bytes
 from kdump.incident.report.facts import PartitionFacts, PostMortem
 from kdump.incident.report.html.labels import PageLabels
@@ -113,14 +114,14 @@ def hexdump(
 
 
 def _region(dump: _Dump, finding: Finding, offsets: Collection[int], window: Window, options: Options) -> None:
-    if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known, no need to search for it
+    if finding.size > LARGEST and finding.code != CRC_MISMATCH:  # its end is known, no need to search for it
         dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
         return
     name_offset = target(finding.file).name_offset
     found_regions = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
     region = next(found_regions, None)
     if isinstance(region, Batch):
-        if finding.code == "crc-mismatch" and not region.crcValid:
+        if finding.code == CRC_MISMATCH and not region.crcValid:
             dump.damage = diagnose(region)
         dump.batch(region, _chosen(region, offsets, dump.damage.position) if dump.has_payload else ())
     elif region is not None:

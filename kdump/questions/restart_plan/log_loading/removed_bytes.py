@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from kdump.format.batch_header import BatchHeader
+from kdump.format.errors import BATCH_LENGTH_INVALID
 from kdump.io.run import Limits
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.log_segment import LogSegment
@@ -65,7 +66,7 @@ class _Counter(RegionObserver):
         elif region.kind == TORN:
             self.torn += region.size
             self._torn(region)
-        elif region.code == "batch-length-invalid":
+        elif region.code == BATCH_LENGTH_INVALID:
             removed.damagedBatches += 1
 
     def _torn(self, region: Region) -> None:

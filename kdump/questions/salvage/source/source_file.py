@@ -13,6 +13,7 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.check.rules.records import OFFSET_DELTA_INVALID
+from kdump.format import errors
 from kdump.format.batch_formats import LARGEST_HEADER, format_at
 from kdump.format.batch_header import CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
@@ -24,7 +25,6 @@ from kdump.log.batch_validity import CHECKSUM, damage_of, records_unknown
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.reading import Reading
 from kdump.log.region import (
-    MAGIC,
     Batch,
     DefaultRecordBatch,
     LegacyRecordBatch,
@@ -43,15 +43,15 @@ from kdump.questions.salvage.source.file_parts import InputFile
 
 UNSOUND = frozenset(
     (
-        *("crc-mismatch", "batch-length-invalid", "offset-invalid", "record-count-mismatch", "record-malformed"),
-        *("decompression-failed", "lz4-frame-unsupported", "offset-delta-invalid", "control-batch-invalid"),
-        *("header-key-invalid", "message-set-invalid"),
+        *(errors.CRC_MISMATCH, errors.BATCH_LENGTH_INVALID, errors.OFFSET_INVALID, errors.RECORD_COUNT_MISMATCH),
+        *(*errors.IN_CODEC, errors.RECORD_MALFORMED, errors.HEADER_KEY_INVALID, errors.MESSAGE_SET_INVALID),
+        *("offset-delta-invalid", "control-batch-invalid"),
     )
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
 Batches with other errors are written unchanged, and the ledger lists the codes."""
 
-UNCOVERED = {"batch-length-invalid": "batchLength", MAGIC: "magic"}
+UNCOVERED = {errors.BATCH_LENGTH_INVALID: "batchLength", errors.MAGIC_UNKNOWN: "magic"}
 """Header fields that no checksum covers and that the batch itself corrects, by the code of their findings."""
 
 Rescue = Callable[[Batch], "tuple[Batch, int, tuple[str, ...]] | None"]
@@ -128,7 +128,7 @@ class SourceFile:
         header = read_header(data)
         if header[1] != size - LOG_OVERHEAD:
             field, length = header._fields[1], size - LOG_OVERHEAD
-            problem = Problem("batch-length-invalid", "RecordBatch", field, position + 8, "", length, header[1])
+            problem = Problem(errors.BATCH_LENGTH_INVALID, "RecordBatch", field, position + 8, "", length, header[1])
         return make_batch(self.window, position, size, self.options.limits, header, problem)
 
     def check(self, batch: Batch) -> CheckedBatch:
