@@ -163,7 +163,6 @@ class PartitionSummary:
     clean: bool | None = None
     release: Release = newest
     headers: HeaderTotals = field(default_factory=HeaderTotals)
-    was_read: bool = False
     log_end: int | None = None
     """The offset that the next record gets; None while the last segment has not been read."""
     damage: str = ""
@@ -272,7 +271,6 @@ class PartitionSummary:
         end = segments[-1].end(self.clean, self.release) if segments and not segments[-1].error else None
         self.unread = [segment.error for segment in segments if segment.error]
         self.log_end = None if end is None or segments[-1].error else max(end, self.log_start or 0)
-        self.was_read = True
 
 
 def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:

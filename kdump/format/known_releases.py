@@ -103,13 +103,6 @@ def newer_version(reader: str, version: int | None, what: str = "version") -> st
     return newer_text(what, version, highest) if version is not None and version > highest else ""
 
 
-def newer_message(module: str, name: str, version: int) -> str:
-    """Return that a message has a version above those that the newest known release reads; empty if it has another
-    one."""
-    highest = newest().messages[module][name].highest
-    return newer_text(f"{name} version", version, highest) if version > highest else ""
-
-
 def at_most(line: Line) -> KnownRelease:
     """Return what the newest known release up to this one knows: itself, unless it is not known."""
     return known(max((each for each in LINES if each <= line), default=LINES[0]))

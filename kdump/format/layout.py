@@ -137,10 +137,6 @@ class Layout(Generic[T]):
             raise DecodeError(self.name, self.names[0], position, f"{self.size} bytes needed, {left} left") from None
         return self.cls._make(values)  # type: ignore[attr-defined,no-any-return]
 
-    def read_all(self, data: Bytes) -> Iterator[T]:
-        """Yield the structures in `data`, which consists of them."""
-        return map(self.cls._make, self.struct.iter_unpack(data))  # type: ignore[attr-defined]
-
     def walk(self, data: Bytes, position: int, end: int, depth: int = 0) -> Iterator[Span]:
         """Yield a Span for each field from `position` on; those of array elements are one level deeper. In a
         memoryview, the value of a large field is also a memoryview.

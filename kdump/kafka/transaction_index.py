@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
-from kdump.format.kafka_release import KafkaRelease
-from kdump.format.known_releases import newer_message
+from kdump.format.kafka_release import KafkaRelease, newer_text
+from kdump.format.known_releases import newest
 from kdump.format.numbers import LONG_MIN
 from kdump.io.run import Limits
 from kdump.io.source import Source
@@ -208,7 +208,8 @@ def next_begins(window: Window, abort: AbortMarker, offset: int, limits: Limits,
 def newer_entry(version: int) -> str:
     """Return that the last entry of a file has a version that only a release newer than the newest known one writes;
     empty if it has another one. The first byte is not zero in damaged files alone: no release is near version 256."""
-    return newer_message("control", "AbortedTxn", version) if 0 < version < TWO_BYTES else ""
+    highest = newest().messages["control"]["AbortedTxn"].highest
+    return newer_text("AbortedTxn version", version, highest) if highest < version < TWO_BYTES else ""
 
 
 def newer_last_entry(source: Source, size: int) -> str:

@@ -78,11 +78,10 @@ def write_answers(
     *,
     full: bool = False,
     style: Callable[[Any], str] = row_style,
-    without: tuple[str, ...] = (),
 ) -> None:
     """Write answers of one class as the table that it declares, or nothing if there are none."""
     if answers:
-        table = Table(table_columns(type(answers[0]), without=without), output, full=full)
+        table = Table(table_columns(type(answers[0])), output, full=full)
         for answer in answers:
             table.add(answer, style(answer))
         table.flush()

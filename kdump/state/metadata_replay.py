@@ -29,8 +29,6 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     **metadata_config_and_acl_handlers.HANDLERS,
 }
 """Handlers by record name."""
-NO_EFFECT = {"NoOpRecord": "the leader writes it to advance the committed offset"}
-"""Records without an effect of their own, and the reason."""
 MAX_COPIED = 20_000
 """Maximum number of partitions of a state that is copied."""
 MAX_FRAMES = 1000

@@ -35,7 +35,6 @@ from kdump.log.paths import Target, seen_file
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import (
-    DELETED,
     EXIT,
     HIDDEN,
     TRUNCATED,
@@ -535,7 +534,7 @@ class _LogLoader:
         for segment in segments:
             size = self.sizes[segment.base] - segment.first
             if size > 0:  # truncated bytes have been reported already
-                self.plan.cuts.append(bytes_of_deleted_segment(segment, size, DELETED, reason))
+                self.plan.cuts.append(bytes_of_deleted_segment(segment, size, reason))
             self.files.step("delete", segment.target.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")

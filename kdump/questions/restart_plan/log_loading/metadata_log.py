@@ -22,7 +22,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import seen_file
 from kdump.log.withheld_bytes import withheld_bytes
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import DELETED, EXIT, PartitionPlan, StartupFailed, Step, failure
+from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, Step, failure
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
@@ -70,9 +70,7 @@ def _truncate_to_snapshot(plan: PartitionPlan, newest: SnapshotId, segments: lis
     reason = f"{ends}{why}: the log is emptied, and starts there"
     plan.steps.append(Step("truncate", plan.path, None, newest.offset, 0, reason))
     if newest.offset <= end:
-        plan.cuts += [
-            bytes_of_deleted_segment(segment, segment.size, DELETED, reason) for segment in segments if segment.size
-        ]
+        plan.cuts += [bytes_of_deleted_segment(segment, segment.size, reason) for segment in segments if segment.size]
     plan.logStartOffset = plan.logEndOffset = plan.coveredTo = newest.offset
     plan.epochsAfter, plan.segments, plan.lastEpoch = (), 1, newest.epoch
     plan.notes.append(f"the metadata is loaded from {newest.name}; the rest is fetched from the controllers")

@@ -16,7 +16,7 @@ from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.log.segment_summary import summarize_headers
 from kdump.log.walk import RegionObserver, observe
-from kdump.questions.restart_plan.answer import RemovedBytes
+from kdump.questions.restart_plan.answer import DELETED, RemovedBytes
 
 
 def removed_bytes(
@@ -79,9 +79,9 @@ class _Counter(RegionObserver):
             removed.tornOffset, removed.tornLastOffset = header.baseOffset, header.lastOffset
 
 
-def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
+def bytes_of_deleted_segment(segment: LogSegment, size: int, reason: str) -> RemovedBytes:
     """Count what the `size` bytes left of a deleted segment contain, by batch headers alone. Raises SourceError."""
-    removed = RemovedBytes(kind, segment.target.path, segment.first, size, reason=reason)
+    removed = RemovedBytes(DELETED, segment.target.path, segment.first, size, reason=reason)
     with segment.window() as window:
         if segment.first or size < (window.source.size or 0):
             # Recovery has accepted these batches, so they follow each other without damage.

@@ -156,10 +156,10 @@ def _bytes_read(path: str) -> int | None:
         return None
 
 
-def process_start(process: int, proc: str = PROC) -> int | None:
+def process_start(process: int) -> int | None:
     """Return when a process started, in epoch ns; None if it has ended."""
     try:
-        with open(os.path.join(proc, str(process), "stat"), errors="replace") as file:
+        with open(os.path.join(PROC, str(process), "stat"), errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return None
@@ -295,13 +295,12 @@ def follow_recovery(
     works: Sequence[DirectoryWork],
     interval: float,
     *,
-    clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
     proc: str = PROC,
 ) -> Iterator[RecoveryProgress]:
     """Yield how far the recovery is, every `interval` seconds, until it has ended. The broker is the process that holds
     the lock of a log directory; without one, only what changes from now on is seen."""
-    follower = RecoveryFollower(works, since=int(clock() * 1e9), batch_size=batch_size_of(works), proc=proc)
+    follower = RecoveryFollower(works, since=int(time.time() * 1e9), batch_size=batch_size_of(works), proc=proc)
     pause = min(interval, 1.0)
     while True:
         if follower.process is None:
@@ -309,7 +308,7 @@ def follow_recovery(
             started = None if process is None else process_start(process)
             if process is not None and started is not None:
                 follower.process, follower.since = process, started
-        progress = follower.look(clock())
+        progress = follower.look(time.time())
         yield progress
         if progress.state in ENDS:
             return
