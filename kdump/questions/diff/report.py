@@ -84,16 +84,18 @@ def _choice(diff: Diff, choice: FollowerOutcome) -> str:
         )
     if does.offset is None:
         return outcome + "has no leader epochs and truncates to its high watermark, which is unknown here"
+    pair = diff.pairs[(min(choice.leader, choice.follower), max(choice.leader, choice.follower))]
+    stays = pair.first_in_records
     if does.loses:
-        outcome += (
-            f"truncates to offset {does.offset} and loses its offsets {does.offset}..{does.offset + does.loses - 1}"
-        )
+        end = does.offset + does.loses
+        is_same = stays is None and (diff.copies[choice.leader].logEndOffset or 0) >= end
+        loses = "fetches" if is_same else "loses its"
+        outcome += f"truncates to offset {does.offset} and {loses} offsets {does.offset}..{end - 1}"
+        outcome += " again: their records are the same" if is_same else ""
     else:
         outcome += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":
         outcome += " (by its high watermark: it has no leader epochs)"
-    pair = diff.pairs[(min(choice.leader, choice.follower), max(choice.leader, choice.follower))]
-    stays = pair.first_in_records
     if choice.mends is False and stays is not None:
         code = "replica-damaged" if stays.kind == DAMAGE else "replicas-diverge"
         outcome += "; " + title_of(code, "stays", first=stays.first)
@@ -267,7 +269,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {difference.reason}",
             REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
             LEADER_EPOCH: f"  legal: {count_text(difference.batches, 'batch', 'batches')}"
-            f" within {where} differ only in their leader epoch",
+            f" within {where} {'differs' if difference.batches == 1 else 'differ'} only in leader epoch",
             DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
             WITHHELD: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
@@ -333,7 +335,7 @@ def verdict(diff: Diff) -> tuple[str, str]:
         if difference.kind == MISSING:
             return "DIVERGENT", f" at offset {offset}: {lacks} has no record there"
         if difference.kind == EPOCHS:
-            return "DIVERGENT", f" from offset {offset} on: the leader epochs differ, the records do not"
+            return "DIVERGENT", f" from offset {offset} on: {title_of('diff-follower', 'first')}"
         return "DIVERGENT", f" at offset {offset}: {lacks + ' is' if lacks else 'they are'} damaged there"
     if diff.relation == SAME:
         copy = diff.copies[0]

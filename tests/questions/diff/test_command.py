@@ -139,11 +139,13 @@ def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
     result = run(tmp_path / "a", tmp_path / "b")
     assert result.exit_code == 1
     assert re.findall(r"DIVERGENT from offset (\d+)", result.stdout) == ["20"]
+    assert "fetches again" in result.stdout.splitlines()[0]
+    assert "loses" not in result.stdout
     legal, elected = (
         next(line for line in result.stdout.splitlines() if word in line) for word in ("legal: ", "B elected: ")
     )
     assert re.findall(r"\d+(?:\.\.\d+)?", legal) == ["6", "20..49"]  # batches, and offsets
-    assert re.findall(r"\d+(?:\.\.\d+)?", elected) == ["20", "20..49"]  # the end after truncation, and what is lost
+    assert re.findall(r"\d+(?:\.\.\d+)?", elected) == ["20", "20..49"]  # the new end, and what is fetched
 
 
 def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:
