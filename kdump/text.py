@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -50,6 +50,15 @@ def shell_word(word: str) -> str:
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _path_bytes(word)
     )
     return f"$'{''.join(shown)}'"
+
+
+on_host: Callable[[str], str] = str
+"""Where a path in a bundle is on the host of its disk: io.mounted_paths sets it."""
+
+
+def host_word(path: str) -> str:
+    """Return a path as a word of a command that needs the disk: one in a bundle, as the disk's own path."""
+    return shell_word(on_host(path))
 
 
 def shell_words(words: Iterable[str]) -> str:

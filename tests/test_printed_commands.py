@@ -17,10 +17,13 @@ import click
 import pytest
 
 import kdump
-from kdump.cli import cli
+from kdump.cli import cli, command_of
+from kdump.index import COMMANDS
+from kdump.problems.problem import NEEDS_DISK
 from kdump.render.stdout import Output
 from tests.command import run
-from tests.conftest import DISKS, sample
+from tests.conftest import DISKS, FIXTURES, sample
+from tests.craft import flip
 from tests.damages import DAMAGES, METADATA, Damage, aged, copy_disk, copy_some
 from tests.restored_disk import RestoredDisks
 from tools.incident import INCIDENTS, lay_out
@@ -134,6 +137,23 @@ def test_of_damaged_disks(part: int, tmp_path: Path) -> None:
         assert [*refusals(f"{pipe}{explained}{items(*roots)}", tmp_path / name, ran)] == [], name
         assert states(work) == before
     assert ran
+
+
+def test_of_a_bundle(tmp_path: Path) -> None:
+    """A command that takes no bundle names the disk itself."""
+    disk, bundle = copy_disk(FIXTURES / "clean-1", tmp_path / "disk"), tmp_path / "bundle"
+    log = disk / "orders-none-0" / f"{0:020}.log"
+    log.write_bytes(flip(log.read_bytes(), 8 * 12000))
+    (disk / "payments-0" / f"{0:020}.index").unlink()
+    (disk / "trimmed-0").rename(disk / f"trimmed-0.{'0' * 32}-delete")
+    run("bundle", disk, "--out", bundle)
+    explained = run("explain", "crc-mismatch", "--disk", bundle).stdout
+    commands = [*printed(f"{pages(bundle)}{explained}{items(bundle)}")]
+    need = {name for name in COMMANDS if not command_of(name).mounts} - {"schema", "query", "completion"}
+    assert all(NEEDS_DISK.search(f"kdump {name} DIR") for name in need)
+    on_disk = [words for words in commands if words[0] in (*need, "cp", "mv", "rm")]
+    assert {words[0] for words in on_disk} >= {"salvage", "reindex", "rm"}
+    assert not [words for words in on_disk if any(word.startswith(str(bundle)) for word in words)]
 
 
 def damaged(disks: RestoredDisks, case: Damage | str) -> tuple[list[Path], str]:

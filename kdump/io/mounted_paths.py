@@ -9,11 +9,11 @@ from contextlib import closing
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from kdump import text
 from kdump.io import file_system
 from kdump.io.bundle.names import COMPRESSED, CONTAINER, HEAD, PACKED, begins_as_packed, bundle_of, is_bundle
 from kdump.io.command_line_paths import without_slash
 from kdump.io.errors import SourceError
-from kdump.text import shell_word
 
 if TYPE_CHECKING:  # slow to import
     from kdump.io.bundle.manifest import Manifest
@@ -87,9 +87,8 @@ def why_not_taken(path: str) -> str:
         host, place = origin(path)
     except SourceError:
         host = None
-    return "does not take a bundle: " + (
-        "docs/bundle.md lists the commands that do" if host is None else f"run it on {host}, on {shell_word(place)}"
-    )
+    where = "docs/bundle.md lists the commands that do"
+    return f"does not take a bundle: {where if host is None else f'run it on {host}, on {text.shell_word(place)}'}"
 
 
 def origin(path: str) -> tuple[str | None, str]:
@@ -104,6 +103,9 @@ def origin(path: str) -> tuple[str | None, str]:
     else:
         directory = next((each for own, each in zip(manifest.names, manifest.directories) if own == name), name)
     return manifest.host, f"{directory}/{rest}" if rest else directory
+
+
+text.on_host = lambda path: origin(path)[1]
 
 
 def content_of(path: str) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, PLACEHOLDER, chosen_texts, open_actions
 from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
-from kdump.text import shell_word
+from kdump.text import host_word, shell_word
 
 FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
 """A field of a text, {file:q} if it is quoted for a shell, or a word for what the problem is about."""
+
+NEEDS_DISK = re.compile(r"\bkdump\s+(?:salvage|reindex|carve|bundle|dump-log)\s")
+"""A command that takes no bundle."""
 
 
 class Problem(NamedTuple):
@@ -76,14 +80,19 @@ class Problem(NamedTuple):
         return tuple(map(self._text, chosen_texts(texts, self._known)))
 
     def _text(self, text: str) -> str:
-        return FIELD.sub(self._value, text)
+        return FIELD.sub(partial(self._value, word_of(text)), text)
 
-    def _value(self, match: re.Match[str]) -> str:
+    def _value(self, word: Callable[[str], str], match: re.Match[str]) -> str:
         name = match[1] or match[0]
         if name not in self.values and not match[1]:
             return name  # a word for what it is about, which is not known
         value = str(self.values[name])
-        return shell_word(value) if match[2] or not (match[1] or name == PAST_IT) else value
+        return word(value) if match[2] or not (match[1] or name == PAST_IT) else value
+
+
+def word_of(text: str) -> Callable[[str], str]:
+    """Return what quotes a path in a text: with a command that takes no bundle, for the host of the disk."""
+    return host_word if NEEDS_DISK.search(text) else shell_word
 
 
 def asks_nothing(problem: Problem) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 
 from kdump.incident.explain.broker_paths import directory_of, partition_of
@@ -13,6 +13,7 @@ from kdump.incident.explain.message import NUMBERS
 from kdump.io import file_system
 from kdump.log.paths import PARTITION
 from kdump.problems.advice import PLACEHOLDER
+from kdump.problems.problem import word_of
 from kdump.text import shell_word, shell_words
 
 _IN_ACTIONS = {
@@ -64,8 +65,8 @@ def fill(
         for command in commands
         if all(values.get(name) for name in _PLACE.findall(command) if name in NUMBERS or name == LOG_TIME)
     )
-    filled = dict.fromkeys(_filled(command, values, disks) for command in complete)
-    return [command for command in filled if not roots or _is_there(command, roots, topics)]
+    filled = {_filled(each, values, disks, shell_word): _filled(each, values, disks) for each in complete}
+    return [command for here, command in filled.items() if not roots or _is_there(here, roots, topics)]
 
 
 def _is_there(command: str, roots: tuple[str, ...], topics: Collection[str]) -> bool:
@@ -102,11 +103,15 @@ def _values(parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) ->
     return {**values, **on_disk}
 
 
-def _filled(text: str, values: dict[str, str], disks: Sequence[str] = ()) -> str:
+def _filled(
+    text: str, values: dict[str, str], disks: Sequence[str] = (), word: Callable[[str], str] | None = None
+) -> str:
+    word = word or word_of(text)
+
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if values.get(name):
-            return shell_word(values[name])
+            return word(values[name])
         if name == "disk" and disks and text[match.end() : match.end() + 1] in ("", " "):
             return shell_words(disks)
         return UNKNOWN.get(name, name.upper())

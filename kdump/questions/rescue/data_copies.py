@@ -41,7 +41,7 @@ from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.rescuer import new_uuid
-from kdump.text import shell_word
+from kdump.text import host_word, shell_word
 
 STRAY, FUTURE, DELETE = "stray", "future", "delete"
 OTHER_ID, OTHER_NAME, TWICE, NO_ID, TAKEN = "otherId", "otherName", "twice", "noId", "used"
@@ -242,7 +242,7 @@ class DataCopies:
             if state != DELETE and is_missing:
                 here.add(place)
                 live.append(copy)
-                command = f"mv {_there(copy.log.path)} {_there(copy.live_path)}"
+                command = f"mv {host_word(copy.log.path)} {host_word(copy.live_path)}"
                 self._note(copy, TAKEN, _reason("future" if state == FUTURE else "asked"), command)
             else:
                 has_live = with_stray and place in here
@@ -315,7 +315,7 @@ class DataCopies:
                 self._note(each, OTHER_ID, _reason(OTHER_ID + why, topic=name, id=topic.topic_id))
         for each in nameless:
             topic.copies.setdefault(each.key[1], []).append(each)
-            path = _there(os.path.join(each.log.path, "partition.metadata"))
+            path = host_word(os.path.join(each.log.path, "partition.metadata"))
             command = f"printf 'version: 0\\ntopic_id: {topic.topic_id}\\n' > {path}"
             self._note(each, NO_ID, _reason(NO_ID), command)
         if not topic.copies:
@@ -339,12 +339,7 @@ class DataCopies:
                     beside = origin(copy.place.path)[1].rstrip("/")
                     aside = shell_word(f"{beside}-{os.path.basename(copy.log.path)}.before-rescue")
                     reason = _reason(TWICE, path=best.log.path)
-                    self._note(copy, TWICE, reason, f"mv {_there(copy.log.path)} {aside}")
-
-
-def _there(path: str) -> str:
-    """Return a path for a command on the host of its node."""
-    return shell_word(origin(path)[1])
+                    self._note(copy, TWICE, reason, f"mv {host_word(copy.log.path)} {aside}")
 
 
 def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> FoundTopic:

@@ -45,7 +45,7 @@ from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
 from kdump.state.secrets import CONFIG, SECRET_FIELDS
-from kdump.text import shell_word
+from kdump.text import host_word
 
 __all__ = ["rescue"]
 
@@ -280,7 +280,7 @@ def _refuse_missing(disks: Disks) -> None:
 def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> RescueError:
     """Return what is damaged in the log, and what to do."""
     where = next((f" ({each})" for each in image.problems if " at byte " in each), "")
-    copies = " ".join(f"--replica {shell_word(os.path.join(each, METADATA_LOG))}" for each in others)
+    copies = " ".join(f"--replica {host_word(os.path.join(each, METADATA_LOG))}" for each in others)
     values = {"path": folder, "gap": image.gap, "last": image.end_offset - 1, "where": where, "copies": copies}
     error = refused("damagedElsewhere" if others else "damaged", **values)
     before = (image.gap or 0) - 1

@@ -21,7 +21,7 @@ from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.course import Course, Part, StartupEvent, UnansweredStep
 from kdump.state.other_replicas import OtherReplicas, replica_facts
 from kdump.state.releases import STORAGE_EXCEPTION
-from kdump.text import shell_word
+from kdump.text import host_word
 
 __all__ = ["RestartPlan"]
 
@@ -511,7 +511,7 @@ class PartitionPlan:
         if not self.copyFirst or not (is_damaged or any(cut.batches for cut in self.cuts)):
             return ""
         records = " --damaged-records" if is_damaged else ""
-        return f"kdump salvage {shell_word(self.path)}{records} --out NEW-DIRECTORY"
+        return f"kdump salvage {host_word(self.path)}{records} --out NEW-DIRECTORY"
 
 
 def _is_without_metadata(log: PartitionPlan) -> bool:

@@ -57,7 +57,7 @@ from kdump.render.sink import Sink
 from kdump.render.state_tables import write_answers
 from kdump.render.stdout import Output
 from kdump.state.other_replicas import who_has_it
-from kdump.text import shell_word
+from kdump.text import host_word
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
@@ -188,7 +188,7 @@ class RestartReport(Sink[PlanAnswer]):
             self.output.title("copy elsewhere first")
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
-            self.output.line(printable(f"  cp -a --sparse=always {shell_word(path)} /path/with/room/"))
+            self.output.line(printable(f"  cp -a --sparse=always {host_word(path)} /path/with/room/"))
         saved = [log for log in plan.partitions if log.salvage]
         if saved:
             self.output.title("save what the startup removes")

@@ -13,7 +13,7 @@ from kdump.questions.restore.answer import RestorePartition, RestoreRefusal
 from kdump.questions.restore.cluster import Position, TargetCluster, TopicState
 from kdump.questions.restore.source import LEDGER, RestoreSource
 from kdump.state.metadata_image import TopicImage
-from kdump.text import shell_word
+from kdump.text import host_word
 
 OPERATIONS = ("Read", "Write", "Describe", "DescribeConfigs")
 """What restore does with a topic."""
@@ -70,7 +70,7 @@ class Refusals:
             if plan.damages:
                 reason = f"{plan.path}: {count_text(plan.damages, 'place')} with damage, or batches out of order"
                 yield RestoreRefusal(
-                    plan.name, reason, f"kdump salvage {shell_word(plan.path)} --out NEW, then restore NEW"
+                    plan.name, reason, f"kdump salvage {host_word(plan.path)} --out NEW, then restore NEW"
                 )
             if plan.undecided:
                 reason = f"{count_text(plan.undecided, 'record')} of which nothing shows whether --without matches"

@@ -33,7 +33,7 @@ from kdump.questions.space.disks import Disk
 from kdump.questions.space.replica_copies import ReplicaCopies, reassignment, stray_verdict
 from kdump.questions.space.retained_topics import Cleaning, RetainedTopic, with_value
 from kdump.questions.space.usage import DirectoryUsage, Files, PartitionUsage, total
-from kdump.text import shell_word, shell_words
+from kdump.text import host_word, shell_word
 
 DELETE_DELAY_MS = 60_000
 """Default of file.delete.delay.ms and log.segment.delete.delay.ms."""
@@ -108,7 +108,7 @@ def _removal(
 
 
 def _remove(usage: PartitionUsage) -> str:
-    return f"rm -rf {shell_word(usage.place.path)}"
+    return f"rm -rf {host_word(usage.place.path)}"
 
 
 def _reserved(disk: Disk) -> Iterator[SpaceStep]:
@@ -154,7 +154,7 @@ def _deleted(usage: DirectoryUsage, state: str, given: Given) -> Iterator[SpaceS
     patterns += [(part.place.path, "/*.cleaned") for part in unfinished]
     copy = f". {title_of('space-deleted', 'copy')}" if gone else ""
     text = title_of("space-deleted", "unfinished" if unfinished else "", what=names, copy=copy)
-    commands = [f"rm -f {shell_word(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
+    commands = [f"rm -f {host_word(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
     paths = [path + pattern for path, pattern in patterns] + [part.place.path for part in gone]
     yield _removal("deleted", FILES, where, text, files, commands, paths, needs="stopped")
 
@@ -226,7 +226,7 @@ def _deleted_segments(stops: Iterable[tuple[PartitionUsage, int, bool]], missing
             segment = log.segments[log.removed]
             at_once += segment.allocated
             stem = f"{log.place.path}/{segment.baseOffset:020}"
-            quoted = shell_word(stem)
+            quoted = host_word(stem)
             commands.append(f"rm -f {quoted}.log {quoted}.*index {quoted}.snapshot")
             paths += [f"{stem}.log", f"{stem}.*index", f"{stem}.snapshot"]
             log.removed += 1
@@ -289,7 +289,7 @@ def _others(usage: DirectoryUsage) -> Iterator[SpaceStep]:
         paths, where = [other.path for other in foreign], usage.directory.path
         names = first_of([os.path.relpath(path, where) for path in paths], 3)
         text = title_of("space-otherFiles", names=names)
-        commands = ["mv " + shell_words(paths) + " /ANOTHER/DISK/"]
+        commands = [" ".join(("mv", *map(host_word, paths), "/ANOTHER/DISK/"))]
         files = total(other.files for other in foreign)
         yield _removal("otherFiles", FILES, where, text, files, commands, paths, cost=JUDGE)
 
