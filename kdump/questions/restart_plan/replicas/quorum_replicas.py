@@ -6,7 +6,8 @@ and no lower end offset. A voter of a dynamic quorum whose directory.id is anoth
 votes for anyone. A voter that was not given votes unless a log shows that it led a later epoch than the candidate has.
 
 What the longest of all logs has may have been committed, whoever has it: a voter that lacks it may be an older copy.
-What it does not have was given up when the leader of its last epoch was elected.
+What it does not have was given up when the leader of its last epoch was elected, or committed in a later epoch, if a
+disk shows that no log may have the records of that any more.
 
 Source: KafkaRaftClient.handleVoteRequest and maybeTransition, QuorumState, UnattachedState, VoterSet (4.3.1), KIP-595.
 """
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, RESIGNED, PartitionPlan, QuorumVoter, RestartPlan
-from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas, rank
 from kdump.questions.restart_plan.replicas.replica_losses import CountRecords, Replica, replica_losses, replica_of
 
 QUORUM = "quorum"
@@ -90,7 +91,7 @@ def quorum_replicas(
     longest = None if quorum is None else quorum.longest
     if quorum is None or longest is None:
         return None
-    able, majority = quorum.able, quorum.majority
+    able, majority, is_late = quorum.able, quorum.majority, may_lack_epoch(plans, quorum, longest)
     bounds = {node: _least_length(plans, node) for node in quorum.absent}
     outcomes = []
     for leader in sorted(able, key=_length, reverse=True):
@@ -103,7 +104,9 @@ def quorum_replicas(
         is_changed = first < longest.before.end and changes(longest.plan.path, first, longest.before.end)
 
         def held(replica: Replica, first: int = first, is_changed: bool = is_changed) -> int:
-            end = replica.before.common_end(longest.before)
+            end, last = replica.before.common_end(longest.before), replica.before.end
+            if is_late and end < last and changes(replica.plan.path, end, last):
+                return last
             return end if is_changed else min(first, end)
 
         behind = [log for log in quorum.observers.values() if led.common_end(log.before) < log.before.end]
@@ -125,6 +128,7 @@ def quorum_replicas(
         minInSyncReplicas=majority,
         given=[replica.given(in_sync=replica.broker in quorum.members, without_epochs=0) for replica in shown],
         outcomes=outcomes,
+        _longest=longest.broker,
         notes=[
             *_notes(quorum),
             *_older_copies(plans, quorum, longest),
@@ -138,10 +142,11 @@ def first_voters(quorum: Quorum, outcomes: list[LeaderOutcome]) -> list[int]:
     """Return the voters to start first, a majority of which the best outcome's leader is elected for certain; empty if
     it does not matter, or if there is no such majority."""
 
-    def cost(outcome: LeaderOutcome) -> tuple[bool, int, int]:  # not what was never committed
-        return outcome.halts, outcome.acknowledged, outcome.possiblyAcknowledged
+    def cost(outcome: LeaderOutcome) -> tuple[object, ...]:  # not what was never committed
+        return rank(outcome, longest)[:-1]
 
-    best = min(outcomes, key=lambda each: (cost(each), each.cost), default=None)
+    longest = None if quorum.longest is None else quorum.longest.broker
+    best = min(outcomes, key=lambda each: rank(each, longest), default=None)
     if best is None or all(cost(each) == cost(best) for each in outcomes):
         return []
     leader = quorum.members[best.leader]
@@ -233,6 +238,15 @@ def _older_copies(plans: dict[int, RestartPlan], quorum: Quorum, longest: Replic
             f"the disk of {names} is an older copy: a majority voted in epoch {epoch}, and too few quorum-states "
             "have it"
         )
+
+
+def may_lack_epoch(plans: dict[int, RestartPlan], quorum: Quorum, longest: Replica) -> bool:
+    """Return True if a disk shows that records of a later epoch than all logs have may be lost: a voter has nothing,
+    was replaced or is an older copy, or a leader of such an epoch is known."""
+    led = [plan.quorum.epoch for plan in plans.values() if plan.quorum is not None and plan.quorum.leaderId is not None]
+    is_emptied = any(replica.before.end == 0 for replica in quorum.members.values())
+    is_led = max(led, default=0) > _length(longest)[0]
+    return is_emptied or is_led or bool(quorum.replaced) or any(_older_copies(plans, quorum, longest))
 
 
 def _known_epoch(plan: RestartPlan) -> int:

@@ -67,6 +67,13 @@ class LeaderOutcome(NamedTuple):
         return self.acknowledged, self.possiblyAcknowledged, self.lost
 
 
+def rank(outcome: LeaderOutcome, longest: int | None) -> tuple[object, ...]:
+    """Return the sort key of an outcome; the lowest is best. What was committed is rather in the `longest` metadata log
+    than in another one."""
+    of_longest = sum(loss.possiblyAcknowledged for loss in outcome.replicas if loss.broker == longest)
+    return outcome.halts, outcome.acknowledged, of_longest, outcome.possiblyAcknowledged, outcome.lost
+
+
 @answer("restartReplicas")
 @dataclass(kw_only=True)
 class PartitionReplicas:
@@ -115,6 +122,8 @@ class PartitionReplicas:
         list[int], Doc("brokers that lose records at startup, and then fetch all of them again from any leader")
     ] = field(default_factory=list)
     notes: Annotated[list[PathText], Doc("other remarks")]
+    _longest: int | None = None
+    """The node with the longest metadata log; None of other partitions."""
 
     @property
     def name(self) -> str:
@@ -127,7 +136,7 @@ class PartitionReplicas:
 
     @property
     def best_outcome(self) -> LeaderOutcome | None:
-        return min(self.outcomes, key=lambda outcome: (outcome.halts, outcome.cost, not outcome.allowed), default=None)
+        return min(self.outcomes, key=lambda each: (*rank(each, self._longest), not each.allowed), default=None)
 
     @property
     def best(
