@@ -59,7 +59,7 @@ def is_repaired_exactly(data: bytes, position: int) -> bool:
     """Return True if salvage corrects the batch there."""
     batch = next(iter(regions(Window(SeekableSource(NAME, io.BytesIO(data))), start=position)))
     made = rescue(batch) if isinstance(batch, Batch) else None
-    return made is not None and made[2]
+    return made is not None and bool(made[2])
 
 
 @pytest.mark.sampled
