@@ -122,9 +122,18 @@ def test_exactly_what_is_gone_is_named(data: st.DataObject, disk: str, apart: bo
         created = [each.message for each in reported(*paths) if each.severity == "info"]
         empty = [each for each in removed if each not in gone]
         assert [each.partition(" no records: ")[2] for each in created] == [", ".join(empty)] * bool(empty)
-        if gone:
-            topic = data.draw(st.sampled_from(gone)).rpartition("-")[0]
+        if removed:
+            topic = data.draw(st.sampled_from(empty or gone)).rpartition("-")[0]
             agree_on(topic, sorted(each for each in gone if each.rpartition("-")[0] == topic), *paths)
+
+
+def test_a_topic_of_which_only_a_partition_without_records_is_gone(root: Path) -> None:
+    """It is a topic of the disk: --topic matches it, and nothing is lost."""
+    skeleton(DISKS / "kafka-4.3/clean-1", root / "disk")
+    (root / "disk/kafkajs-lz4-0").rmdir()
+    agree_on("kafkajs-lz4", [], root / "disk")
+    [plan] = restart_plan([str(root / "disk")], topics=("users",)).directories
+    assert plan.newPartitions == 0
 
 
 def test_the_first_line_names_them(root: Path) -> None:

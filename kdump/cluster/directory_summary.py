@@ -46,6 +46,8 @@ class LogDirectorySummary:
     without preserving times, the time of the copy."""
     absent: list[PartitionKey]
     """Partitions that the log directory had and whose directories are missing (see missing_partitions)."""
+    created: list[PartitionKey]
+    """Partitions without a directory that it did not have, or that had no records."""
     remote_cache: int
     """Size in bytes of the cached indexes of remote storage."""
     broken: list[str]
@@ -155,7 +157,7 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
-        _absent(directory, disks, metadata),
+        *_absent(directory, disks, metadata),
         sum(length(path) or 0 for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
@@ -177,18 +179,21 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     return values
 
 
-def _absent(directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]) -> list[PartitionKey]:
+def _absent(
+    directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]
+) -> tuple[list[PartitionKey], list[PartitionKey]]:
     from kdump.cluster import missing_partitions as found  # ls of partitions starts without
 
     noted = found.checkpointed_partitions(directory.files)
     if directory.only_metadata or not found.may_be_missing(directory.path, noted):
-        return []
+        return [], []
     others = [*(each.path for each in disks.others(directory)), *disks.unlisted]
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
     missing = found.missing_partitions(
         found.Expected.of(directory.path, others, disks.ids(directory), noted, metadata())
     )
-    return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
+    # One that went away in the meantime was deleted.
+    return [key for key in missing.lost if key not in here], missing.never
 
 
 def _dated(directory: LogDirectory) -> int | None:

@@ -114,7 +114,8 @@ class CheckUnit:
         directory = self.directory
         if directory is None or directory.only_metadata or "checkpoints" not in self.options.chosen:
             return set()
-        return {topic for topic, _ in missing_in(directory, self.ids, self.siblings, self.metadata, self.options).lost}
+        missing = missing_in(directory, self.ids, self.siblings, self.metadata, self.options)
+        return {topic for topic, _ in (*missing.lost, *missing.never)}
 
     def run(
         self, totals: CheckTotals, observers: ObserversOf | None = None, resume: tuple[int, str] | None = None

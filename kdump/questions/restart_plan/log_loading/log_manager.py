@@ -100,10 +100,11 @@ def missing_logs(
     others: Sequence[str],
     checkpoints: Mapping[str, Mapping[PartitionKey, int]],
     metadata: MetadataImage | None,
+    is_selected: Callable[[str], bool],
     *,
     is_created: bool,
 ) -> Iterator[PartitionPlan]:
-    """Yield the plans of the partitions that the log directory had and that are gone; count those that are new.
+    """Yield the plans of the partitions that the log directory had and that are gone; count the selected new ones.
     `others`: the paths of the node's other log directories; `checkpoints`: the offsets in the checkpoints, by file
     name; `is_created`: whether the cluster may have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in checkpoints}
@@ -114,7 +115,8 @@ def missing_logs(
         directory.path, tuple(others), starts_as(directory), directory.directoryId, checkpointed, metadata
     )
     missing = missing_partitions(expected)
-    directory.newPartitions = len(missing.never) if is_created else 0
+    new = sum(is_selected(topic) for topic, _ in missing.never)
+    directory.newPartitions = new if is_created else 0
     condition = "" if expected.is_known else ", if the cluster still has the partition"
     for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
@@ -272,7 +274,7 @@ class LogManager:
         others += [path for directory in self.directories for path in directory.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
         is_created = not self.strays.of_zookeeper and not self._is_any_offline()
-        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
+        for plan in missing_logs(directory, others, checkpoints, metadata, self.is_selected, is_created=is_created):
             if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
