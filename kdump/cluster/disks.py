@@ -3,7 +3,8 @@ state. Log directories that no file distinguishes are taken in the order of thei
 command's paths, and how they are written, change nothing.
 
 Two directories are of one node if they have the same cluster.id and node.id, and are not copies of each other. A copy
-has the same directory.id, which Kafka writes since 3.7, and a live partition of the same name: a node has each once.
+has the same directory.id, which Kafka writes since 3.7, and a live partition of the same name, which a node has once,
+or, of a part of the directory, checkpoints that name what is in the other part.
 
 Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858)."""
 
@@ -418,7 +419,8 @@ class Disks:
         if not self._of_one_node(one, other):
             return False
         ids = [stated.get("directory.id") for stated in (self.ids(one), self.ids(other))]
-        return (None not in ids and ids[0] != ids[1]) or not _overlap(one, other)
+        is_one_id = ids[0] == ids[1] is not None
+        return (None not in ids and not is_one_id) or not (_overlap(one, other) or (is_one_id and _parts(one, other)))
 
     def _with_nameless(self, nodes: list[Node]) -> list[Node]:
         """Return the nodes. If only one is named, and no partition is in two directories, the others of its cluster are
@@ -457,6 +459,16 @@ def _overlap(one: LogDirectory, other: LogDirectory) -> bool:
     names, others = ({each.name for each in place.candidates if not each.state} for place in (one, other))
     both = names & others
     return bool(both - {METADATA_LOG}) or (bool(both) and (names == both or others == both))
+
+
+def _parts(one: LogDirectory, other: LogDirectory) -> bool:
+    """Return True if the checkpoints of each name partitions in the other: copies of parts of one directory."""
+    from kdump.cluster.missing_partitions import checkpointed_partitions, name_of  # most disks need none of it
+
+    return all(
+        {name_of(key) for key in checkpointed_partitions(names.files).keys} & {each.name for each in place.candidates}
+        for names, place in ((one, other), (other, one))
+    )
 
 
 def _live_topics(directories: Iterable[LogDirectory]) -> dict[str, PartitionDirectory]:

@@ -97,6 +97,16 @@ def test_a_directory_that_was_offline_when_the_others_got_ids(tmp_path: Path) ->
     assert nodes(one, backup) == [(1, False, "a"), (1, True, "c")]
 
 
+def test_parts_of_one_directory_are_copies(tmp_path: Path) -> None:
+    """Copies of some of its partitions each, by the checkpoints in both; otherwise, two directories have its ID."""
+    one, other = directory(tmp_path / "a", "t-0", own="A"), directory(tmp_path / "b", "t-1", own="A")
+    assert nodes(one, other) == [(1, False, "a b")]
+    for path in (one, other):
+        assert nodes(one, other) == [(1, False, "a b")]
+        (path / "recovery-point-offset-checkpoint").write_text("0\n2\nt 0 0\nt 1 0\n")
+    assert nodes(one, other) == [(1, False, "a"), (1, True, "b")]
+
+
 def test_a_partition_of_a_copy_alone_is_counted(tmp_path: Path) -> None:
     one, backup = directory(tmp_path / "a", "t-0", own="A"), directory(tmp_path / "b", "t-0", "t-1", own="A")
     disks = Disks.at([str(one), str(backup)])
