@@ -308,15 +308,16 @@ class PartitionScan(Resumable, RegionObserver):
     def _batch(self, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        part, valid, reading = self._part, is_valid(batch), Reading(batch)
+        part, valid = self._part, is_valid(batch)
+        if valid and not self.options.headers_only and isinstance(batch, LegacyRecordBatch):
+            read_wrapper(batch)
+        reading = Reading(batch)
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):
                 yield from self._hold(finding.given({"exactRepair": repaired is not None}))
         marker = None
         if valid and not self.options.headers_only:
-            if isinstance(batch, LegacyRecordBatch):
-                read_wrapper(batch)
             if "records" in self.options.chosen and RECORDS not in self._lacks:
                 yield from record_rules.findings(part, self.known, reading)
             marker = marker_of(batch)

@@ -542,6 +542,10 @@ def test_totals_say_what_they_leave_out(tmp_path: Path) -> None:
         "damagedBatches": 3,
         "damagedRecords": 5,
     }
+    segment.write_bytes(craft.wrapper(1, [craft.message(1, b"inner")], "zstd") + craft.message(1, b"v", offset=1))
+    for only in ((), ("--only", "bytes")):
+        summary = json.loads(run("verify", segment.parent, "--json", *only).stdout.splitlines()[-1])
+        assert (summary["records"], summary["damagedBatches"]) == (1, 1), only
     segment.write_bytes(craft.batch(three))
     assert "3 records" in verify(segment.parent)[1]
     assert "valid batches" not in verify(segment.parent)[1]
