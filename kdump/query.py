@@ -192,6 +192,16 @@ class Query:
         """The `kafka_version`, which is parsed by now."""
         return getattr(self, "kafka_version", None)
 
+    @cached_property
+    def of_topic(self) -> Callable[[str | None], bool]:
+        """The predicate for the field `topics`."""
+        return selects(self.topics)  # type: ignore[attr-defined]
+
+    @cached_property
+    def of_partition(self) -> Callable[[int | None], bool]:
+        """The predicate for the field `partitions`."""
+        return selects(self.partitions)  # type: ignore[attr-defined]
+
     def __post_init__(self) -> None:
         for each in fields(self):
             more = getattr(each.metadata.get(ADDS), "more", {})
@@ -230,12 +240,8 @@ class TopicsQuery(OptionsQuery):
 
     is_selected: Callable[[str], bool] = field(default=lambda topic: True, kw_only=True)
 
-    @cached_property
-    def _of_topic(self) -> Callable[[str | None], bool]:
-        return selects(self.topics)  # type: ignore[attr-defined]
-
     def has_topic(self, topic: str | None) -> bool:
-        return self.is_selected(topic or "") and self._of_topic(topic or "")
+        return self.is_selected(topic or "") and self.of_topic(topic or "")
 
 
 @dataclass(frozen=True)

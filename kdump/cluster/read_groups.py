@@ -67,7 +67,7 @@ def read_groups(
 
 
 def _read(replay: GroupReplay, log: CoordinatorLog, moment: AsOf, run: Run) -> LogRead:
-    end, time = 0, None
+    end = 0
     place = log_name(log)
 
     def note(problem: str) -> None:
@@ -89,7 +89,7 @@ def _read(replay: GroupReplay, log: CoordinatorLog, moment: AsOf, run: Run) -> L
 
     for record in log_records(log, moment, note, run, None if log.topic == SHARE_TOPIC else take):
         assert record.offset is not None
-        end, time, taken = record.offset + 1, record.timestamp, None
+        end, taken = record.offset + 1, None
         replay.name = place
         if log.topic == SHARE_TOPIC:
             apply_share(replay, record)
@@ -99,8 +99,8 @@ def _read(replay: GroupReplay, log: CoordinatorLog, moment: AsOf, run: Run) -> L
     if taken is not None:
         batch, columns, row = taken
         (last,) = rows_of(batch, columns.only(row), 0, row)
-        end, time = (last.offset or 0) + 1, last.timestamp
-    return LogRead(log.topic, log.partition, log.path, end, time)
+        end = (last.offset or 0) + 1
+    return LogRead(log.topic, log.partition, log.path, end)
 
 
 def log_name(log: CoordinatorLog) -> str:

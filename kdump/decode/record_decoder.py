@@ -87,6 +87,11 @@ class KeyValueDecoder:
         )
 
 
+def schemas_of(decoder: Decoder | None) -> SchemaSource | None:
+    """Return the schemas of a decoder by schema IDs, if it is one."""
+    return decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
+
+
 def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> DecodedPart:
     skips: Callable[[bytes | None, Record], bool] | None = getattr(decode, "skips", None)
     if skips is not None and skips(data, record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,6 @@ from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
-from kdump.query import selects
 from kdump.state.releases import Difference
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
@@ -101,9 +100,8 @@ def partitions_of(
     return inputs
 
 
-def of_topics(places: Iterable[PartitionInput], topics: Iterable[str]) -> list[PartitionInput]:
-    """Return the partitions of these topics, and those whose topic is not known; all if none is named."""
-    is_selected = selects(topics)
+def of_topics(places: Iterable[PartitionInput], is_selected: Callable[[str], bool]) -> list[PartitionInput]:
+    """Return the partitions of the selected topics, and those whose topic is not known."""
     return [place for place in places if place.known.topic is None or is_selected(place.known.topic)]
 
 

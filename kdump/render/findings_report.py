@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, next_command
+from kdump.check.rules.missing_partitions import PARTITION_MISSING
 from kdump.check.rules.newer_release import NEWER_RELEASE
-from kdump.check.rules.offsets import missing_text
+from kdump.check.rules.offsets import OFFSET_GAP, missing_text
 from kdump.check.rules.timestamps import utc
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals, Coverage
@@ -63,7 +64,7 @@ class FindingGroup:
 
     def add(self, finding: Finding) -> None:
         self.codes[finding.code] += 1
-        if finding.code == "partition-missing" and finding.topic is not None:
+        if finding.code == PARTITION_MISSING.code and finding.topic is not None:
             self.names.append(f"{finding.topic}-{finding.partition}")
         self.end = max(self.end, finding.position + finding.size)
         if finding.offset is not None:
@@ -105,7 +106,7 @@ class PartitionFindings:
             first = story.first
             damage = declaration(first.code).family == "bytes" and first.file == finding.file
             if damage and first.position <= finding.position:
-                if finding.code == "offset-gap" and not story.lost:
+                if finding.code == OFFSET_GAP.code and not story.lost:
                     story.lost = missing_text(finding.expected - 1, finding.actual)
                 return True
         return False

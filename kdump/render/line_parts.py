@@ -16,7 +16,6 @@ from kdump.core.record_columns import RecordColumns, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import write_record_rows
 from kdump.decode.decoder_interface import DecodedRecord
-from kdump.decode.record_decoder import KeyValueDecoder
 from kdump.log.batch_records import decode_columns
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.paths import Target
@@ -27,7 +26,6 @@ from kdump.render.inspect_json import log_keys
 from kdump.render.table import GAP, SizedColumns
 
 if TYPE_CHECKING:
-    from kdump.decode.decoder_interface import Decoder
     from kdump.decode.kafka_topic_decoders import KafkaDecoder
     from kdump.decode.registry_decoder import SchemaSource
 
@@ -84,11 +82,6 @@ def own_header(batch: Batch) -> HeaderColumns:
     assert isinstance(batch, DefaultRecordBatch)
     # Not from the file, which may have been truncated, and would be read again from there.
     return read_one_header(batch.header.packed(), batch.position)
-
-
-def schemas_of(decoder: Decoder | None) -> SchemaSource | None:
-    """Return the schemas of a decoder by schema IDs, if it is one."""
-    return decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
 
 
 def may_decode(schemas: SchemaSource | None, batch: Batch) -> bool:

@@ -141,14 +141,12 @@ class ShareState(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """A partition of __consumer_offsets or __share_group_state that was read: the offset after its last record, and the
-    timestamp of that record."""
+    """A partition of __consumer_offsets or __share_group_state that was read: the offset after its last record."""
 
     topic: str
     partition: int
     path: str
     endOffset: int
-    endTime: int | None
 
 
 @dataclass

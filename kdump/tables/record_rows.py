@@ -48,7 +48,7 @@ from kdump.core.column_numbers import (
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns
 from kdump.decode.decoder_interface import DecodedRecord, Decoder, DecoderError
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder, source_near
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder, schemas_of, source_near
 from kdump.format.batch_header import TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.codec_table import codec_name
 from kdump.format.numbers import int64
@@ -69,7 +69,7 @@ from kdump.log.selection import Selection
 from kdump.log.torn_batch import torn_batch
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
-from kdump.render.line_parts import may_decode, schemas_of
+from kdump.render.line_parts import may_decode
 from kdump.state.internal_records import too_large
 from kdump.state.secrets import HIDDEN
 from kdump.tables import arrow

@@ -105,9 +105,9 @@ def _quota_entity(names: Pseudonyms, name: str, around: Values) -> str:
     return entity(names, name) if entity else names.of("entity", name)
 
 
-def _number_or(prefix: str) -> Rule:
-    """Return the rule for what Kafka Streams numbers, unless an application names it."""
-    return lambda names, text, around: text if re.fullmatch(r"[0-9]{1,6}", text) else names.of(prefix, text)
+def _subtopology(names: Pseudonyms, text: str, around: Values) -> str:
+    """Keep what Kafka Streams numbers, unless an application names it."""
+    return text if re.fullmatch(r"[0-9]{1,6}", text) else names.of("subtopology", text)
 
 
 def _nothing(names: Pseudonyms, value: Any, around: Values) -> Any:
@@ -126,7 +126,6 @@ CLIENT, MEMBER, INSTANCE, RACK = map(prefixed, ("client", "member", "instance", 
 REGEX, TOKEN, TAG = map(prefixed, ("regex", "token", "tag"))
 ASSIGNOR = prefixed("assignor", *ASSIGNORS)
 FEATURE = prefixed("feature", *FEATURES)
-SUBTOPOLOGY = _number_or("subtopology")
 
 RULES: dict[str, Rule] = {
     "group": GROUP_NAME,
@@ -154,7 +153,7 @@ RULES: dict[str, Rule] = {
     "protocol": ASSIGNOR,
     "serverAssignor": ASSIGNOR,
     "processId": prefixed("process"),
-    "subtopologyId": SUBTOPOLOGY,
+    "subtopologyId": _subtopology,
     "transactionalId": _rule(Pseudonyms.transactional_id),
     "tokenId": TOKEN,
     "owner": PRINCIPAL,

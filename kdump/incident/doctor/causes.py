@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from kdump.check.finding import Finding
+from kdump.check.rules.checkpoints import CHECKPOINT_BEYOND_LOG
 from kdump.incident.doctor.answer import DAMAGE, LOG, Item, Place
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
 
 TWICE = "partition-duplicate"
 """Is found in either of two log directories."""
-BEYOND = "checkpoint-beyond-log"
 ANY = "*"
 
 
@@ -25,7 +25,7 @@ def place_of(what: Item | Finding) -> Place:
         is_segment = file is not None and os.path.basename(file).removesuffix(".log").isdigit()
         return Place(what.source, topic, partition, file, begin if is_segment else None, begin, what.offset)
     first, last = what.offset, None if what.next_offset is None else what.next_offset - 1
-    if what.code == BEYOND and isinstance(what.expected, int):
+    if what.code == CHECKPOINT_BEYOND_LOG.code and isinstance(what.expected, int):
         first, last = what.expected, what.offset
     is_damage = declaration(what.code).family == "bytes"
     end = what.position + what.size if is_damage else None

@@ -34,7 +34,7 @@ from kdump.log.paths import Target, target
 from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.region import Batch
 from kdump.log.stored_verdicts import SUMS
-from kdump.query import Query, flag, many, option, selects
+from kdump.query import Query, flag, many, option
 from kdump.questions.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
@@ -131,7 +131,7 @@ class BundleQuery(Query):
         return replace(Options.given(self.run), **LISTENERS)
 
     def has_records(self, topic: str) -> bool:
-        return bool(self.topics) and selects(self.topics)(topic)
+        return bool(self.topics) and self.of_topic(topic)
 
 
 class Before(NamedTuple):

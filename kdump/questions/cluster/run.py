@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from kdump.answer import Note, row_style
@@ -20,7 +19,7 @@ from kdump.io.run import Run
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.query import Names, Query, as_of_option, flag, history_option, offered, option, selects, topic_option
+from kdump.query import Names, Query, as_of_option, flag, history_option, offered, option, topic_option
 from kdump.questions.cluster.answer import (
     PARTS,
     Cluster,
@@ -89,10 +88,6 @@ class ClusterQuery(Query, AskedAsOf):
     as_of: int | AsOf | None = as_of_option()
     history: bool = history_option()
 
-    @cached_property
-    def topic(self) -> Callable[[str], bool]:
-        return selects(self.topics)
-
     @property
     def asked(self) -> tuple[str, ...]:
         """The parts that are asked for by name."""
@@ -105,10 +100,10 @@ class ClusterQuery(Query, AskedAsOf):
 
     def wants(self, change: Change) -> bool:
         if not self.topics or change.entity == "topic":
-            return self.topic(change.name)
+            return self.of_topic(change.name)
         if change.entity == "partition":
-            return self.topic(change.name.rpartition("-")[0])
-        return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
+            return self.of_topic(change.name.rpartition("-")[0])
+        return change.entity == "config" and change.name.startswith("TOPIC ") and self.of_topic(change.name[6:])
 
 
 class ReadCopy(NamedTuple):
@@ -170,10 +165,10 @@ def _copy(
     if query.moment == AsOf():
         complete_quorum(metadata, files.path)
     for topic in metadata.topics.values():
-        query.topic(topic.name)
+        query.of_topic(topic.name)
     query.run.found(ReadCopy(metadata, count))
     yield from changes
-    if not query.history and not getattr(query.topic, "is_unmatched", False):
+    if not query.history and not getattr(query.of_topic, "is_unmatched", False):
         for part in query.parts:
             yield from _values(query, part, metadata, files, log_directory)
     yield from (Note(files.path, problem) for problem in problem_texts(metadata, NEWEST))
@@ -190,9 +185,9 @@ def _values(
         identity = node_ids(log_directory) if log_directory else {}
         committed = max(files.committed or 0, metadata.committed) or None
         return [summary_of(metadata, path_text(files.path), identity, committed)]
-    values = PARTS[part][1](metadata, query.topic)
+    values = PARTS[part][1](metadata, query.of_topic)
     if part == "configs":
-        values = configs(metadata, query.topic, query.show_secrets)
+        values = configs(metadata, query.of_topic, query.show_secrets)
         if query.topics:
             values = (value for value in values if value.resourceType == "TOPIC")
     if query.problems and part in ("topics", "partitions"):

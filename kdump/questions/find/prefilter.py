@@ -16,19 +16,13 @@ from kdump.core.column_numbers import (
 from kdump.core.record_columns import RecordColumns, keep_rows
 from kdump.core.record_search import candidate_rows
 from kdump.decode.decoder_interface import Decoder
-from kdump.decode.record_decoder import KeyValueDecoder
-from kdump.decode.registry_decoder import SchemaSource
+from kdump.decode.record_decoder import schemas_of
 from kdump.log.expression.comparison import plain_number
 from kdump.log.expression.terms import Content, Expression, Several, Term
 from kdump.questions.find.schema_programs import Programs, needles_of
 
 PARTS = {"key": IN_KEYS, "value": IN_VALUES, "header": IN_HEADERS, "any": IN_KEYS | IN_VALUES | IN_HEADERS}
 Check = Callable[[RecordColumns], list[int]]
-
-
-def schemas_of(decoder: Decoder | None) -> SchemaSource | None:
-    """Return the schemas of a decoder that decodes nothing but keys and values with schema IDs."""
-    return decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
 
 
 class Prefilter:

@@ -12,7 +12,7 @@ from kdump.check.engine.unflipped import unflipped
 from kdump.check.options import Options
 from kdump.core.record_columns import RecordColumns, decode
 from kdump.decode.decoder_interface import DecodedRecord
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder, schemas_of
 from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
 from kdump.format.errors import RECORD_COUNT_MISMATCH, DecodeError
@@ -47,7 +47,7 @@ from kdump.questions.find.answer import TORN as INCOMPLETE
 from kdump.questions.find.coverage import LIMIT, Coverage, RemoteOffsets
 from kdump.questions.find.directory import SearchedDirectory, SearchSurroundings
 from kdump.questions.find.listing import states_of
-from kdump.questions.find.prefilter import Prefilter, schemas_of
+from kdump.questions.find.prefilter import Prefilter
 
 MAX_FRAMES = 100
 """Maximum number of LZ4 frames after the one that consumers read."""

@@ -42,9 +42,8 @@ class GroupsQuery(Query, AskedAsOf):
     history: bool = history_option()
 
     @cached_property
-    def selected(self) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
-        """The predicates for groups and for topics."""
-        return selects(self.groups), selects(self.topics)
+    def of_group(self) -> Callable[[str | None], bool]:
+        return selects(self.groups)
 
     def parts(self, description: GroupDescription) -> Iterator[GroupsAnswer]:
         """Yield the answers about a group: itself, its members and offsets, or as asked for."""
@@ -99,7 +98,7 @@ class GroupsRead:
 
     def _history(self, changed: Callable[[RecordedChange], object]) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in self.logs}
-        of_group, of_topic = self.query.selected
+        of_group, of_topic = self.query.of_group, self.query.of_topic
 
         def on_change(change: Change) -> None:
             name = change.name
@@ -120,13 +119,13 @@ class GroupsRead:
 
     def not_read(self) -> Iterator[Note]:
         """Yield notes on partitions of the coordinators that are not here."""
-        is_share = any(each.type == SHARE and self.query.selected[0](name) for name, each in self.groups.groups.items())
+        is_share = any(each.type == SHARE and self.query.of_group(name) for name, each in self.groups.groups.items())
         for topic, each in self.coverages.items():
             if each.is_partial and (is_share or topic == OFFSETS_TOPIC):
                 yield Note("", each.note(HELD[topic]))
 
     def descriptions(self) -> Iterator[GroupDescription]:
-        for each in describe_groups(self.groups, self.context, *self.query.selected):
+        for each in describe_groups(self.groups, self.context, self.query.of_group, self.query.of_topic):
             if not self.query.topics or each.offsets or each.shares:
                 yield each
 

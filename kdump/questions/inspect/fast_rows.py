@@ -38,7 +38,7 @@ from kdump.core.row_writer import (
     write_record_rows,
 )
 from kdump.core.table_values import know_plain_characters
-from kdump.decode.record_decoder import RecordDecoder
+from kdump.decode.record_decoder import RecordDecoder, schemas_of
 from kdump.format.codec.decompress_small import decompress_small
 from kdump.format.codec_table import codec_name
 from kdump.io.window import Window
@@ -62,7 +62,6 @@ from kdump.render.line_parts import (
     json_plans,
     may_decode,
     own_header,
-    schemas_of,
     table_plan,
 )
 from kdump.render.stdout import Output

@@ -334,9 +334,18 @@ class RedactedView(JsonView):
         super()._write(answer)
 
 
-class CsvView(View):
-    """CSV: batches, records, or the entries of another kind of file. Damage is reported by `complain`, because the
-    output has no place for it. Raises UnknownColumn, and OtherColumns for a file of another kind than the first."""
+class RowsView(View):
+    """A view whose output has no place for damage: `complain` reports it."""
+
+    complain: Complain
+
+    def region(self, target: Target, region: Region, window: Window) -> None:
+        self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
+
+
+class CsvView(RowsView):
+    """CSV: batches, records, or the entries of another kind of file. Raises UnknownColumn, and OtherColumns for a file
+    of another kind than the first."""
 
     def __init__(self, output: Output, options: InspectOptions, complain: Complain, decoding: RecordDecoder) -> None:
         self.output, self.records, self.complain, self.decoding = output, options.of_records, complain, decoding
@@ -369,9 +378,6 @@ class CsvView(View):
             for finding in record_findings(target, record):
                 self.finding(finding)
         return True
-
-    def region(self, target: Target, region: Region, window: Window) -> None:
-        self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
 
     def end(self) -> None:
         self.rows.end()
@@ -433,9 +439,9 @@ class HexView(View):
         self.dump.region(region, window)
 
 
-class TemplateView(View):
-    """Records by a format string. Damage is reported by `complain`, because the output has no place for it. With
-    `decoding`, so is the number of records that did not decode, once at the end."""
+class TemplateView(RowsView):
+    """Records by a format string. With `decoding`, it complains of the number of records that did not decode, once at
+    the end."""
 
     def __init__(
         self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: RecordDecoder | None = None
@@ -464,9 +470,6 @@ class TemplateView(View):
         if problem:
             self.undecoded += 1
             self.first = self.first or f"{path_text(target.path)}, offset {record.offset}: {problem}"
-
-    def region(self, target: Target, region: Region, window: Window) -> None:
-        self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
 
     def end(self) -> None:
         self.output.flush()

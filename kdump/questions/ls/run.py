@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.cluster.directory_summary import (
@@ -28,7 +27,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.query import Query, flag, internal_option, offered, option, selects, topic_option
+from kdump.query import Query, flag, internal_option, offered, option, topic_option
 from kdump.questions.ls.answer import (
     ListedDirectory,
     ListedPartition,
@@ -75,12 +74,8 @@ class LsQuery(Query):
     def rows(self) -> str | None:
         return "segment" if self.segments else self.by
 
-    @cached_property
-    def _topic(self) -> Callable[[str], bool]:
-        return selects(self.topics)
-
     def wants(self, topic: str) -> bool:
-        return is_of_kind(topic, self.internal) and self._topic(topic)
+        return is_of_kind(topic, self.internal) and self.of_topic(topic)
 
 
 NONE_OF_KIND = {

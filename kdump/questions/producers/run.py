@@ -73,7 +73,7 @@ def answers(query: ProducersQuery) -> Iterator[ProducersAnswer]:
     `events`: also yield the events of each producer, in log order."""
     options = Options.as_of(query.run, query.now, only=frozenset({"transactions"}), kafka_version=query.kafka_version)
     inputs, _ = find_partitions(query.paths, options)
-    chosen = of_topics(inputs, query.topics)
+    chosen = of_topics(inputs, query.of_topic)
     query.run.expect(sum(place.size for place in chosen))
     if query.expiration is None:
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))

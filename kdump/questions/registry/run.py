@@ -157,7 +157,7 @@ def _carved(path: str | None, run: Run) -> tuple[CoordinatorLog, ...]:
 def _logs_with_records(sources: FoundRegistries, query: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
     """Return the logs whose records may carry schema IDs, by cluster."""
     clusters = sources.topics.disks.clusters
-    return {cluster: list(logs_with_records(mine, selects(query.topics))) for cluster, mine in clusters.items()}
+    return {cluster: list(logs_with_records(mine, query.of_topic)) for cluster, mine in clusters.items()}
 
 
 def _answers(

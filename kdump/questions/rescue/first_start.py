@@ -23,7 +23,7 @@ from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replica_losses import Counted, Replica, partition_replicas, replica_of
-from kdump.questions.restart_plan.replicas.restart_cluster import needs_you, start_orders, worst_loss
+from kdump.questions.restart_plan.replicas.restart_cluster import start_orders, worst_loss
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
 
 Key = tuple[str, int]
@@ -31,14 +31,13 @@ Key = tuple[str, int]
 
 class FirstStart(NamedTuple):
     """What the brokers' first start costs. `order`: of starting them; `decides`: whether it matters; `lost`, `least`:
-    offsets in the worst order, and in that one; `by_hand`: partitions whose best leader only you can elect."""
+    offsets in the worst order, and in that one."""
 
     order: list[int]
     decides: bool
     lost: int
     least: int
     worst: WorstLoss | None
-    by_hand: list[str]
 
 
 class DiskReplicas:
@@ -131,6 +130,5 @@ def first_start(replicas: DiskReplicas) -> FirstStart:
                 if any(outcome.lost for outcome in made.expected):
                     differing.append(made)
     orders = start_orders(sorted(replicas.nodes), differing)
-    by_hand = [each.name for each in differing if needs_you(each)]
     decides = orders.cost != orders.worst
-    return FirstStart(orders.best, decides, orders.worst[2], orders.cost[2], worst_loss(differing), by_hand)
+    return FirstStart(orders.best, decides, orders.worst[2], orders.cost[2], worst_loss(differing))

@@ -47,7 +47,7 @@ def answers(
     )
     named, only = _whole(list(query.paths))
     places, disks = find_partitions(named, options, everything=True)
-    chosen = of_topics(places, query.topics)
+    chosen = of_topics(places, query.of_topic)
     if servers:
         disks.configure(servers)
     clusters = Clusters(query.metadata, disks, options)

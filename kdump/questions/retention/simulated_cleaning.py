@@ -35,11 +35,10 @@ AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 
 
 class CleaningResult(NamedTuple):
-    """Result of a cleaning, as in PartitionRetention. `capacity`: how many keys the cleaner's map can hold; `end`: the
-    offset up to which it cleans (exclusive)."""
+    """Result of a cleaning, as in PartitionRetention. `end`: the offset up to which it cleans
+    (exclusive)."""
 
     keys: int
-    capacity: int
     keysFit: bool
     cleanedRecords: int
     cleanedBytes: int
@@ -75,8 +74,7 @@ def simulate_cleaning(
 ) -> CleaningResult:
     """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove. Raises
     SourceError."""
-    capacity = capacity_of(settings)
-    newest, latest, is_full = _offset_map(segments, first_dirty, stop, capacity, aborted, options)
+    newest, latest, is_full = _offset_map(segments, first_dirty, stop, capacity_of(settings), aborted, options)
     horizon_of_segments = segment_horizon(segments, first_dirty, settings)
     has_horizons = DELETE_HORIZON.applies(release)
     seen = seen_size = dropped = size = 0
@@ -107,7 +105,7 @@ def simulate_cleaning(
                 if all_go or (row.offset <= latest and _goes(row, newest, is_due)):
                     dropped += 1
                     size += row.size
-    return CleaningResult(len(newest), capacity, not is_full, seen, seen_size, dropped, size, latest + 1)
+    return CleaningResult(len(newest), not is_full, seen, seen_size, dropped, size, latest + 1)
 
 
 def _offset_map(

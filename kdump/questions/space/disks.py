@@ -26,7 +26,7 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 class FileSystem(NamedTuple):
     """A file system, with the fields of SpaceDirectory. `free` is what the broker's user can write, `reserved` what
-    only root can (tune2fs -m). The numbers of inodes are None if they are not limited."""
+    only root can (tune2fs -m). `inodesFree` is None if inodes are not limited."""
 
     number: int
     mount: str | None
@@ -36,7 +36,6 @@ class FileSystem(NamedTuple):
     used: int
     free: int
     reserved: int
-    inodes: int | None = None
     inodesFree: int | None = None
 
 
@@ -69,7 +68,7 @@ def file_system_of(directory: LogDirectory) -> FileSystem | None:
     free, inodes = of_broker
     reserved = left - of_any if free == of_any else 0
     mount = _mount_of(os.path.realpath(path))
-    return FileSystem(number, *mount, total, used, free, reserved, status.f_files or None, inodes)
+    return FileSystem(number, *mount, total, used, free, reserved, inodes)
 
 
 def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:

@@ -21,7 +21,7 @@ from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.remote_objects import RemoteStorage
 from kdump.problems.problem import title_of
-from kdump.query import Query, many, now_option, offered, option, selects, topic_option
+from kdump.query import Query, many, now_option, offered, option, topic_option
 from kdump.questions.retention.configs import Asked, ConfigOverrides, config_option
 from kdump.questions.space.answer import (
     RUNNING,
@@ -94,7 +94,6 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     read. Calls `run.begin` for each partition directory. Raises SourceError for what cannot be read, unless
     `run.unreadable` is given."""
     paths, need, limit, remote = query.paths, query.need, query.limit, query.remote
-    is_selected = selects(query.topics)
     mount_paths(others := tuple(query.others))
     run, unread = _collecting(query.run)
     broker, own = _own_broker(paths, run)
@@ -109,7 +108,7 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
     is_running = state == RUNNING
     missing = None if remote is None else missing_segments(own, remote, run)
     retained = retained_topics(
-        broker, usages, metadata, given, now, is_selected, run, is_running=is_running, missing=missing
+        broker, usages, metadata, given, now, query.of_topic, run, is_running=is_running, missing=missing
     )
     cleanings = list(first_cleanings(retained))
     for disk in disks:
@@ -118,7 +117,7 @@ def answers(query: SpaceQuery) -> Iterator[SpaceAnswer]:
         yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
     yield from map(_topic, retained[:limit])
     copies = ReplicaCopies(other_brokers, metadata, Options(run.limits, now=now), given.properties)
-    of_all = Given(retained, cleanings, copies, broker.node_id, limit, is_selected)
+    of_all = Given(retained, cleanings, copies, broker.node_id, limit, query.of_topic)
     kept = [row for disk in disks for row in _take_steps(disk, of_all)]
     rows = (row for disk in disks for row in disk.steps)
     yield from (row._replace(number=number) for number, row in enumerate(rows, 1))

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from kdump.check.log_dir_context import Surroundings
@@ -58,7 +58,7 @@ from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch,
 from kdump.log.region_reader import regions
 from kdump.log.walk import PartitionReader, observe
 from kdump.log.withheld import withheld_segment
-from kdump.query import OptionsQuery, internal_option, offered, partition_option, selects, topic_option
+from kdump.query import OptionsQuery, internal_option, offered, partition_option, topic_option
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.ls.run import is_of_kind
 from kdump.questions.read_committed import ReadCommitted, surroundings_of_gates
@@ -88,16 +88,12 @@ class StatsQuery(OptionsQuery):
     internal: bool | None = internal_option()
     is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True
 
-    @cached_property
-    def _selected(self) -> tuple[Callable[[str], bool], Callable[[int | None], bool]]:
-        return selects(self.topics), selects(self.partitions)
-
     def has_topic(self, topic: str) -> bool:
-        return is_of_kind(topic, self.internal) and self._selected[0](topic)
+        return is_of_kind(topic, self.internal) and self.of_topic(topic)
 
     def wants(self, place: PartitionDirectory) -> bool:
         has_topic = self.is_selected(place) and self.has_topic(place.topic or place.name)
-        return has_topic and self._selected[1](place.partition)
+        return has_topic and self.of_partition(place.partition)
 
 
 def answers(query: StatsQuery) -> Iterator[Stats]:

@@ -12,7 +12,7 @@ from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.totals import CheckTotals
+from kdump.check.totals import WITHOUT_MARKER, CheckTotals
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.fault_tolerant import careful_source
@@ -46,8 +46,6 @@ __all__ = ["transactions"]
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 STATES = (COMMITTED, ABORTED, OPEN, HANGING, LOST)
-TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
-"""Findings that repeat what the transaction's row states."""
 REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
@@ -95,7 +93,7 @@ def answers(query: TransactionsQuery) -> Iterator[TransactionsAnswer]:
             yield unit
 
     inputs = partitions_of(units(), named, options)
-    chosen = of_topics(inputs, query.topics)
+    chosen = of_topics(inputs, query.of_topic)
     if chosen or not inputs:
         yield from _coordinators(contexts, query, options.now)
     query.run.expect(sum(place.size for place in chosen))
@@ -198,6 +196,6 @@ def transactions_of(
 def is_shown_with_transactions(finding: Finding) -> bool:
     """Return True if a finding is about damaged bytes, or about transactions and their index and not repeated by a
     row."""
-    if finding.code in TOLD_BY_ROWS:
-        return False
+    if finding.code in WITHOUT_MARKER:
+        return False  # the row states it
     return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.check.engine.units import units_of
@@ -33,7 +32,6 @@ from kdump.query import (
     partition_option,
     refuse_unmatched,
     release_option,
-    selects,
     timeout_option,
     topic_option,
 )
@@ -84,13 +82,8 @@ class VerifyQuery(Query):
     max_message_bytes: int | None = message_size_option()
     kafka_version: KafkaRelease | str | None = release_option("Judge by the rules")
 
-    @cached_property
-    def _selected(self) -> tuple[Callable[[str], bool], Callable[[int], bool]]:
-        return selects(self.topics), selects(self.partitions)
-
     def wants(self, topic: str | None, number: int | None) -> bool:
-        of_topic, of_number = self._selected
-        return (topic is None or of_topic(topic)) and (number is None or of_number(number))
+        return (topic is None or self.of_topic(topic)) and (number is None or self.of_partition(number))
 
 
 ScrubOf = Callable[[Options, CheckTotals, frozenset[str]], "Scrub"]

@@ -54,7 +54,7 @@ run = partial(command.run, "restart-plan")
 refused = partial(command.refused, "restart-plan")
 objects = partial(command.objects, "restart-plan", types=TYPES)
 BEFORE = 1_700_000_000
-SPEED = ReadSpeed(100_000_000, MEASURED, 1 << 27)
+SPEED = ReadSpeed(100_000_000, MEASURED)
 
 
 @pytest.fixture

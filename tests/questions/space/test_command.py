@@ -672,7 +672,7 @@ def test_cleaned_files_go_only_without_swap_files(tmp_path: Path, monkeypatch: p
 def test_a_disk_without_inodes_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = disk_of(CLEAN, tmp_path / "disk")
     size = 100 << 20
-    made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", size, size // 10, size - size // 10, 0, 6000, 3)
+    made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", size, size // 10, size - size // 10, 0, 3)
     monkeypatch.setattr(disks, "file_system_of", lambda directory: made)
     assert rows(root, status=1)["space"][0]["verdict"] == "full"
     assert "DISK FULL: 90.0 MiB free of 100.0 MiB at /disk (ext4)" in run(root, *NOW).stdout

@@ -28,7 +28,7 @@ from kdump.incident.report.run import postmortem
 from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.log.output_directory import OutputDirectory, OutputFile
-from kdump.query import offered, selects
+from kdump.query import offered
 from kdump.questions.transactions.answer import HANGING, OPEN
 from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, newer, totals_text, verdict
@@ -253,11 +253,10 @@ def answers(query: ReportQuery) -> ReportFiles:
     page_file = OutputFile(query.out, named)
     directory = OutputDirectory(charts, named) if charts is not None else None
     options = Options.given(query.run, now=round(time.time() * 1000), open_source=careful_source)
-    of_topic = selects(query.topics)
 
     def is_selected(unit: CheckUnit) -> bool:
         place = unit.partition or unit.target
-        return place is None or place.topic is None or of_topic(place.topic)
+        return place is None or place.topic is None or query.of_topic(place.topic)
 
     made = postmortem(named, options, is_selected=is_selected, jobs=query.jobs, max_rate=query.max_rate)
     if not made.totals.files and not made.stats.files:
