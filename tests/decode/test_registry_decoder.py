@@ -391,7 +391,7 @@ def test_topics_of_kafka_streams_and_mirrormaker_are_not_decoded(tmp_path: Path)
 def test_a_registry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"_schemas-0": SCHEMAS, "_schemas-1": [], "t-0": [*RECORD_2]})
     (found,) = objects(tmp_path / "t-0")
-    assert "several partitions, which a registry refuses" in found["valueNote"]
+    assert "several partitions, which a registry rejects" in found["valueNote"]
     result = run(tmp_path / "t-0", "--records", "--schemas", tmp_path)
     assert result.exit_code == 2
     assert "2 registries found, not one: several partitions" in result.stderr

@@ -89,9 +89,9 @@ def _choice(diff: Diff, choice: FollowerOutcome) -> str:
     if does.loses:
         end = does.offset + does.loses
         is_same = stays is None and (diff.copies[choice.leader].logEndOffset or 0) >= end
-        loses = "fetches" if is_same else "loses its"
-        outcome += f"truncates to offset {does.offset} and {loses} offsets {does.offset}..{end - 1}"
-        outcome += " again: their records are the same" if is_same else ""
+        span = f"offsets {does.offset}..{end - 1}"
+        again = f"fetches {span} again: their records are the same"
+        outcome += f"truncates to offset {does.offset} and {again if is_same else f'loses its {span}'}"
     else:
         outcome += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":

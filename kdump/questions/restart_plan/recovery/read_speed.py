@@ -40,10 +40,11 @@ DIRECT: int = getattr(os, "O_DIRECT", 0)
 
 
 class ReadSpeed(NamedTuple):
-    """`perSecond` in bytes; `source`: MEASURED, GIVEN or ASSUMED."""
+    """`perSecond` in bytes; `source`: MEASURED, GIVEN or ASSUMED; `sampled`: bytes that were read to measure it."""
 
     perSecond: int
     source: str
+    sampled: int = 0
 
 
 @contextmanager
@@ -88,7 +89,7 @@ def measure(paths: Iterable[str], streams: int = 1) -> ReadSpeed:
     seconds = time.monotonic() - began
     if read < SMALLEST:
         return ReadSpeed(ASSUMED_SPEED, ASSUMED)
-    return ReadSpeed(max(1, int(read / seconds)), MEASURED)
+    return ReadSpeed(max(1, int(read / seconds)), MEASURED, read)
 
 
 def _chosen(paths: Iterable[str], size_of: Callable[[str], int]) -> list[str]:
