@@ -70,7 +70,7 @@ def test_import_is_light() -> None:
     assert sorted(done.stdout.split()) == ["kdump", "kdump.engine", "kdump.version"]
 
 
-@pytest.mark.parametrize("path", each_segment())
+@each_case("path", each_segment())
 def test_open_gives_what_the_reader_gives(path: Path) -> None:
     mine = [(region.kind, region.position, region.size) for region in kdump.open(path).regions()]
     assert mine == [(region.kind, region.position, region.size) for region in read_regions(path)]

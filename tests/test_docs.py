@@ -20,6 +20,7 @@ from kdump.all_answers import TYPES
 from kdump.cli import cli
 from kdump.version import __version__
 from tests.conftest import few, sample
+from tests.each_case import each_case
 from tests.shell import run
 from tools.incident import INCIDENTS, lay_out
 
@@ -132,7 +133,7 @@ def test_every_incident_has_its_page() -> None:
     assert all(f"]({name}.md)" in index for name in INCIDENTS)
 
 
-@pytest.mark.parametrize("name", sorted(INCIDENTS))
+@each_case("name", sorted(INCIDENTS))
 def test_a_page_of_an_incident_begins_with_what_one_needs_at_night(name: str) -> None:
     """Short lines: what to run, what to do, what never to do; the commands and their options exist."""
     text = (ROOT / "docs" / "incidents" / f"{name}.md").read_text()

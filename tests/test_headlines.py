@@ -19,6 +19,7 @@ from kdump.problems import catalogue
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import FIXTURES, ROOT, numbers_in, segment
+from tests.each_case import each_case
 from tests.unread import NOBODY, answers
 
 FIRST = f"{0:020}.log"
@@ -259,7 +260,7 @@ def test_a_timestamp_before_minus_one(tmp_path: Path) -> None:
     assert (wrong["position"], wrong["actual"], numbers_in(wrong["message"])) == (0, 7, [7, -5000])
 
 
-@pytest.mark.parametrize("code", catalogue.findings())
+@each_case("code", catalogue.findings())
 def test_no_consequence_without_its_offset(code: str) -> None:
     """The sentence is complete whether or not an offset is known."""
     at = target(str(segment("clean-1/payments-0")))

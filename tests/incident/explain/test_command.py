@@ -13,6 +13,7 @@ from kdump.incident.explain.catalogue import messages
 from kdump.problems import catalogue
 from tests.command import refused, run
 from tests.conftest import DISKS
+from tests.each_case import each_case
 from tests.incident.explain.explaining import DOCS, LOGS
 
 CLEAN = DISKS / "kafka-4.3" / "clean-1"
@@ -73,7 +74,7 @@ def test_several_logs(tmp_path: Path) -> None:
     assert [each["source"] for each in summaries] == [str(LOG)] * 2
 
 
-@pytest.mark.parametrize("code", catalogue.findings())
+@each_case("code", catalogue.findings())
 def test_a_finding_is_explained_as_in_the_reference(code: str) -> None:
     (found,) = objects(code)
     page = (DOCS / "findings.md").read_text()

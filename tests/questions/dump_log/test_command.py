@@ -28,6 +28,7 @@ from kdump.questions.dump_log.decoders import DECODERS
 from kdump.questions.dump_log.java import double, file_text, jackson
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, few, oracle_files, sample, seeded
+from tests.each_case import each_case
 from tests.forks import in_terminal
 from tests.questions.dump_log.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
@@ -97,7 +98,7 @@ def test_every_case_is_golden() -> None:
     }
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases()])
+@each_case("case", cases(), ids=lambda case: case.name)
 def test_golden(case: Case, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built)
     for window in ("1M", "4K"):

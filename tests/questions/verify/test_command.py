@@ -37,6 +37,7 @@ from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, few, numbers_in, read_regions, sample
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, Expected, copy_disk, copy_some
+from tests.each_case import each_case
 from tests.lookalikes import LOOKALIKES, Lookalike
 from tests.restored_disk import RARE, RestoredDisks
 
@@ -488,7 +489,7 @@ def test_every_recipe_was_tried_with_a_real_broker() -> None:
     assert {trial["name"] for trial in TRIALS} == {damage.name for damage in [*DAMAGES, *DOUBTS]}
 
 
-@pytest.mark.parametrize("code", sorted(LOCAL - {"unreadable-bytes"}))
+@each_case("code", sorted(LOCAL - {"unreadable-bytes"}))
 def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
     """And damage that affects neither, in any variant, is at most a warning."""
     said = {trial.get(who) for trial in TRIALS if trial["code"] == code for who in ("broker", "consumer")}
