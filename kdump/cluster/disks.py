@@ -419,8 +419,9 @@ class Disks:
         if not self._of_one_node(one, other):
             return False
         ids = [stated.get("directory.id") for stated in (self.ids(one), self.ids(other))]
-        is_one_id = ids[0] == ids[1] is not None
-        return (None not in ids and not is_one_id) or not (_overlap(one, other) or (is_one_id and _parts(one, other)))
+        if None in ids:
+            return not _overlap(one, other)
+        return ids[0] != ids[1] or not (_overlap(one, other) or _parts(one, other))
 
     def _with_nameless(self, nodes: list[Node]) -> list[Node]:
         """Return the nodes. If only one is named, and no partition is in two directories, the others of its cluster are

@@ -37,7 +37,7 @@ def records(source: Batch | Reading[Any], *, values: bool = True) -> Iterator[Re
     reaches it, and ends it: after the first bad byte of a payload, no further record can be located.
 
     Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers."""
-    reading = source if isinstance(source, Reading) else Reading(source)
+    reading = Reading.of(source)
     batch = reading.batch
     if isinstance(batch, DefaultRecordBatch):
         seen = 0
@@ -57,7 +57,7 @@ def decode_columns(
     Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
     well, no key either. No memory is used for them. `keep` selects in more detail what a large record has. Problems are
     added to the reading, if one is passed."""
-    reading = source if isinstance(source, Reading) else Reading(source)
+    reading = Reading.of(source)
     batch: DefaultRecordBatch = reading.batch
     if keep is None and not values:
         keep = KEYS if keys else SIZES

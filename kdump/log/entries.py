@@ -256,7 +256,6 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem(SNAPSHOT_INVALID, name, "crc", field_at, reason, computed, header.crc)
 
 
-"""The code of the finding for a version above those that are known."""
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
     file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", CHECKPOINT_INVALID),
     file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", CHECKPOINT_INVALID),

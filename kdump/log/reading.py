@@ -21,9 +21,9 @@ class Reading(Generic[BatchT]):
         self.ignored = batch.unread_key
 
     @classmethod
-    def of(cls, batch: Batch | Reading[Any]) -> Reading[Any]:
+    def of(cls, source: Batch | Reading[Any]) -> Reading[Any]:
         """Return a reading that has been begun, or a new one of a batch."""
-        return batch if isinstance(batch, Reading) else Reading(batch)
+        return source if isinstance(source, Reading) else Reading(source)
 
     @property
     def has_found(self) -> bool:

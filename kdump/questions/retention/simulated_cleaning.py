@@ -35,8 +35,7 @@ AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 
 
 class CleaningResult(NamedTuple):
-    """Result of a cleaning, as in PartitionRetention. `end`: the offset up to which it cleans
-    (exclusive)."""
+    """Result of a cleaning, as in PartitionRetention. `end`: the offset up to which it cleans (exclusive)."""
 
     keys: int
     keysFit: bool

@@ -241,7 +241,7 @@ def _older_copies(plans: dict[int, RestartPlan], quorum: Quorum, longest: Replic
 
 
 def may_lack_epoch(plans: dict[int, RestartPlan], quorum: Quorum, longest: Replica) -> bool:
-    """Return True if a disk shows that records of a later epoch than all logs have may be lost: a voter has nothing,
+    """Return True if a disk shows that records of a later epoch than any log has may be lost: a voter has nothing,
     was replaced or is an older copy, or a leader of such an epoch is known."""
     led = [plan.quorum.epoch for plan in plans.values() if plan.quorum is not None and plan.quorum.leaderId is not None]
     is_emptied = any(replica.before.end == 0 for replica in quorum.members.values())

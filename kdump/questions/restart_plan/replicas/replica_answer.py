@@ -68,8 +68,8 @@ class LeaderOutcome(NamedTuple):
 
 
 def rank(outcome: LeaderOutcome, longest: int | None) -> tuple[object, ...]:
-    """Return the sort key of an outcome; the lowest is best. What was committed is rather in the `longest` metadata log
-    than in another one."""
+    """Return the sort key of an outcome; the lowest is best. What the `longest` metadata log has is more likely
+    committed than what only another one has."""
     of_longest = sum(loss.possiblyAcknowledged for loss in outcome.replicas if loss.broker == longest)
     return outcome.halts, outcome.acknowledged, of_longest, outcome.possiblyAcknowledged, outcome.lost
 

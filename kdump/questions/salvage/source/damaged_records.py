@@ -22,7 +22,7 @@ from kdump.log.batch_records import decode_columns
 from kdump.log.reading import Reading
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.torn_batch import TornBatch
-from kdump.questions.salvage.source.source_file import CORRECTED_BIT, has_taken_last_offset
+from kdump.questions.salvage.source.source_file import CORRECTED_BIT, take_last_offset
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
@@ -37,7 +37,7 @@ def rescue(batch: Batch) -> tuple[Batch, int, tuple[str, ...]] | None:
     if batch.size <= LARGEST:
         made = unflipped(batch)
         if made is not None:
-            marks = (CORRECTED_BIT, *(("offset corrected",) * has_taken_last_offset(made)))
+            marks = (CORRECTED_BIT, *(("offset corrected",) * take_last_offset(made)))
             return made, made.recordCount or 0, marks
     if isinstance(batch, DefaultRecordBatch):
         recovered = None if batch.isControlBatch else _records(batch)

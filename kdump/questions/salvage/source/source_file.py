@@ -149,7 +149,7 @@ class SourceFile:
                 odd.append(finding.code)
         if code:
             return CheckedBatch(batch, code=code, reason=reason, decodes=batch.crcValid and not reading.problems)
-        mended += ("offset",) * has_taken_last_offset(batch)
+        mended += ("offset",) * take_last_offset(batch)
         return CheckedBatch(batch, first_offset(batch), batch.lastOffset, mended, tuple(odd))
 
     def successor(self, position: int) -> BatchHeader | None:
@@ -172,9 +172,9 @@ class SourceFile:
         )
 
 
-def has_taken_last_offset(batch: Batch) -> bool:
-    """Give a wrapper the offset of its last message, unless it has it. Consumers use the offsets of the messages; a
-    broker whose log ends here uses the wrapper's."""
+def take_last_offset(batch: Batch) -> bool:
+    """Give a wrapper the offset of its last message; return True if it had another one. Consumers use the offsets of
+    the messages; a broker whose log ends here uses the wrapper's."""
     last = last_record_offset(batch)
     if not isinstance(batch, LegacyRecordBatch) or last == batch.lastOffset:
         return False
