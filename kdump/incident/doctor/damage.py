@@ -19,13 +19,13 @@ from kdump.check.finding import ERROR, INFO, Finding, next_command
 from kdump.check.rules.remote_segments import OFFSETS_UNREADABLE as UNREADABLE
 from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import partition_summary
-from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.answer import Place
 from kdump.incident.doctor.causes import place_of
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.intact_copies import IntactCopies
+from kdump.io.directory_listing import parent
 from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
@@ -107,7 +107,6 @@ class DamageExamination:
         self.totals = CheckTotals()
         self._intact = IntactCopies(disks)
         self.found: Counter[str] = Counter()
-        self._remote_logs: dict[int, RemoteLog] = {}
         """By node."""
         self._in_newest: set[FindingKey] = set()
         """Findings in newest segments, which are checked again with their partitions."""
@@ -407,7 +406,7 @@ class DamageExamination:
             if start >= first:
                 continue
             name = f"{place.topic}-{place.partition}"
-            remote = self._remote(place)
+            remote = self.disks.by_directory.remote(parent(place.path))
             start = remote.start_of(unit.known.topic_id, place.partition, start)
             if start >= first:
                 continue
@@ -423,14 +422,6 @@ class DamageExamination:
                     lines.append(f"{name} {offset}..{begin - 1} (in remote storage)")
                 offset = end + 1
         return lines
-
-    def _remote(self, place: PartitionDirectory) -> RemoteLog:
-        node = next(each for each in self.disks.nodes if place.source in [one.path for one in each.directories])
-        if id(node) not in self._remote_logs:
-            self._remote_logs[id(node)] = node.remote_log(
-                self.disks.metadata(node.directories)[1], self.disks.options.limits
-            )
-        return self._remote_logs[id(node)]
 
     def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]]) -> None:
         self.found[ERROR] += 1

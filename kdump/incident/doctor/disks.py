@@ -140,15 +140,20 @@ class Disks(cluster.Disks):
         source, newest = self.newest_metadata(*(directory.path for directory in directories))
         return (source, newest) if newest is not None and newest.topics else ("", None)
 
+    @cached_property
+    def by_directory(self) -> Clusters:
+        """The metadata and the remote log for the partitions in a directory, which need not be one of these disks."""
+        return Clusters(None, self, self.options)
+
     def retention(
         self, places: Iterable[PartitionInput], on: Examination
     ) -> Iterator[tuple[PartitionInput, Iterator[RetentionAnswer]]]:
         """Yield each partition as it is now, with what retention does with it. Raises OutOfTime."""
-        clusters, query = Clusters(None, self, self.options), RetentionQuery((), deep=False)
+        query = RetentionQuery((), deep=False)
         for place in places:
             place, _ = replace(place, options=on.reporting(place.options)).now()
             on.limit.raise_if_over()
-            yield place, iter(()) if is_away(place) else OnePartition(place, query, clusters, None).answers()
+            yield place, iter(()) if is_away(place) else OnePartition(place, query, self.by_directory, None).answers()
 
     def note_listing(self, path: str, seen: SeenDirectory) -> None:
         """Use what a startup's prediction has listed of a partition, so that it is not listed again."""

@@ -961,13 +961,16 @@ def test_options() -> None:
 
 def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
     """No disk shows whether remote storage has the segments of a tiered topic, and doctor does not say that everything
-    was read."""
-    found = answers(*incident("missing-remote-segment", tmp_path / "disks"), *NOW)
-    (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
-    assert damage["notExamined"] == [
-        "1 partition has older offsets that are not on these disks: tiered-0 110377..215208 (in remote storage)"
-    ]
-    assert not damage["isComplete"]
+    was read. Nor of the partition alone."""
+    disks = incident("missing-remote-segment", tmp_path / "disks")
+    (alone,) = (tmp_path / "disks").rglob("tiered-0")
+    for paths in (disks, [alone]):
+        found = answers(*paths, *NOW)
+        (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
+        assert damage["notExamined"] == [
+            "1 partition has older offsets that are not on these disks: tiered-0 110377..215208 (in remote storage)"
+        ]
+        assert not damage["isComplete"]
 
 
 @pytest.mark.parametrize("topic_id", ["", "pP1dXJ1nQGmUFh2wsbRm4Q"], ids=["unknown", "deleted"])
