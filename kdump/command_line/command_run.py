@@ -137,14 +137,13 @@ def unreadable_line() -> str:
     return f"{head}: {printable(path_text(without_names(problems[0])))}{more}"
 
 
-def print_left_out(*, has_full: bool) -> None:
-    """End the tables of a run with the columns for which the terminal had no room. `has_full`: the command has
-    --full."""
+def print_left_out(command: click.Command) -> None:
+    """End the tables of a run of the command with the columns for which the terminal had no room."""
     outputs = [output for output in this_run().outputs if output.left_out]
     columns = dict.fromkeys(column for output in outputs for column in output.left_out)
     if columns:
         more = "1 column more" if len(columns) == 1 else f"{len(columns)} columns more"
-        how = "--full" if has_full else "--format csv"
+        how = "--full" if any("--full" in param.opts for param in command.params) else "--format csv"
         outputs[0].text(f"{more} ({', '.join(columns)}): {how}, or a wider terminal", style="dim")
         outputs[0].flush()
 

@@ -9,13 +9,18 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-REPLACE_FORMAT = ("as_json", "as_hex", "template", "extract", "quiet")
+REPLACE_FORMAT = {"as_json", "as_hex", "template", "extract", "quiet"}
 """Parameters that choose the output: with one of them on the command line, KDUMP_FORMAT and KDUMP_COLUMNS do not
 apply."""
 WITHOUT_VARIABLE = ("--json", "--no-pager")
 """KDUMP_FORMAT=json is the first, and the last has no effect."""
 WITH_CSV = "With --format csv"
 """Begins the help of --columns in a command that prints a report."""
+
+
+def typed(context: click.Context) -> set[str]:
+    """Return the names of the parameters that were typed, which click parses before all others."""
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 class CommonOption(click.Option):
@@ -31,20 +36,14 @@ class CommonOption(click.Option):
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         value = super().resolve_envvar_value(ctx)
         if self.variable == "KDUMP_FORMAT":
-            if any(ctx.params.get(name) for name in REPLACE_FORMAT):  # what was typed is in ctx.params first
-                return None
-            is_typed = ctx.get_parameter_source("columns") is ParameterSource.COMMANDLINE
-            return None if value == "json" and is_typed else value
+            return None if typed(ctx) & (REPLACE_FORMAT | ({"columns"} if value == "json" else set())) else value
         if self.variable == "KDUMP_QUIET":
             is_table = ctx.params.get("form") not in ("json", "csv", "hex")
-            return (
-                value if is_table and ctx.get_parameter_source("as_json") is not ParameterSource.COMMANDLINE else None
-            )
+            return value if is_table and "as_json" not in typed(ctx) else None
         if self.variable == "KDUMP_COLUMNS":
             form, only_csv = ctx.params.get("form"), (self.help or "").startswith(WITH_CSV)
             applies = form == "csv" or not (only_csv or (isinstance(form, str) and form != "table"))
-            replaced = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in REPLACE_FORMAT)
-            return value if applies and not replaced else None
+            return value if applies and not typed(ctx) & REPLACE_FORMAT else None
         return value
 
     def get_error_hint(self, ctx: click.Context | None) -> str:

@@ -37,7 +37,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
         metrics = metrics_of_run()
         with Progress(context.info_name or "kdump", counts_reads=True):
             status = run()
-        print_left_out(has_full="full" in context.params)
+        print_left_out(context.command)
     except KeyboardInterrupt:
         sys.exit(130)
     except errors as error:

@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from kdump.answer import Key
 from kdump.check.finding import ERROR, Finding
 from kdump.command_line.command_run import print_error
+from kdump.command_line.common_option import typed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.filter_options import FilterOptions, selection_of, typed_expression
@@ -291,9 +291,7 @@ class ExportCommand:
 
 def export_answers(options: ExportOptions) -> int:
     """Write the answers of other commands. Returns the exit status; raises OutputError, NoPyarrow and SourceError."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    if not given <= {"paths", "out", "answers", "quiet"}:
+    if not typed(click.get_current_context()) <= {"paths", "out", "answers", "quiet"}:
         raise click.UsageError("--answers takes only --out and --quiet")
     require_pyarrow()
     sources = tuple(path for path in options.paths if path != "-")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
+from kdump.command_line.common_option import typed
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.filter_options import selection_of
 from kdump.command_line.help_page import HelpPage
@@ -67,6 +67,5 @@ OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "remote_url", "rem
 
 def _wants_ls(options: InspectOptions) -> bool:
     """Return True if all paths are log directories, and no option selects contents of their files."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    given = typed(click.get_current_context())
     return given <= OF_LS and options.form in FORMATS and all(map(is_log_directory, options.paths))
