@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_log import read_metadata
@@ -29,6 +30,7 @@ from kdump.kafka.small_files import properties
 from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.restart_plan.run import restart_plan
+from kdump.questions.verify.run import verify
 from tests.command import objects, run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, numbers_in
 from tests.questions.restart_plan.restart_recipe import metadata_apart, second
@@ -128,12 +130,44 @@ def test_exactly_what_is_gone_is_named(data: st.DataObject, disk: str, apart: bo
 
 
 def test_a_topic_of_which_only_a_partition_without_records_is_gone(root: Path) -> None:
-    """It is a topic of the disk: --topic matches it, and nothing is lost."""
+    """It is a topic of the disk: --topic matches it, and nothing is lost, but nothing of it was read, unless another
+    disk has it."""
     skeleton(DISKS / "kafka-4.3/clean-1", root / "disk")
     (root / "disk/kafkajs-lz4-0").rmdir()
     agree_on("kafkajs-lz4", [], root / "disk")
+    told = f"{root}/disk/kafkajs-lz4-0: it has no directory here, nor any record by the checkpoints; by the metadata on"
+    listing = run("ls", root / "disk", "--topic", "kafkajs-lz4")
+    assert (listing.exit_code, listing.stderr.startswith(f"kdump: {told}")) == (2, True)
+    assert run("ls", root / "disk").exit_code == 0
+    for selection in (("kafkajs-lz4",), ("kafkajs-lz4", "users")):
+        summary = list(verify([str(root / "disk")], topics=selection))[-1]
+        assert isinstance(summary, CheckSummary)
+        assert [each.startswith(told) for each in summary.unread] == [True]
+        check = run("verify", root / "disk", *(f"--topic={topic}" for topic in selection))
+        first = check.stdout.splitlines()[0]
+        assert (check.exit_code, first.endswith("; 1 path not read")) == (2, True)
+        assert first.startswith("NOTHING WAS READ") is (len(selection) == 1)
+    skeleton(DISKS / "kafka-4.3/clean-1", root / "other")
+    for command in ("verify", "ls"):
+        both = run(command, root / "disk", root / "other", "--topic", "kafkajs-lz4")
+        assert both.exit_code == 0, both
     [plan] = restart_plan([str(root / "disk")], topics=("users",)).directories
     assert plan.newPartitions == 0
+
+
+def test_what_a_selection_misses_is_of_the_selection(root: Path) -> None:
+    """A partition that is gone is found with its number, and neither hidden by --ignore nor --only."""
+    skeleton(DISKS / "kafka-4.3/clean-1", root / "disk")
+    (root / "disk/users-0").rmdir()
+    for options in ((), ("--partition", "0"), ("--ignore", "partition-missing"), ("--only", "bytes")):
+        check = run("verify", root / "disk", "--topic", "users", *options)
+        told = (check.stdout + check.stderr).replace("\n  ", " ")
+        assert f"{root}/disk/users-0: it has no directory here; by the metadata on the disk no other broker" in told, (
+            told
+        )
+        assert (check.exit_code, unmatched(check.stderr)) == (2, []), options
+    other = run("verify", root / "disk", "--topic", "users", "--partition", "7")
+    assert (other.exit_code, other.stdout, other.stderr[:27]) == (2, "", "kdump: --partition 7: no ma")
 
 
 def test_the_first_line_names_them(root: Path) -> None:

@@ -160,12 +160,19 @@ class CheckTotals(LogCounts):
     missing: MissingTotals = field(default_factory=MissingTotals)
     withheld: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which records, or the results of checksums, are not in the bundle."""
+    is_selection: bool = field(default=False, repr=False, compare=False)
+    """Whether only some topics or partitions are asked for: files of log directories are not theirs."""
     doubted: set[str] = field(default_factory=set, repr=False, compare=False)
     """Codes of findings that had to be checked again, of the unit that was checked last."""
     coverage: Coverage | None = None
     """What was checked over all runs, of a check that remembers them."""
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
+
+    @property
+    def nothing_read(self) -> bool:
+        """Whether nothing of what is asked for was read, though there is something."""
+        return bool(self.unread) and not (self.batches or self.partitions or (self.files and not self.is_selection))
 
     @property
     def records_text(self) -> str:

@@ -46,8 +46,8 @@ class LogDirectorySummary:
     without preserving times, the time of the copy."""
     absent: list[PartitionKey]
     """Partitions that the log directory had and whose directories are missing (see missing_partitions)."""
-    created: list[PartitionKey]
-    """Partitions without a directory that it did not have, or that had no records."""
+    created: dict[PartitionKey, str]
+    """Partitions without a directory that it did not have, or that had no records, each with what is known of it."""
     remote_cache: int
     """Size in bytes of the cached indexes of remote storage."""
     broken: list[str]
@@ -181,19 +181,19 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
 
 def _absent(
     directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]
-) -> tuple[list[PartitionKey], list[PartitionKey]]:
+) -> tuple[list[PartitionKey], dict[PartitionKey, str]]:
     from kdump.cluster import missing_partitions as found  # ls of partitions starts without
 
     noted = found.checkpointed_partitions(directory.files)
     if directory.only_metadata or not found.may_be_missing(directory.path, noted):
-        return [], []
+        return [], {}
     others = [*(each.path for each in disks.others(directory)), *disks.unlisted]
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
-    missing = found.missing_partitions(
-        found.Expected.of(directory.path, others, disks.ids(directory), noted, metadata())
-    )
+    path, ids, image = directory.path, disks.ids(directory), metadata()
+    missing = found.missing_partitions(found.Expected.of(path, others, ids, noted, image))
+    told = {key: found.without_directory(path, key, ids, image, is_lost=False) for key in missing.never}
     # One that went away in the meantime was deleted.
-    return [key for key in missing.lost if key not in here], missing.never
+    return [key for key in missing.lost if key not in here], told
 
 
 def _dated(directory: LogDirectory) -> int | None:

@@ -245,6 +245,18 @@ def name_of(key: PartitionKey) -> str:
     return f"{key[0]}-{key[1]}"
 
 
+def without_directory(
+    path: str, key: PartitionKey, ids: Mapping[str, str], metadata: MetadataImage | None, *, is_lost: bool = True
+) -> str:
+    """Return what is known of a partition that the log directory at `path`, with the meta.properties `ids`, lacks: why
+    nothing of it can be read, and who has it. `is_lost`: see MissingPartitions."""
+    from kdump.state.other_replicas import other_replicas, who_has_it  # ls starts without
+
+    replicas = other_replicas(metadata, *key, parse_int(ids.get("node.id")))
+    nor = "" if is_lost else ", nor any record by the checkpoints"
+    return f"{os.path.join(path, name_of(key))}: it has no directory here{nor}; {who_has_it(replicas)}"
+
+
 def what_is_at(path: str) -> str:
     """Return in words what is at a path where there is no directory."""
     if file_system.islink(path):

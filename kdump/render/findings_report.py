@@ -323,7 +323,7 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
     """Return the verdict and its style."""
     if errors:
         return "DAMAGED", "bad"
-    if totals.unread and not totals.batches and not totals.files:
+    if totals.nothing_read:
         return "NOTHING WAS READ", "bad"
     if totals.missing:
         return "INCOMPLETE", "bad"

@@ -32,6 +32,7 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
+from kdump.cluster.missing_partitions import PartitionKey, without_directory
 from kdump.io import file_system
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
@@ -109,13 +110,15 @@ class CheckUnit:
         logs = (segment.log for segment in self.partition.segments)
         return sum(length(log.path) or 0 for log in logs if log is not None)
 
-    def missing_topics(self) -> set[str]:
-        """Return the topics of the partitions that this log directory lacks."""
+    def missing(self) -> dict[PartitionKey, str]:
+        """Return the partitions that this log directory lacks, each with what is known of it."""
         directory = self.directory
-        if directory is None or directory.only_metadata or "checkpoints" not in self.options.chosen:
-            return set()
+        if directory is None or directory.only_metadata:
+            return {}
         missing = missing_in(directory, self.ids, self.siblings, self.metadata, self.options)
-        return {topic for topic, _ in (*missing.lost, *missing.never)}
+        every = dict.fromkeys(missing.lost, True) | dict.fromkeys(missing.never, False)
+        path, ids, image = directory.path, self.ids, self.metadata
+        return {key: without_directory(path, key, ids, image, is_lost=is_lost) for key, is_lost in every.items()}
 
     def run(
         self, totals: CheckTotals, observers: ObserversOf | None = None, resume: tuple[int, str] | None = None

@@ -174,14 +174,18 @@ class Listing:
     def _directory(self, place: LogDirectory) -> Iterator[LsPart]:
         facts = log_directory_summary(place, self.disks)
         facts.absent = [key for key in facts.absent if self.query.wants(key[0])]
-        facts.created = [key for key in facts.created if self.query.wants(key[0])]
+        created = {key: told for key, told in facts.created.items() if self.query.wants(key[0])}
         self.query.run.found(facts)
         parts = [part for part in facts.partitions if self.query.wants(part.topic)]
         rows = LsRows(parts, self.query.rows or "partition")
-        if not (len(rows) or facts.absent or facts.created) and self.query.topics:  # --topic matches nothing here
+        if not (len(rows) or facts.absent or created) and self.query.topics:  # --topic matches nothing here
             return
         yield DirectoryStart(facts, rows)
         yield from self._rows(rows, len(rows), rows.size)
+        if self.query.topics and created:
+            names = {each.name for directory in self.disks.directories for each in directory.candidates}
+            for told in (told for key, told in created.items() if f"{key[0]}-{key[1]}" not in names):
+                self._unread(SourceError(told))
 
     def _partition(self, place: PartitionDirectory) -> Iterator[LsPart]:
         facts = single_partition_summary(place, self.states)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kdump.check.engine.units import units_of
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -130,9 +130,8 @@ class Check:
         query, check, run = self.query, self.options, self.query.run
         disks = check.disks_at(query.paths)
         work = [unit for unit in units_of(disks, check) if query.wants(unit.topic, unit.number)]
-        for unit in work if getattr(query.topics, "is_unmatched", False) else ():
-            for topic in unit.missing_topics():  # which has no other unit here
-                query.wants(topic, None)
+        if query.topics or query.partitions:
+            self._note_missing(work)
         if not self.totals.unread:
             refuse_unmatched(query.topics, query.partitions)
         limit_requests(self.max_requests)
@@ -150,8 +149,8 @@ class Check:
             found_in = self.scrub.run(work)
         for unit, found in found_in:
             run.begin(unit.name)
-            of_directory = unit.directory is not None and bool(query.topics)
-            yield from self._counted(each for each in found if not of_directory or query.wants(each.topic or "", None))
+            of_directory = unit.directory is not None and self.totals.is_selection
+            yield from self._counted(each for each in found if not of_directory or self._is_of_selection(each))
         for place, topic in remote.places() if remote is not None else ():
             if remote is not None and query.wants(topic, place[1]):
                 self.totals.partitions += 1
@@ -159,6 +158,20 @@ class Check:
                 yield from self._counted(remote.findings(place, topic, self.totals))
         if remote is not None:
             remote.end(self.totals)
+
+    def _note_missing(self, work: list[CheckUnit]) -> None:
+        """Note the selected partitions that have no directory on any of the disks: nothing of them is read."""
+        self.totals.is_selection = True
+        here = {(unit.topic, unit.number) for unit in work if unit.partition is not None and not unit.partition.state}
+        for unit in work:
+            for key, told in unit.missing().items():
+                if self.query.wants(*key) and key not in here:
+                    self.totals.problem(told)
+
+    def _is_of_selection(self, finding: Finding) -> bool:
+        """Return True for a finding about a log directory's root that is about a selected partition."""
+        has_topic = finding.topic is not None or not self.query.topics
+        return has_topic and self.query.wants(finding.topic, finding.partition)
 
     def _counted(self, found: Iterable[Finding]) -> Iterator[Finding]:
         for finding in found:
