@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kdump.check.finding import Code
+import kdump
+from kdump.check.finding import Code, Finding
+from kdump.check.totals import MissingTotals
 from kdump.log.paths import target
 from kdump.problems import catalogue
+from kdump.tables.small_tables import finding_of, row_of
 from tests import craft
 from tests.command import objects, run
 from tests.conftest import FIXTURES, ROOT, numbers_in, segment
@@ -90,6 +93,17 @@ def test_a_transaction_that_hangs(tmp_path: Path) -> None:
     later = craft.batch([craft.record(0)], baseOffset=1, baseTimestamp=10_000_000, maxTimestamp=10_000_000)
     log.write_bytes(begun + later)
     assert "1 transaction without a marker" in headline(log.parent, "--ignore", "index-missing")
+
+
+def test_the_rows_of_a_table_add_up_like_the_findings(disk: Path) -> None:
+    """A scan counts what is missing by the rows of the table findings, which have texts for numbers."""
+    without(disk / "orders-none-0" / FIRST, 1, 4)
+    of_findings, of_rows = MissingTotals(), MissingTotals()
+    for finding in kdump.verify(disk):
+        if isinstance(finding, Finding):
+            of_findings.add(finding)
+            of_rows.add(finding_of(row_of(finding)))
+    assert (of_rows, of_rows.gaps, of_rows.offsets) == (of_findings, 60, 120)
 
 
 def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:

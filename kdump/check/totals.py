@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-from kdump.check.finding import INFO, WARNING, Finding
+from kdump.check.finding import INFO, WARNING, Finding, problem_of
 from kdump.format.count_text import count_text, first_of
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.unreadable_paths import same_failure
 from kdump.log.region import Batch
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
-
-
-def _is_cleaners(finding: Finding) -> bool:
-    """Whether a finding is about the log cleaner's checkpoint, which does not show that offsets existed."""
-    return finding.file.rpartition("/")[2] == "cleaner-offset-checkpoint"
 
 
 @dataclass
@@ -48,10 +43,11 @@ class MissingTotals:
         if finding.code == "partition-missing" and lost:
             self.partitions.append(f"{finding.topic}-{finding.partition}")
         elif finding.code == "offset-gap" and lost:
-            self.gaps += int(finding.actual or 0) - int(finding.expected or 0)
-        elif finding.code == "checkpoint-beyond-log" and finding.severity == WARNING and not _is_cleaners(finding):
-            log = finding.source, finding.topic, finding.partition
-            self.ends[log] = max(self.ends.get(log, 0), int(finding.actual) - int(finding.expected))
+            self.gaps += finding.actual - finding.expected
+        elif finding.code == "checkpoint-beyond-log" and finding.severity == WARNING:
+            if not problem_of(finding).facts["cleanerFile"]:  # which does not show that offsets existed
+                log = finding.source, finding.topic, finding.partition
+                self.ends[log] = max(self.ends.get(log, 0), finding.actual - finding.expected)
         elif finding.code in WITHOUT_MARKER and lost:
             self.markers += 1
 

@@ -35,6 +35,7 @@ from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums, merged_sums, sum_entries
 from kdump.tables.declarations import COUNTS, FINDINGS, RESULTS, SCANS, UNITS
+from kdump.tables.small_tables import finding_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -239,7 +240,7 @@ def units_with_findings(
     rows = tasks.run([partial(severe_findings, store, names) for names in _divided(done.names(FINDINGS.name))])
     by_place: dict[str, list[Finding]] = {}
     for row in worst(chain.from_iterable(rows)):
-        by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
+        by_place.setdefault(row["file"].rpartition("/")[0], []).append(finding_of(row))
     for place, own in sorted(by_place.items()):
         yield place, sorted(own, key=lambda finding: (finding.file, finding.position))
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.answer import answer_object
+from kdump.answer import answer_keys, answer_object
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.rules.bytes import not_checked
@@ -83,6 +83,13 @@ def row_of(finding: Finding) -> Row:
         if value is not None and not isinstance(value, str):
             row[name] = json.dumps(value, ensure_ascii=False)
     return row
+
+
+def finding_of(row: Row) -> Finding:
+    """Return the finding of such a row, with whole numbers in `expected` and `actual` as numbers."""
+    stated = {name: row[name] or "" for name in ("expected", "actual")}
+    numbers = {name: int(text) for name, text in stated.items() if text.removeprefix("-").isdecimal()}
+    return Finding(**{key.name: row[key.name] for key in answer_keys(Finding)} | numbers)
 
 
 def _named(unit: CheckUnit, message: str) -> Target:
