@@ -83,7 +83,7 @@ def registry_changes(
     replay.on_change = changes.append if reports else None
     place = log_name(source.log)
     if not source.log.segments:
-        registry.problems.append(f"{place}: no segments")
+        replay.note(f"{place}: no segments")
 
     def note(problem: str) -> None:
         replay.note(within(place, problem))

@@ -94,6 +94,8 @@ class SchemaRegistry:
         self.duplicates: list[tuple[int, str, int, int]] = []
         """Records whose ID had another text already: offset, subject, version, ID."""
         self.problems: list[str] = []
+        self.unapplied = ""
+        """The first problem that is not one of the duplicates: something that may belong in the state is not there."""
         self.remarks: list[str] = []
         """About records that change nothing, and stop an old registry."""
         self.end_offset = 0

@@ -52,6 +52,10 @@ class RegistryReplay:
         self.skipped = 0
 
     def note(self, problem: str) -> None:
+        self.registry.unapplied = self.registry.unapplied or problem
+        self._list(problem)
+
+    def _list(self, problem: str) -> None:
         self.skipped += 1
         if len(self.registry.problems) < MAX_PROBLEMS:
             self.registry.problems.append(problem)
@@ -148,7 +152,7 @@ class RegistryReplay:
             if self.on_change is not None:
                 fields = {name: (None, new) for name, new in self._fields(row).items()}
                 self._change("schema", _name(subject, version), "ignored", fields)
-        self.note(
+        self._list(
             f"at offset {self.offset}: {subject} version {version} is ignored: ID {value['id']} is that of another"
             " schema already"
         )

@@ -3,6 +3,7 @@ snapshots."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -90,7 +91,8 @@ def file_findings(
 def file_finding(target: Target, problem: Problem) -> Finding:
     """Return the finding for a problem in a file without batches."""
     if problem.code == NEWER_RELEASE:
-        return newer_release.newer_release(target, problem.reason, problem.position or 0, problem.size or 0)
+        text = f"{os.path.basename(target.path)} {problem.reason}"
+        return newer_release.newer_release(target, text, problem.position or 0, problem.size or 0)
     return CODES[problem.code].finding(
         target,
         message=f"{problem.struct}.{problem.field} at byte {problem.position}: {problem.reason}",

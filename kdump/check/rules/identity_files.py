@@ -4,6 +4,7 @@ Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetada
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -46,7 +47,8 @@ def version_evidence(applied: AppliedRelease) -> VersionEvidence:
 
 def _newer(target: Target, version: int | None, applied: AppliedRelease) -> str:
     """Return that a newer release wrote the file, by its version; empty if it did not."""
-    newer = newer_version(target.kind, version) if target.kind is not None else ""
+    what = f"{os.path.basename(target.path)} version"
+    newer = newer_version(target.kind, version, what) if target.kind is not None else ""
     return newer if newer and version_evidence(applied).is_newer(target.path) else ""
 
 

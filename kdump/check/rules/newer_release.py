@@ -4,7 +4,6 @@ Source: kdump.cluster.release_evidence; for records of the coordinators, kdump.f
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterable, Iterator
 
@@ -25,10 +24,8 @@ NEWER_RELEASE = Code("newer-release")
 
 
 def newer_release(target: Target, text: str, position: int = 0, size: int = 0, offset: int | None = None) -> Finding:
-    """Return the finding for something in a file; `text` says what."""
-    name = os.path.basename(target.path)
-    message = text if text.startswith(name) or not text.startswith("version ") else f"{name} {text}"
-    return NEWER_RELEASE.finding(target, message=message, position=position, size=size, offset=offset)
+    """Return the finding for something in a file; `text` says what, and of a version of a small file also of which."""
+    return NEWER_RELEASE.finding(target, message=text, position=position, size=size, offset=offset)
 
 
 LARGEST = 2**15 - 1

@@ -48,9 +48,8 @@ class SchemasExamination:
         run = Run(self.disks.options.limits, more=self.on.read_some)
         state = read_registry(registry, keep_gone=True, run=run)
         self._known += sum(len(state.rows(each)) for each in state.subjects)
-        for problem in state.problems[:1]:
-            if not state.duplicates or problem.startswith("_schemas"):
-                self.on.question.notExamined.append(f"the registry's topic: {problem}")
+        if state.unapplied:
+            self.on.question.notExamined.append(f"the registry's topic: {state.unapplied}")
         mine = self.disks.clusters[registry.cluster]
         gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state, run)]
         schemas = KnownSchemas(state, mine[0].path, gone)

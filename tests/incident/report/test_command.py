@@ -425,6 +425,19 @@ def test_producers_are_those_of_kdump_producers() -> None:
     assert {key: tuple(sums) for key, sums in mine.items()} == dict(said)
 
 
+def test_broken_sequences_are_drawn_in_the_row_of_their_producer(tmp_path: Path) -> None:
+    written = [(1, 0, 0), (2, 0, 0), (1, 0, 5), (2, 0, 0)]
+    batches = (
+        batch([record()], offset=at, producerId=who, producerEpoch=epoch, baseSequence=sequence)
+        for at, (who, epoch, sequence) in enumerate(written)
+    )
+    write_file(tmp_path / "a-0" / FIRST, b"".join(batches))
+    made = read(tmp_path)
+    (chart,) = draw_charts(made, PageLabels(made)).producers
+    marks = [(each.row, each.tip["what"], each.a) for each in chart.panels[0].marks if "what" in each.tip]
+    assert marks == [(0, "sequence gap", 2), (1, "repeated sequence", 3)]
+
+
 def test_a_partition_without_segments(tmp_path: Path) -> None:
     """A coordinator has recorded transactions in it, and the markers are not there to compare."""
     shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk")

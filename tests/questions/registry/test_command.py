@@ -578,6 +578,14 @@ def test_doctor_names_ids_without_a_schema_and_ids_given_twice() -> None:
     ]
 
 
+def test_doctor_names_what_it_cannot_apply_although_an_id_is_given_twice_before(tmp_path: Path) -> None:
+    write(tmp_path, {"_schemas-0": [*SCHEMAS, Step(schema_key("x", 1), b"{"), schema("y", 1, 4, '"int"')]})
+    found = [json.loads(line) for line in command.run("doctor", tmp_path, "--json").stdout.splitlines()]
+    (question,) = (each for each in found if each["type"] == "doctorQuestion" and each["question"] == "schemas")
+    (said,) = question["notExamined"]
+    assert said.startswith(f"the registry's topic: at offset {len(SCHEMAS)}: skipped: its value is not JSON")
+
+
 def test_doctor_says_nothing_of_numbers_or_mirrored_topics_or_without_a_registry(tmp_path: Path) -> None:
     steps = [Step(None, framed(each, b"12345")) for each in range(100, 110)]
     good: dict[str, list[Step | None]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kdump.format.numbers import parse_long
 from kdump.incident.report.facts import PartitionFacts
 from kdump.incident.report.html import palette
 from kdump.incident.report.html.drawing import OFFSET, Chart, Mark, Note, Panel, used
@@ -151,10 +150,10 @@ def _breaks(
     facts: PartitionFacts, whose: dict[int, str], names: PageLabels, labels: list[str], size: float
 ) -> Iterator[Mark]:
     for finding in facts.findings:
-        if finding.code not in BREAKS or finding.offset is None:
+        number = finding.producer_id
+        if finding.code not in BREAKS or finding.offset is None or number is None:
             continue
-        number = parse_long(finding.message.partition(":")[0].removeprefix("producer "))
-        who = whose.get(number, f"producer {number}") if number is not None and number >= 0 else None
+        who = whose.get(number, f"producer {number}")
         if who in labels:
             tip = {"what": BREAKS[finding.code], "offset": f"{finding.offset:,}"}
             tip["message"] = cut_middle(names.clean(finding.message), 120)
