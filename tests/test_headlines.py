@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import pytest
 
 import kdump
 from kdump.check.finding import Code, Finding
-from kdump.check.totals import MissingTotals
+from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.log.paths import target
 from kdump.problems import catalogue
 from kdump.tables.small_tables import finding_of, row_of
@@ -35,6 +36,14 @@ def disk(tmp_path: Path) -> Path:
     shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk")
     (tmp_path / "disk" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     return tmp_path / "disk"
+
+
+def test_the_counts_of_a_subclass_are_added_however_its_types_are_written() -> None:
+    """make_dataclass keeps a type; `from __future__ import annotations` makes a string of it."""
+    more = make_dataclass("Counts", [("more", int, 0), ("first", int | None, None)], bases=(CheckTotals,))
+    total = more(files=1, more=2, first=3)
+    total.add(more(files=10, more=20, first=30))
+    assert (total.files, total.more, total.first) == (11, 22, 3)
 
 
 def headline(*arguments: str | Path) -> str:

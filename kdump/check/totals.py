@@ -135,9 +135,9 @@ class LogCounts:
     """Records in valid batches."""
 
     def _add_counts(self, other: LogCounts) -> None:
-        """Add the counts of other logs, and those of a subclass: all fields that are numbers, and never None."""
+        """Add the counts of other logs, and those of a subclass: all fields that begin as a number, and not as None."""
         for counted in fields(self):
-            if counted.type == "int":
+            if type(counted.default) is int:
                 setattr(self, counted.name, getattr(self, counted.name) + getattr(other, counted.name))
 
 
