@@ -234,7 +234,7 @@ def _alone(region: Region) -> Region:
     data = b"".join(region.window.chunks(region.position, region.size))
     window: Any = BufferWindow(data, region.position)
     batch = DefaultRecordBatch(window, region.position, region.size, region.limits, region.header)
-    batch._computed, batch.known_records = region._computed, region.known_records
+    batch._computed, batch.known = region._computed, region.known
     return batch
 
 

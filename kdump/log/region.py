@@ -208,12 +208,8 @@ class Batch(Region):
         self.limits = limits
         self.header_problems: tuple[Problem, ...] = (problem,) if problem else ()
         self._computed: int | None = None
-        self.known_diagnosis: tuple[str, str, int | None, int] | None = None
-        """What the damage looks like, if it was diagnosed where the bytes are (check.diagnosis.diagnose)."""
-        self.known_repair: Batch | None = None
-        """The batch with one flipped bit corrected, if that was found where the bytes are (check.engine.unflipped)."""
-        self.known_records: RecordVerdict | None = None
-        """What decoding its records showed where they are; None if that is not known."""
+        self.known = NOTHING_KNOWN
+        """What its source knows of it without its bytes."""
         self.is_torn = False
         """Whether it is only the beginning of a batch (log.torn_batch): its region states the damage."""
 
@@ -288,6 +284,19 @@ class Batch(Region):
 
 
 BatchT = TypeVar("BatchT", bound=Batch)
+
+
+class KnownBatch(NamedTuple):
+    """What a source that lacks bytes of a batch knows of it (log.withheld_segment), None if it is not known. `records`:
+    what decoding them showed (a RecordVerdict of log.stored_verdicts); `diagnosis`: what the damage looks like
+    (check.diagnosis.diagnose); `repair`: the batch with one flipped bit corrected (check.engine.unflipped)."""
+
+    records: Any = None
+    diagnosis: tuple[str, str, int | None, int] | None = None
+    repair: Batch | None = None
+
+
+NOTHING_KNOWN = KnownBatch()
 
 
 class DefaultRecordBatch(Batch):
@@ -368,29 +377,6 @@ class BatchRun(Region):
     def checksum_matches(self, at: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
         return self.checked or checksum_holds(self.buffer, at, end)
-
-
-class StoredFinding(NamedTuple):
-    """A finding about the records of a batch, without its file (kdump.check.finding.Finding)."""
-
-    code: str
-    severity: str
-    position: int
-    size: int
-    offset: int | None
-    expected: Any
-    actual: Any
-    message: str
-    case: str
-
-
-class RecordVerdict(NamedTuple):
-    """What decoding the records of a batch shows. `findings`: without those for `problems`, which decoding notes;
-    `records`: the number of records that decode, None if it is recordCount."""
-
-    findings: tuple[StoredFinding, ...]
-    problems: tuple[Problem, ...]
-    records: int | None
 
 
 class WrapperContents(NamedTuple):

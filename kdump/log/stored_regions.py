@@ -21,6 +21,7 @@ from kdump.log.region import (
     Batch,
     BrokerView,
     DefaultRecordBatch,
+    KnownBatch,
     LegacyRecordBatch,
     Problem,
     Region,
@@ -108,7 +109,7 @@ def _batch(
     batch.broker_view = _broker_view(row)
     if "diagnosis" in row:
         kind, description, damaged, count = row["diagnosis"]
-        batch.known_diagnosis = (text(kind), text(description), optional_long(damaged), natural(count))
+        batch.known = KnownBatch(diagnosis=(text(kind), text(description), optional_long(damaged), natural(count)))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         batch.known_contents = _contents_of_row(row["contents"])
     return batch

@@ -5,15 +5,39 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import INT_MAX
 from kdump.io.hash_key import HASH_SIZE, RecordHash
 from kdump.io.sorted_lines import SortedLines
 from kdump.io.untrusted_json import LONG_MAX, integer, natural, optional_long, text
-from kdump.log.region import RecordVerdict, StoredFinding
+from kdump.log.region import Problem
 from kdump.log.stored_regions import problem_of, problem_row
+
+
+class StoredFinding(NamedTuple):
+    """A finding about the records of a batch, without its file (kdump.check.finding.Finding)."""
+
+    code: str
+    severity: str
+    position: int
+    size: int
+    offset: int | None
+    expected: Any
+    actual: Any
+    message: str
+    case: str
+
+
+class RecordVerdict(NamedTuple):
+    """What decoding the records of a batch shows. `findings`: without those for `problems`, which decoding notes;
+    `records`: the number of records that decode, None if it is recordCount."""
+
+    findings: tuple[StoredFinding, ...]
+    problems: tuple[Problem, ...]
+    records: int | None
+
 
 STRUCT = "RecordVerdict"
 NOTHING = RecordVerdict((), (), None)

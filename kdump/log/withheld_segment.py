@@ -21,9 +21,9 @@ from kdump.io.window import BufferWindow
 from kdump.io.withheld import HASHES, KNOWN, MAX_KEPT, REGIONS, StoredSegment
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch, read_header
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, KnownBatch, Region, make_batch, read_header
 from kdump.log.stored_regions import KEPT, STRUCT, WITHHELD, region_of, size_of
-from kdump.log.stored_verdicts import HashRows, StoredVerdicts
+from kdump.log.stored_verdicts import HashRows, RecordVerdict, StoredVerdicts
 
 RUN_BYTES = 1 << 20
 """Maximum bytes of a batch run. A larger batch is a region of its own."""
@@ -171,24 +171,12 @@ class WithheldSegment:
         """Yield the regions that a line describes. Raises DecodeError."""
         kind, size = row["kind"], size_of(row)
         if kind in (KEPT, WITHHELD):
-            stored = self._batches(position, position + size, limits, kept=kind == KEPT)
-        else:
-            stored = iter((self._other(position, row, limits),))
-        return stored if self._verdicts is None else self._with_verdicts(stored, self._verdicts)
+            return self._batches(position, position + size, limits, kept=kind == KEPT)
+        return iter((self._other(position, row, limits),))
 
-    def _with_verdicts(self, stored: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
-        for region in stored:
-            if isinstance(region, Batch):
-                region.known_records = verdicts.on(region.position)
-            elif isinstance(region, StoredRun):
-                region.verdicts = verdicts
-                suspects = verdicts.positions(region.position, region.end)
-                if suspects:
-                    starts = region.headers.column(BATCH_START)
-                    region.suspects = [bisect_left(starts, suspect - region.position) for suspect in suspects]
-                else:
-                    region.suspects = []
-            yield region
+    def _verdict(self, position: int) -> RecordVerdict | None:
+        """Return what is known of the records of the batch at a position. Raises DecodeError."""
+        return None if self._verdicts is None else self._verdicts.on(position)
 
     def _batches(self, position: int, end: int, limits: Limits, *, kept: bool) -> Iterator[Region]:
         """Yield valid v2 batches whose payloads are all there, or none is."""
@@ -209,7 +197,7 @@ class WithheldSegment:
                 reach=REACH,
             )
             if run is not None and position + run.stop <= end:
-                yield StoredRun(limits, position, run, missing)
+                yield StoredRun(limits, position, run, missing, self._verdicts)
                 position += run.stop
                 continue
             if len(data) < BATCH_HEADER.size:
@@ -218,7 +206,9 @@ class WithheldSegment:
             if header.batchLength < MIN_BATCH_LENGTH or position + header.size > end:
                 raise DecodeError("RecordBatch", "batchLength", position, f"{header.batchLength} is impossible here")
             window: Any = missing or BufferWindow(self._kept(position, header.size), position)
-            yield make_batch(window, position, header.size, limits, header, crc=header.crc)
+            batch = make_batch(window, position, header.size, limits, header, crc=header.crc)
+            batch.known = KnownBatch(self._verdict(position))
+            yield batch
             position += header.size
 
     def _kept(self, position: int, size: int) -> bytes:
@@ -239,18 +229,21 @@ class WithheldSegment:
         try:
             if not isinstance(region, Batch):
                 return region
+            repair = None
             if "repaired" in row:
                 data = self._replaced(row["repaired"], region)
                 header: Any = read_header(data)
                 if header.size != region.size:
                     raise ValueError(f"a batch of {header.size} bytes")
                 window: Any = NoPayload(self) if len(data) < header.size else BufferWindow(data, position)
-                region.known_repair = make_batch(window, position, header.size, limits, header, crc=header.crc)
+                repair = make_batch(window, position, header.size, limits, header, crc=header.crc)
+            region.known = region.known._replace(records=self._verdict(position), repair=repair)
             if "replaced" in row:
                 data = self._replaced(row["replaced"], region)
                 if isinstance(region, DefaultRecordBatch):
                     replaced = RedactedBatch(data, position, limits, region.header, self.source.key)
                     replaced.header_problems, replaced.broker_view = region.header_problems, region.broker_view
+                    replaced.known = region.known
                     return replaced
                 region.window = BufferWindow(data, position)  # type: ignore[assignment]
             elif row.get("complete"):
@@ -261,13 +254,18 @@ class WithheldSegment:
 
 
 class StoredRun(BatchRun):
-    """A batch run whose buffer has zeros in place of payloads that are `missing`."""
+    """A batch run whose buffer has zeros in place of payloads that are `missing`. Raises DecodeError for damage of the
+    verdicts."""
 
-    verdicts: StoredVerdicts | None = None
-
-    def __init__(self, limits: Limits, position: int, run: ValidRun, missing: NoPayload | None) -> None:
+    def __init__(
+        self, limits: Limits, position: int, run: ValidRun, missing: NoPayload | None, verdicts: StoredVerdicts | None
+    ) -> None:
         super().__init__(limits, position, 0, run, True)
-        self.missing = missing
+        self.missing, self.verdicts = missing, verdicts
+        if verdicts is not None:
+            suspects = verdicts.positions(position, self.end)
+            starts = run.headers.column(BATCH_START) if suspects else []
+            self.suspects = [bisect_left(starts, suspect - position) for suspect in suspects]
         self.lacks_checksum = missing is not None and not BATCH_HEADER.read(run.headers.data).crc
 
     def batch(self, at: int) -> DefaultRecordBatch:
@@ -275,5 +273,5 @@ class StoredRun(BatchRun):
         if self.missing is not None:
             batch.window = self.missing  # type: ignore[assignment]
         if self.verdicts is not None:
-            batch.known_records = self.verdicts.on(batch.position)
+            batch.known = KnownBatch(self.verdicts.on(batch.position))
         return batch

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.check.rules.records import header_findings, verdict
+from kdump.check.rules.records import decoded_findings, header_findings
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch_formats import FORMATS, LARGEST_HEADER, NEWEST, format_of
 from kdump.format.batch_header import MAGIC_POSITION
@@ -124,10 +124,8 @@ class Hexdump:
         batch = reading.batch
         target = self.target or Target("", None, None, None)
         messages = [finding.message for finding in header_findings(target, batch)]
-        records = verdict(target, reading, keyed=False)
-        if batch.crcValid:
-            messages += [finding.message for finding in records.findings]
-        return messages
+        of_records = [finding.message for finding in decoded_findings(target, reading, keyed=False)]
+        return messages + of_records if batch.crcValid else messages
 
     def entry(self, entry: Entry) -> None:
         """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""

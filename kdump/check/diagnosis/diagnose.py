@@ -174,8 +174,8 @@ UNKNOWN = Diagnosis("", "")
 def diagnose(batch: Batch) -> Diagnosis:
     """Diagnose the damage to a batch or message whose checksum does not match. Reads it several times, in chunks; does
     not add to its problems."""
-    if batch.known_diagnosis is not None:
-        return Diagnosis(*batch.known_diagnosis)
+    if batch.known.diagnosis is not None:
+        return Diagnosis(*batch.known.diagnosis)
     difference = batch.crc ^ batch.computedCrc
     if not difference:
         return UNKNOWN

@@ -24,7 +24,7 @@ from kdump.log.region import Batch, LegacyRecordBatch, length_problem, make_batc
 def unflipped(batch: Batch) -> Batch | None:
     """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None."""
     if batch.lacks:
-        return batch.known_repair
+        return batch.known.repair
     difference = batch.crc ^ batch.computedCrc
     covered = batch.size - batch.crc_start
     if not difference or covered > CERTAIN or batch.problems:

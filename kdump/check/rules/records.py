@@ -29,12 +29,13 @@ from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, RecordVerdict, StoredFinding
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.problems.advice import has_case
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext
     from kdump.check.rule import SegmentContext
+    from kdump.log.stored_verdicts import RecordVerdict
 
 RECORD_COUNT_MISMATCH = Code("record-count-mismatch")
 RECORD_MALFORMED = Code("record-malformed")
@@ -68,23 +69,12 @@ def findings(part: SegmentContext, context: PartitionContext, source: Batch | Re
         message = f"{plain_count(batch.size, 'byte')}, but max.message.bytes is {limit}"
         yield _found(target, batch, SIZE_OVER_LIMIT, message=message, expected=limit)
     keyed = bool(context.compacted)
-    if batch.known_records is not None:
-        yield from _stored(target, reading, batch.known_records, keyed=keyed)
+    if batch.known.records is not None:
+        yield from _stored(target, reading, batch.known.records, keyed=keyed)
     else:
-        yield from _decoded(target, reading, keyed=keyed)
+        yield from decoded_findings(target, reading, keyed=keyed)
     for problem in reading.problems:
         yield _noted(target, batch, problem)
-
-
-def verdict(target: Target, batch: Batch | Reading[Batch], *, keyed: bool) -> RecordVerdict:
-    """Return what `findings` finds in the records of a valid batch, apart from limits. `keyed`: a null key is a
-    finding."""
-    reading = Reading.of(batch)
-    findings = tuple(
-        StoredFinding(*(getattr(finding, name) for name in StoredFinding._fields))
-        for finding in _decoded(target, reading, keyed=keyed)
-    )
-    return RecordVerdict(findings, tuple(reading.problems), None)
 
 
 def _stored(target: Target, reading: Reading[Batch], judged: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
@@ -102,8 +92,9 @@ def _stored(target: Target, reading: Reading[Batch], judged: RecordVerdict, *, k
         yield code.finding(target, next_offset=next_offset(reading.batch), **values)
 
 
-def _decoded(target: Target, reading: Reading[Any], *, keyed: bool) -> Iterator[Finding]:
-    """Decode a batch and yield the findings about its header and records, but those for the problems noted then."""
+def decoded_findings(target: Target, reading: Reading[Any], *, keyed: bool) -> Iterator[Finding]:
+    """Decode a valid batch and yield the findings about its header and records, but those about limits, and for the
+    problems noted then. `keyed`: a null key is a finding."""
     batch = reading.batch
     make: Make = partial(_found, target, batch)
     if isinstance(batch, DefaultRecordBatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kdump.check.engine.batch_runs import FLAGS, first_record_suspect
 from kdump.check.options import Options
-from kdump.check.rules.records import verdict
+from kdump.check.rules.records import decoded_findings
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BATCH_START, NEWEST
 from kdump.core.header_columns import is_plain_batch
@@ -13,8 +13,9 @@ from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region
-from kdump.log.stored_verdicts import SUMS, verdict_row
+from kdump.log.reading import Reading
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.stored_verdicts import SUMS, RecordVerdict, StoredFinding, verdict_row
 from kdump.log.walk import RegionObserver
 from kdump.questions.bundle.part_writer import Spool
 from kdump.questions.stats.run import StatsReader
@@ -59,11 +60,14 @@ class RecordsWriter(RegionObserver):
             row += 1
 
     def _judge(self, batch: Batch) -> None:
-        judged = verdict(self.target, batch, keyed=self.keyed)
-        if judged.problems:
-            judged = judged._replace(records=sum(1 for _ in records(batch, values=False)))
-        if judged != RecordVerdict((), (), None):
-            self._lines.row(batch.position, verdict_row(judged))
+        reading = Reading(batch)
+        findings = tuple(
+            StoredFinding(*(getattr(finding, name) for name in StoredFinding._fields))
+            for finding in decoded_findings(self.target, reading, keyed=self.keyed)
+        )
+        count = sum(1 for _ in records(batch, values=False)) if reading.problems else None
+        if findings or reading.problems:
+            self._lines.row(batch.position, verdict_row(RecordVerdict(findings, tuple(reading.problems), count)))
 
     def end(self) -> Spool:
         """Return the lines, with the sums."""

@@ -350,7 +350,7 @@ class StatsReader(SegmentObserver):
     def _known(self, reading: Reading[Any], count: int) -> int:
         """Return the number of records of a batch that decode, as far as the bundle without them knows; note the
         problems of decoding. `count`: that in the header."""
-        verdict = reading.batch.known_records
+        verdict = reading.batch.known.records
         if verdict is None:
             return count
         for problem in verdict.problems:
