@@ -242,7 +242,7 @@ class PartitionScan(Resumable, RegionObserver):
         deep = decode and "records" in self.options.chosen
         unchecked = {lacked for lacked in lacks if lacked != RECORDS or deep}
         deep = deep and RECORDS not in lacks
-        self.totals.withheld.update(unchecked - self._lacks)
+        self.totals.withheld.update(sorted(unchecked - self._lacks))
         self._lacks.update(lacks)
         for other in self._of_regions:
             other.begin(part.target, window, part.last)
