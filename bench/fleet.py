@@ -110,12 +110,13 @@ def verify(root: Path) -> float:
 
 def scanned(spark: Any, root: Path, out: Path, records: bool) -> tuple[float, Used]:
     """Scan `root` into `out`. Returns the elapsed seconds and the resources that the workers used."""
-    from kdump.spark.scan import ScanOptions, scan
+    from kdump.spark.scan import scan
+    from kdump.spark.scan_answer import ScanQuery
     from kdump.spark.store import Store
     from kdump.spark.task_runner import SparkTasks
 
     before, began = workers(), time.perf_counter()
-    scan(SparkTasks(spark), ScanOptions((str(root),), records=records), Store(str(out)))
+    scan(SparkTasks(spark), ScanQuery((str(root),), records=records), Store(str(out)))
     seconds, after = time.perf_counter() - began, workers()
     return seconds, Used(after.seconds - before.seconds, after.peak)
 

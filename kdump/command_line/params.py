@@ -261,9 +261,9 @@ class LimitOptions(CommandOptions):
         return Run(self.limits, **more)
 
 
-def pair(option: str, typed: str, *, last: bool = False) -> tuple[str, str]:
-    """Split NAME=VALUE; with `last`, the name may contain =, otherwise the value may. Raises click.UsageError."""
-    name, equals, value = typed.rpartition("=") if last else typed.partition("=")
+def pair(option: str, typed: str) -> tuple[str, str]:
+    """Split NAME=VALUE; the value may contain =. Raises click.UsageError."""
+    name, equals, value = typed.partition("=")
     if not equals or not name:
         raise click.UsageError(f"{option}: {typed!r} is not NAME=VALUE")
     return name, value

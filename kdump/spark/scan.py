@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from secrets import token_hex
@@ -21,9 +21,7 @@ import pyarrow.compute as pc
 from kdump.check.options import Options
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.file_system import add_files
-from kdump.io.run import PLAIN_RUN, Limits, Run
-from kdump.log.remote_objects import RemoteStorage
-from kdump.query import FindingOptions
+from kdump.io.run import LISTENERS, PLAIN_RUN, Run
 from kdump.spark.delta_tables import (
     KEEP,
     LAYOUT,
@@ -39,6 +37,7 @@ from kdump.spark.delta_tables import (
     sweep,
 )
 from kdump.spark.read_chunk import ChunkResult, ScanSetup, read_chunk_file
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
 from kdump.spark.scan_sources import Sources, find_remote, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
@@ -164,31 +163,8 @@ def _divided(every: Iterable[TableFile]) -> list[list[TableFile]]:
     return bins
 
 
-ALL = (
-    *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
-    *("group_offsets", "transactions", "metadata_records"),
-)
-"""Tables that a scan writes by default; records have to be requested."""
 CHUNKS_PER_CORE = 4
 """Number of chunks for each core that a plan aims at, so that the cores finish at about the same time."""
-
-
-@dataclass(frozen=True)
-class ScanOptions:
-    """What a scan reads and writes. Sizes in bytes, times in ms."""
-
-    paths: tuple[str, ...]
-    tables: tuple[str, ...] = ALL
-    records: bool = False
-    brokers: dict[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-    findings: FindingOptions = FindingOptions()
-    split_bytes: int = SPLIT
-    from_scratch: bool = False
-    """Read everything again, regardless of earlier scans."""
-    compact: bool = False
-    """Put small files together."""
-    remote: RemoteStorage | None = None
 
 
 @dataclass
@@ -228,33 +204,29 @@ class ScanResult:
         return [file.name for file in self.files.get(table, ())]
 
 
-def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN_RUN) -> ScanResult:
-    """Read what has changed, and write its rows, for `finish_scan`. `run.at` is called with the bytes read so far
-    and the total, `run.show` with what is done with them if that is not reading. Raises StoreError, or what Spark
+def scan(tasks: TaskRunner, query: ScanQuery, store: Store) -> ScanResult:
+    """Read what has changed, and write its rows, for `finish_scan`. `at` of the run is called with the bytes read so
+    far and the total, `show` with what is done with them if that is not reading. Raises StoreError, or what Spark
     raises."""
-    check = Options(
-        limits=options.limits,
-        **vars(options.findings),
-        now=int(time.time() * 1000),
-        open_source=careful_source,
-    )
+    run, given = query.run, tuple(query.paths)
+    check = Options.as_of(run, open_source=careful_source, **LISTENERS)
     parallelism = tasks.parallelism
-    reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
-    paths = paths_of(options.paths)
+    reading = ReadOptions(RECORDS, given, limits=run.limits, split_bytes=query.split_size or SPLIT)
+    paths = paths_of(given)
     unlisted: list[tuple[str, str]] = []
-    if options.remote is not None:
-        ((objects, unlisted),) = tasks.run([partial(find_remote, paths, options.remote)])
-        add_files(objects, options.remote.url)
-    found_sources = tasks.run([partial(find_sources, path, check, options.brokers) for path in paths])
+    if query.remote is not None:
+        ((objects, unlisted),) = tasks.run([partial(find_remote, paths, query.remote)])
+        add_files(objects, query.remote.url)
+    found_sources = tasks.run([partial(find_sources, path, check, dict(query.brokers)) for path in paths])
     sources = named(merged(sorted(found_sources, key=lambda each: paths.index(each.path))), tasks)
     sources.unreadable += unlisted
-    store.begin([*(source.path for source in sources.sources), *([options.remote.url] if options.remote else ())])
+    store.begin([*(source.path for source in sources.sources), *([query.remote.url] if query.remote else ())])
     scans = finished_scans(store)
     before = scans[-1] if scans else None
-    files_before = {} if options.from_scratch else _files_before(store, before)
+    files_before = {} if query.from_scratch else _files_before(store, before)
     name = new_run()
-    since = name[:-1] if options.from_scratch else before.run if before else ""
-    setup = ScanSetup(store, check, reading, options.tables, options.records, name, since)
+    since = name[:-1] if query.from_scratch else before.run if before else ""
+    setup = ScanSetup(store, check, reading, query.of_disks, query.has_records, name, since)
     plans = tasks.run([partial(plan_group, group) for group in _groups(setup, sources, files_before, parallelism)])
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)
     sizes = {chunk.stem: chunk.size for chunk in chunks}
@@ -266,7 +238,7 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     added = {table: [file for result in results for file in result.files.get(table, ())] for table in WRITTEN}
     restarted = put_dead(setup, "restarted", [key for result in results for key in result.restarted])
     dead = [name for name in (*(plan.dead for plan in plans), restarted) if name is not None]
-    files = rewrite_files(tasks, store, name, files_before, added, dead, compact=options.compact, caller=run)
+    files = rewrite_files(tasks, store, name, files_before, added, dead, compact=query.compact, caller=run)
     versions = {} if before is None else dict(before.versions)
     for table, own in files.items():
         is_same = table in versions and own == files_before.get(table) and latest(store, table) == versions[table]
@@ -275,7 +247,7 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     store.remove(RUNS)
     return ScanResult(
         sources,
-        options.paths,
+        given,
         files,
         versions,
         before,

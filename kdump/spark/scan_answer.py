@@ -1,17 +1,79 @@
-"""What `kdump scan` answers: the summary of a fleet (kdump.spark.summary computes it). Knows nothing of Spark."""
+"""What `kdump scan` is asked, and what it answers: the summary of a fleet (kdump.spark.summary computes it). Knows
+nothing of Spark."""
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kdump.answer import BYTES, NAME, NUMBER, Cell, Doc, PathText, Shown, answer, columns
 from kdump.check.summary import NotInBundle
 from kdump.format.count_text import size_text
+from kdump.query import Names, Query, flag, many, option
+
+if TYPE_CHECKING:
+    from kdump.log.remote_objects import RemoteStorage
+
+ALL = (
+    *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
+    *("group_offsets", "transactions", "metadata_records"),
+)
+"""Tables that a scan writes by default; records have to be requested."""
+NEEDED = ("segments", "batches", "producers", "findings", "checkpoints", "transactions")
+"""Those from which the summary is computed."""
 
 FIRST = "only the largest; `kdump query` shows all"
 TOPIC = Shown(least=12, cuts=NAME)
 Number = Annotated[int, Shown(), NUMBER]
 Size = Annotated[int, Shown("size"), Cell(size_text)]
+
+
+def _tables() -> Iterator[tuple[str, str]]:
+    return ((name, "") for name in (*ALL, "records"))
+
+
+def _broker(typed: str) -> tuple[str, str]:
+    """Return path and name. Raises ValueError."""
+    path, _, name = typed.rpartition("=")
+    if not path:
+        raise ValueError(f"{typed!r} is not PATH=NAME")
+    return path, name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanQuery(Query):
+    """What a scan reads and writes. Sizes in bytes."""
+
+    tables: Iterable[str] = option(
+        "--tables",
+        metavar="NAME,…",
+        type=Names(_tables, "table"),
+        otherwise=(),
+        help="Write these tables, and those that the summary needs.  [all but records]",
+    )
+    records: bool = flag("--records", help="Also write the records.")
+    brokers: Iterable[tuple[str, str]] = many(
+        "--broker",
+        metavar="PATH=NAME",
+        type=_broker,
+        help="Name the broker of a disk that has no meta.properties; repeatable.",
+    )
+    from_scratch: bool = flag(
+        "--from-scratch", help="Read everything again, and use nothing of an earlier scan into DIR."
+    )
+    compact: bool = flag("--compact", help="Also merge files of a table that are smaller than 64 MiB.")
+    split_size: int | None = option("--split-size", type="size", help="Read at least this much in one task.  [64M]")
+    remote: RemoteStorage | None = None
+
+    @property
+    def of_disks(self) -> tuple[str, ...]:
+        """The tables that are written, without records."""
+        return tuple(name for name in ALL if not self.tables or name in (*self.tables, *NEEDED))
+
+    @property
+    def has_records(self) -> bool:
+        return self.records or "records" in self.tables
 
 
 class ScannedBroker(NamedTuple):

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,13 +20,12 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.output_options import JSON, QUIET_HELP, TABLE, OutputOptions, output_options
-from kdump.command_line.params import DurationParam, SizeParam, fail_on_option, pair
+from kdump.command_line.params import DurationParam, fail_on_option, pair
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
-from kdump.io.run import Run
-from kdump.query import CommandOptions, FindingOptions, added, argument, flag, group, many, option
+from kdump.query import CommandOptions, FindingOptions, added, group, many, option
 from kdump.render.escape import printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.progress import Progress
@@ -35,7 +34,7 @@ from kdump.render.state_tables import known_columns, named
 from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.spark.scan_answer import FleetSummary
+from kdump.spark.scan_answer import FleetSummary, ScanQuery
 from kdump.text import shell_word
 
 if TYPE_CHECKING:
@@ -169,7 +168,6 @@ or if something could not be read or written.
 class ScanCommandOptions(CommandOptions):
     """The options of the command. Sizes are in bytes."""
 
-    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
     out: str = option(
         "--out",
         metavar="DIR",
@@ -181,23 +179,13 @@ class ScanCommandOptions(CommandOptions):
         metavar="URL",
         help="Run Spark on this master: spark://…, local-cluster[2,1,1024], sc://… …  [local[*]]",
     )
-    tables: str | None = option(
-        "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
-    )
-    records: bool = flag("--records", help="Also write the records.")
-    brokers: tuple[str, ...] = many(
-        "--broker", metavar="PATH=NAME", help="Name the broker of a disk that has no meta.properties; repeatable."
-    )
+    query: ScanQuery = group(ScanQuery)
     fail_on: str = fail_on_option(SEVERITIES)
     output: OutputOptions = added(
         output_options(
             json="Print the contents of summary.json.", columns="", full="", quiet=QUIET_HELP, formats=(TABLE, JSON)
         )
     )
-    from_scratch: bool = flag(
-        "--from-scratch", help="Read everything again, and use nothing of an earlier scan into DIR."
-    )
-    compact: bool = flag("--compact", help="Also merge files of a table that are smaller than 64 MiB.")
     keep: int = option(
         "--keep",
         type=DurationParam(),
@@ -206,9 +194,6 @@ class ScanCommandOptions(CommandOptions):
         help="Keep earlier scans for kdump query --as-of for this long, up to 52w.  [7d]",
     )
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
-    split_size: int | None = option(
-        "--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]"
-    )
     findings: FindingOptions = group(FindingOptions)
     remote: RemoteOptions = group(RemoteOptions)
     reading: ReadingOptions = added(reading_options)
@@ -234,8 +219,6 @@ class ScanCommand:
     """One run of the command."""
 
     def __init__(self, options: ScanCommandOptions) -> None:
-        from kdump.spark.scan import ALL, ScanOptions
-
         self.options = options
         self.output = options.output.output(headline=False)
         self.sink = options.output.sink(
@@ -244,29 +227,7 @@ class ScanCommand:
             objects=lambda found: (found.summary,),
             report=True,
         )
-        records = options.records
-        tables: tuple[str, ...] = ALL
-        if options.tables:
-            tables = tuple(name.strip() for name in options.tables.split(",") if name.strip())
-            records = records or "records" in tables
-            unknown = sorted({*tables} - {*ALL, "records"})
-            if unknown:
-                raise click.UsageError(f"--tables: unknown table {unknown[0]!r}; use {', '.join((*ALL, 'records'))}")
-            # Always write the tables from which the summary is computed.
-            tables = tuple(name for name in ALL if name in (*tables, *ALWAYS))
-        more: dict[str, Any] = {"split_bytes": options.split_size} if options.split_size else {}
-        self.scan = ScanOptions(
-            options.paths,
-            tables,
-            records=records,
-            brokers=dict(pair("--broker", setting, last=True) for setting in options.brokers),
-            limits=options.reading.limits,
-            findings=options.findings,
-            from_scratch=options.from_scratch,
-            compact=options.compact,
-            remote=options.remote.storage(),
-            **more,
-        )
+        self.query = replace(options.query, remote=options.remote.storage())
         if options.keep > MAX_KEEP:
             raise click.UsageError("--keep: at most 52w")
         self.conf = dict(pair("--conf", setting) for setting in options.confs)
@@ -307,25 +268,29 @@ class ScanCommand:
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
         from kdump.spark.task_runner import LateTasks, LocalTasks, SparkTasks, TaskRunner
 
+        query = self.query
+
         @cache
         def start() -> SparkSession:
-            spark = stack.enter_context(running(self.options.master, self.conf, self.options.paths, SMALL_DISKS))
+            spark = stack.enter_context(running(self.options.master, self.conf, query.paths, SMALL_DISKS))
             require_readable(spark, store)
             return spark
 
-        read = [*self.options.paths, *([self.scan.remote.url] if self.scan.remote else ())]
+        read = [*query.paths, *([query.remote.url] if query.remote else ())]
         is_local = not store.is_remote and is_embedded(self.options.master, self.conf)
         tasks: TaskRunner
         if is_local and are_small(read):
             require_java()
             tasks = LocalTasks()
-        elif is_local and not self.scan.from_scratch and finished_scans(store):
+        elif is_local and not query.from_scratch and finished_scans(store):
             tasks = LateTasks(lambda: SparkTasks(start()), has_chunks)
         else:
             tasks = SparkTasks(start())
         with Progress("scan") as progress:
-            done = scan(tasks, self.scan, store, Run(**progress.listeners))
-        summary = summarize(start, tasks, self.scan, store, done, began)
+            run = self.options.reading.run(**vars(self.options.findings), **progress.listeners)
+            query = replace(query, run=run)
+            done = scan(tasks, query, store)
+        summary = summarize(start, tasks, query, store, done, began)
         finish_scan(store, done, self.options.keep)
         put_summary(store, summary, done.result_run)
         self.sink.add(
@@ -341,4 +306,3 @@ class ScanCommand:
 
 
 MAX_KEEP = 52 * 7 * 24 * 3600 * 1000
-ALWAYS = ("segments", "batches", "producers", "findings", "checkpoints", "transactions")

@@ -28,8 +28,15 @@ from kdump.spark.delta_tables import batches_of
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
 from kdump.spark.result_views import kept_views, view_clusters, view_tables
-from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
-from kdump.spark.scan_answer import DiskCopy, FleetSummary, ReplicaDifference, ScannedBroker, ScannedUnits
+from kdump.spark.scan import CHUNKS_PER_CORE, ScanResult
+from kdump.spark.scan_answer import (
+    DiskCopy,
+    FleetSummary,
+    ReplicaDifference,
+    ScannedBroker,
+    ScannedUnits,
+    ScanQuery,
+)
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.task_runner import TaskRunner
@@ -63,7 +70,7 @@ nothing is compiled, which takes longer than a few rows."""
 def summarize(
     start: Callable[[], SparkSession],
     tasks: TaskRunner,
-    options: ScanOptions,
+    query: ScanQuery,
     store: Store,
     done: ScanResult,
     began: float,
@@ -75,28 +82,28 @@ def summarize(
     seconds = round(time.monotonic() - began, 3)
     before = _before(store, done)
     if before is not None:
-        return before._replace(paths=list(options.paths), out=store.root, units=units, seconds=seconds)
+        return before._replace(paths=list(done.paths), out=store.root, units=units, seconds=seconds)
     spark = start()
     several = len(done.sources.sources) > 1
-    sums = done.sums = read_for_summary(tasks, options, store, done)
+    sums = done.sums = read_for_summary(tasks, query, store, done)
     small = _is_small(done, sums)
     with _settings(spark, COMPUTING | (IN_ONE_TASK if small else {})):
         names = {"segments", "checkpoints", "transactions", "producers"}
         names |= {"batches"} if several else set()
-        names |= {UNITS.name} | ({"records"} if options.records else set())
+        names |= {UNITS.name} | ({"records"} if query.has_records else set())
         view_tables(spark, store, done.versions, names, one_task=small)
         view_clusters(spark, store, one_task=small)
         differences = update_differences(
-            spark, store, done, partial(_with_lost_records, tasks, options, done), several=several, one_task=small
+            spark, store, done, partial(_with_lost_records, tasks, query, done), several=several, one_task=small
         )
         left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
         derive_partitions(spark, store, done, one_task=small)
         with kept_views(spark, VIEWS, keep=small):
             derive_others(spark, store, done)
-            lists = fleet_sums(spark, records=options.records)
-        chosen = {*options.tables, *(["records"] if options.records else [])}
+            lists = fleet_sums(spark, records=query.has_records)
+        chosen = {*query.of_disks, *(["records"] if query.has_records else [])}
         values: dict[str, Any] = {
-            "paths": list(options.paths),
+            "paths": list(done.paths),
             "out": store.root,
             "tables": [name for name, of in RESULTS.items() if (of.derived and of is not SCANS) or name in chosen],
             "brokers": _brokers(done),
@@ -121,11 +128,11 @@ def summarize(
 
 
 def _with_lost_records(
-    tasks: TaskRunner, options: ScanOptions, done: ScanResult, differences: Iterator[ReplicaDifference]
+    tasks: TaskRunner, query: ScanQuery, done: ScanResult, differences: Iterator[ReplicaDifference]
 ) -> Iterator[ReplicaDifference]:
     from kdump.spark.missing_records import with_lost_records  # few scans find any
 
-    check = Options(limits=options.limits, now=int(time.time() * 1000), only=LITTLE, open_source=careful_source)
+    check = Options(limits=query.run.limits, now=int(time.time() * 1000), only=LITTLE, open_source=careful_source)
     return with_lost_records(differences, {source.path: source for source in done.sources.sources}, tasks, check)
 
 
@@ -182,7 +189,7 @@ def _codes(sums: UnitSums) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> UnitSums:
+def read_for_summary(tasks: TaskRunner, query: ScanQuery, store: Store, done: ScanResult) -> UnitSums:
     """Read the newest copy of the metadata of each cluster, and the logs of its coordinators; return what the entries
     of the units add up to."""
     paths = done.sources.clusters()
@@ -192,7 +199,7 @@ def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done
         for file, (owner, own) in zip(files, sorted(paths.items(), key=str))
     ]
     for logs in divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism):
-        work.append(partial(read_coordinators, store, logs, options.limits))
+        work.append(partial(read_coordinators, store, logs, query.run.limits))
     results = tasks.run([*work, *_sum_tasks(store, done)])
     _keep(store, CLUSTERS.name, {*files})
     _keep(store, COORDINATORS.name, {name for result in results if isinstance(result, list) for name in result})

@@ -17,7 +17,8 @@ from kdump.spark.arrow import PER_MS
 from kdump.spark.data_source import parse
 from kdump.spark.delta_tables import KEEP, files_of
 from kdump.spark.result_views import scan_at
-from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
+from kdump.spark.scan import ScanResult, finish_scan, scan
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.tables.arrow import arrow_schema
@@ -29,7 +30,7 @@ from kdump.tables.table_read import TableRead
 Row = dict[str, Any]
 
 
-def scanned(tasks: TaskRunner, options: ScanOptions, store: Store, keep: int = KEEP) -> ScanResult:
+def scanned(tasks: TaskRunner, options: ScanQuery, store: Store, keep: int = KEEP) -> ScanResult:
     """Run a scan without a summary, so that its tables are the result."""
     done = scan(tasks, options, store)
     finish_scan(store, done, keep)

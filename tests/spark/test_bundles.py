@@ -12,7 +12,7 @@ import pytest
 
 from kdump.io.mounted_paths import unmount_paths
 from kdump.problems import catalogue
-from kdump.spark.scan import ScanOptions
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store, StoreError
 from kdump.spark.unit_sums import sum_entries
 from kdump.tables.declarations import TABLES, UNITS
@@ -95,18 +95,18 @@ def test_a_fleet_of_bundles(tmp_path: Path) -> None:
     for name in ("clean-1", "clean-2"):
         bundled(KAFKA / name, tmp_path / name, "--tar", str(tmp_path / "bundles" / f"{name}.tar"))
     paths = (str(tmp_path / "bundles"), str(KAFKA / "clean-1"))
-    found = same.scanned(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    found = same.scanned(Here(), ScanQuery(paths), Store(str(tmp_path / "out")))
     assert [(each.path, each.identity.broker, each.identity.copyOf) for each in found.sources.sources] == [
         (f"{tmp_path}/bundles/clean-1.tar", "1", None),
         (f"{tmp_path}/bundles/clean-2.tar", "2", None),
         (str(KAFKA / "clean-1"), "1", f"{tmp_path}/bundles/clean-1.tar"),
     ]
-    again = same.scanned(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    again = same.scanned(Here(), ScanQuery(paths), Store(str(tmp_path / "out")))
     assert (again.read, again.kept) == (0, found.read)
     # The same files, with more in the bundle: they are read again.
     bundled(KAFKA / "clean-2", tmp_path / "more", "--records", "*", "--tar", str(tmp_path / "more.tar"))
     shutil.move(tmp_path / "more.tar", tmp_path / "bundles" / "clean-2.tar")
-    more = same.scanned(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    more = same.scanned(Here(), ScanQuery(paths), Store(str(tmp_path / "out")))
     assert more.read == 2  # its partitions
 
 
@@ -118,7 +118,7 @@ def test_a_directory_with_bundles_and_more(tmp_path: Path) -> None:
     shutil.copytree(KAFKA / "clean-2", here / "broker-2")
     (here / "notes").mkdir()
     (here / "notes" / "read.me").write_text("")
-    found = same.scanned(Here(), ScanOptions((str(here),)), Store(str(tmp_path / "out")))
+    found = same.scanned(Here(), ScanQuery((str(here),)), Store(str(tmp_path / "out")))
     assert {each.path for each in found.sources.sources} == {f"{here}/broker-1", f"{here}/broker-2"}
     assert found.sources.unreadable == []
     assert {row["source"] for row in same.rows("segments", [here], now=NOW)} == {f"{here}/broker-1", f"{here}/broker-2"}
@@ -127,7 +127,7 @@ def test_a_directory_with_bundles_and_more(tmp_path: Path) -> None:
     (here / "broker-0" / "kdump-bundle.json").unlink()
     os.truncate(here / "broker-3.tar", 300)
     (here / "broker-4.tar").touch()
-    found = same.scanned(Here(), ScanOptions((str(here),)), Store(str(tmp_path / "out")))
+    found = same.scanned(Here(), ScanQuery((str(here),)), Store(str(tmp_path / "out")))
     assert {path for path, _ in found.sources.unreadable} == {f"{here}/broker-0", f"{here}/broker-3.tar"}
     assert f"{here}/broker-4.tar" in {each.path for each in found.sources.sources}  # an empty file, reported as one
 
@@ -136,7 +136,7 @@ def test_a_log_directory_with_a_bundle_in_it(tmp_path: Path) -> None:
     """The log directory is read; for a broker, the bundle is an unknown directory."""
     disk = shutil.copytree(KAFKA / "clean-2", tmp_path / "disk")
     shutil.move(bundled(KAFKA / "clean-1", tmp_path / "one.bundle"), disk)
-    found = same.scanned(Here(), ScanOptions((str(disk),)), Store(str(tmp_path / "out")))
+    found = same.scanned(Here(), ScanQuery((str(disk),)), Store(str(tmp_path / "out")))
     assert {each.path for each in found.sources.sources} == {str(disk)}
     codes = sum_entries(Store(str(tmp_path / "out")), found.names(UNITS.name)).codes
     assert codes["directory-unknown", "error"] == 1
@@ -160,11 +160,11 @@ def test_disks_without_ids(tmp_path: Path) -> None:
     two = bundled(disk, tmp_path / "two")
     store = Store(str(tmp_path / "out"))
     with pytest.raises(StoreError, match=r"/one and \S*/two are both bundles of \S+:\S*/kafka-logs, without meta"):
-        same.scanned(Here(), ScanOptions((str(one), str(two))), store)
+        same.scanned(Here(), ScanQuery((str(one), str(two))), store)
     with pytest.raises(OptionError, match=r"/one and \S*/two are both bundles of \S+, without .* the option brokers"):
         same.rows("segments", [one, two], now=NOW)
     assert same.rows("segments", [one, two], now=NOW, brokers=json.dumps({str(one): "1", str(two): "2"}))
-    options = ScanOptions((str(one), str(two)), brokers={str(one): "1", str(two): "2"})
+    options = ScanQuery((str(one), str(two)), brokers=[(str(one), "1"), (str(two), "2")])
     found = same.scanned(Here(), options, store).sources.sources
     assert [(each.identity.broker, each.identity.identifiedBy) for each in found] == [
         ("1", "host and path"),
@@ -172,7 +172,7 @@ def test_disks_without_ids(tmp_path: Path) -> None:
     ]
     manifest = two / "kdump-bundle.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "host": "another"}))
-    found = same.scanned(Here(), ScanOptions((str(one), str(two), str(disk))), store).sources.sources
+    found = same.scanned(Here(), ScanQuery((str(one), str(two), str(disk))), store).sources.sources
     assert [each.identity.identifiedBy for each in found] == ["host and path", "host and path", "path"]
 
 
@@ -187,7 +187,7 @@ def test_a_disk_without_ids_and_its_bundle(tmp_path: Path) -> None:
     def copies(*paths: Path, brokers: dict[str, str] | None = None) -> dict[str, str | None]:
         """Return what each path is a copy of: in a scan, and the same in the data source."""
         given = tuple(map(str, paths))
-        options = ScanOptions(given, brokers=brokers or {})
+        options = ScanQuery(given, brokers=[*(brokers or {}).items()])
         found = same.scanned(Here(), options, Store(str(tmp_path / "out"))).sources.sources
         rows = same.rows("segments", paths, now=NOW, brokers=json.dumps(brokers or {}))
         scanned = {each.path: each.identity.copyOf for each in found}
@@ -209,10 +209,10 @@ def test_bundles_of_a_partition(tmp_path: Path) -> None:
     made_of = shutil.copytree(FIXTURES / "clean-2" / "ledger-0", tmp_path / "kafka-logs" / "ledger-0")
     one, two = (bundled(made_of, tmp_path / name) for name in ("one", "two"))
     with pytest.raises(StoreError, match=r"/one and \S*/two are both bundles of \S+:\S*/ledger-0, without meta"):
-        same.scanned(Here(), ScanOptions((str(one), str(two))), Store(str(tmp_path / "out")))
+        same.scanned(Here(), ScanQuery((str(one), str(two))), Store(str(tmp_path / "out")))
     with pytest.raises(OptionError, match=r"/one and \S*/two are both bundles of \S+, without .* the option brokers"):
         same.rows("segments", [one, two], now=NOW)
-    found = same.scanned(Here(), ScanOptions((str(one), str(made_of))), Store(str(tmp_path / "out"))).sources.sources
+    found = same.scanned(Here(), ScanQuery((str(one), str(made_of))), Store(str(tmp_path / "out"))).sources.sources
     assert {each.path: each.identity.copyOf for each in found} == {str(one): None, str(made_of): str(one)}
 
 
@@ -221,7 +221,7 @@ def test_copies_of_a_partition(tmp_path: Path) -> None:
     for name in ("a", "b"):
         shutil.copytree(KAFKA / "clean-1", tmp_path / name)
     paths = [str(tmp_path / disk / name) for name in ("payments-0", "ledger-0") for disk in "ab"]
-    found = same.scanned(Here(), ScanOptions(tuple(paths)), Store(str(tmp_path / "out"))).sources.sources
+    found = same.scanned(Here(), ScanQuery(tuple(paths)), Store(str(tmp_path / "out"))).sources.sources
     copies = {paths[0]: None, paths[1]: paths[0], paths[2]: None, paths[3]: paths[2]}
     assert {each.path: each.identity.copyOf for each in found} == copies
 
@@ -229,7 +229,7 @@ def test_copies_of_a_partition(tmp_path: Path) -> None:
 def test_a_damaged_mount_is_not_read(tmp_path: Path) -> None:
     bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
     (bundle / "kdump-bundle.json").write_text("{}")
-    found = same.scanned(Here(), ScanOptions((str(bundle),)), Store(str(tmp_path / "out")))
+    found = same.scanned(Here(), ScanQuery((str(bundle),)), Store(str(tmp_path / "out")))
     ((path, text),) = found.sources.unreadable
     assert path == str(bundle)
     assert "kdump-bundle.json is not that of a bundle" in text

@@ -26,7 +26,8 @@ from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.groups.answer import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result_views import open_result
-from kdump.spark.scan import ScanOptions, finish_scan, scan
+from kdump.spark.scan import finish_scan, scan
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store
 from kdump.spark.summary import read_for_summary, summarize
 from kdump.spark.task_runner import SparkTasks, TaskRunner
@@ -56,7 +57,7 @@ def of_scan(
     spark: Any, paths: Iterable[Path | str], out: Path, tasks: TaskRunner | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the summary of a scan, and the rows of its table group_lag."""
-    options = ScanOptions(tuple(map(str, paths)))
+    options = ScanQuery(tuple(map(str, paths)))
     tasks, store = tasks or SparkTasks(spark), Store(str(out))
     done = scan(tasks, options, store)
     summary = answer_object(summarize(lambda: spark, tasks, options, store, done, 0.0))
@@ -178,7 +179,7 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
 
     monkeypatch.setattr("kdump.cluster.metadata_log.read_metadata", counted)
     tasks, store = Here(), Store(str(tmp_path / "out"))
-    options = ScanOptions(tuple(map(str, disks)))
+    options = ScanQuery(tuple(map(str, disks)))
     read_for_summary(tasks, options, store, same.scanned(tasks, options, store))
     assert sorted(read) == [*map(str, disks), str(disks[2])]
 
@@ -195,7 +196,7 @@ def test_a_log_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
 
     def read() -> tuple[dict[str, int], list[str]]:
         """Return the files with what the logs say, with their times, and their rows."""
-        tasks, options, store = Here(), ScanOptions(tuple(map(str, disks))), Store(str(out))
+        tasks, options, store = Here(), ScanQuery(tuple(map(str, disks))), Store(str(out))
         read_for_summary(tasks, options, store, same.scanned(tasks, options, store))
         store.close()
         files = [*(out / COORDINATORS.name).iterdir()]

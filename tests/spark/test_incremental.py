@@ -31,7 +31,8 @@ from kdump.query import FindingOptions
 from kdump.spark.delta_tables import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of, finished_scans
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result_views import scan_at
-from kdump.spark.scan import ScanOptions, ScanResult, scan
+from kdump.spark.scan import ScanResult, scan
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_read import UnitObserver
 from kdump.spark.unit_sums import UnitSums, sum_entries
@@ -58,9 +59,9 @@ class Here:
 
 def run(disk: Path, out: Path, store: Store | None = None, keep: int = KEEP, **options: Any) -> ScanResult:
     # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
-    chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
+    chosen: dict[str, Any] = {"records": True, "split_size": 2048, **options}
     with closing(store or Store(str(out))) as writing:
-        return same.scanned(Here(), ScanOptions((str(disk),), **chosen), writing, keep)
+        return same.scanned(Here(), ScanQuery((str(disk),), **chosen), writing, keep)
 
 
 OWN_WAY = {"seconds", "run", "scanUnit", "firstSegment", "kept", "keptState"}
@@ -612,7 +613,7 @@ def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPa
             read.append({name for name in counted.read if name in names})
             return found
 
-    options = ScanOptions((str(disk),))
+    options = ScanQuery((str(disk),))
     assert same.scanned(Retrying(), options, Store(str(out))).continued == 1
     assert read == [{names[3]}]
     same.scanned(Here(), options, Store(str(tmp_path / "scratch")))
@@ -668,7 +669,7 @@ def test_two_scans_do_not_write_into_one_result(tmp_path: Path) -> None:
                     run(FIXTURES / "clean-2", out)
             return super().run(tasks)
 
-    same.scanned(Interrupting(), ScanOptions((str(disk),)), Store(str(out)))
+    same.scanned(Interrupting(), ScanQuery((str(disk),)), Store(str(out)))
     assert run(disk, out, records=False).kept
 
 
@@ -696,7 +697,7 @@ def test_earlier_scans_can_be_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such scan; it has those from 1 "):
         scan_at(Store(str(out)), 4)
     roll(disk, dice)
-    scan(Here(), ScanOptions((str(disk),), records=True, split_bytes=2048), Store(str(out)))  # and killed
+    scan(Here(), ScanQuery((str(disk),), records=True, split_size=2048), Store(str(out)))  # and killed
     assert rows(out) == seen[2]
     assert by_delta(out, "segments") != len(seen[2]["segments"])  # it was committed
     run(disk, out, keep=0)
@@ -712,7 +713,7 @@ def test_what_a_killed_scan_has_committed_is_undone_if_the_disk_is_as_before(tmp
     run(disk, out)
     before = by_delta(out, "segments")
     shutil.copytree(FIXTURES / "clean-1" / "users-0", disk / "users-1")
-    scan(Here(), ScanOptions((str(disk),), records=True, split_bytes=2048), Store(str(out)))  # and killed
+    scan(Here(), ScanQuery((str(disk),), records=True, split_size=2048), Store(str(out)))  # and killed
     assert by_delta(out, "segments") > before
     shutil.rmtree(disk / "users-1")
     run(disk, out, keep=0)
@@ -739,13 +740,14 @@ def test_logs_of_versions_do_not_grow_with_each_scan(tmp_path: Path, monkeypatch
 
 ALONE = """
 import sys
-from kdump.spark.scan import ScanOptions, finish_scan, scan
+from kdump.spark.scan import finish_scan, scan
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store
 from kdump.spark.task_runner import LocalTasks
 
 store = Store(sys.argv[2])
 print("begins", flush=True)
-finish_scan(store, scan(LocalTasks(), ScanOptions((sys.argv[1],), records=True, split_bytes=2048), store))
+finish_scan(store, scan(LocalTasks(), ScanQuery((sys.argv[1],), records=True, split_size=2048), store))
 """
 
 
@@ -898,7 +900,7 @@ def test_large_records_are_not_held_by_the_thousand(tmp_path: Path, monkeypatch:
         partition = tmp_path / "fleet" / broker / "large-0"
         craft.write_file(partition / f"{0:020}.log", b"".join(craft.one(bytes(3000), offset=n) for n in range(20)))
     for compact in (False, True):
-        run(tmp_path / "fleet", tmp_path / "out", compact=compact, split_bytes=6000)
+        run(tmp_path / "fleet", tmp_path / "out", compact=compact, split_size=6000)
         names = parquet_files(tmp_path / "out")["records"]
         files = [pq.ParquetFile(tmp_path / "out" / "records" / name) for name in names]
         assert (len(files) == 1) == compact

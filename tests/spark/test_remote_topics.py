@@ -10,7 +10,7 @@ import pytest
 
 from kdump.io.file_system import add_files
 from kdump.log.remote_objects import RemoteStorage
-from kdump.spark.scan import ScanOptions
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store, StoreError
 from kdump.tables.declarations import UNITS
 from tests.conftest import DISKS, few
@@ -32,7 +32,7 @@ def of_segments(*paths: Path) -> set[tuple[str | None, int | None]]:
 
 
 def by_scan(out: Path, *paths: Path) -> set[tuple[str | None, int | None]]:
-    same.scanned(Here(), ScanOptions(tuple(map(str, paths)), records=True), Store(str(out)))
+    same.scanned(Here(), ScanQuery(tuple(map(str, paths)), records=True), Store(str(out)))
     found = set()
     for table in ("batches", "segments", "records"):
         for file in same.files_in(out, table):
@@ -61,7 +61,7 @@ def test_the_topic_is_that_of_the_path_or_of_the_metadata(layout: str, tmp_path:
 def test_objects_are_scanned_as_segments_of_their_partition(tmp_path: Path) -> None:
     """Also in tasks; unchanged ones are not read again."""
     disk, tier = (Path(shutil.copytree(TIERED / name, tmp_path / name)) for name in ("disk", "tier"))
-    options = ScanOptions((str(disk),), records=True, remote=RemoteStorage(str(tier)))
+    options = ScanQuery((str(disk),), records=True, remote=RemoteStorage(str(tier)))
     store = Store(str(tmp_path / "out"))
     try:
         assert same.scanned(Here(), options, store).kept == 0

@@ -26,7 +26,7 @@ from kdump.spark import session
 from kdump.spark.delta_tables import _COLUMNS, LAYOUT_NAME, OLD_LIST, finish
 from kdump.spark.replica_differences import POSSIBLE_RECORDS
 from kdump.spark.result_views import open_result, scan_at
-from kdump.spark.scan import ALL, ScanOptions
+from kdump.spark.scan_answer import ALL, ScanQuery
 from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
 from kdump.spark.task_runner import LateTasks, SparkTasks, TaskRunner
@@ -79,7 +79,7 @@ def expected(paths: list[Path]) -> dict[str, list[str]]:
 
 def run(tasks: TaskRunner, paths: list[Path], out: Path, **options: Any) -> Any:
     with closing(Store(str(out))) as store:
-        return same.scanned(tasks, ScanOptions(tuple(map(str, paths)), records=True, **options), store)
+        return same.scanned(tasks, ScanQuery(tuple(map(str, paths)), records=True, **options), store)
 
 
 def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from kdump.io.run import Limits
 from kdump.spark.cluster_metadata import CLUSTERS, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, GROUP, coordinator_logs, divided, read_coordinators
-from kdump.spark.scan import ScanOptions
+from kdump.spark.scan_answer import ScanQuery
 from kdump.spark.store import Store
 from kdump.tables.read_options import OptionError
 from tests.conftest import DISKS, FIXTURES
@@ -148,7 +148,7 @@ def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
     found = []
     for number, path in enumerate((str(disk), "memory://groups", f"file://{disk}")):
         out = Store(str(tmp_path / str(number)))
-        sources = same.scanned(Here(), ScanOptions((path,)), out).sources.sources
+        sources = same.scanned(Here(), ScanQuery((path,)), out).sources.sources
         read_cluster(out, "x.parquet", "c", None, sources[0].path)
         (logs,) = divided(coordinator_logs(sources), 1)
         names = read_coordinators(out, logs, Limits())
