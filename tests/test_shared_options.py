@@ -74,6 +74,12 @@ def test_each_command_has_the_shared_options(name: str) -> None:
     assert missing == set(EXCEPTIONS.get(name, ()))
 
 
+def test_no_two_options_of_a_command_fill_the_same_field() -> None:
+    """Else, each would set both."""
+    names = {name: [param.name for param in command_of(name).params] for name in COMMANDS}
+    assert {name: fields for name, fields in names.items() if len(fields) != len(set(fields))} == {}
+
+
 def test_the_exceptions_are_of_commands() -> None:
     assert set(EXCEPTIONS) <= set(COMMANDS)
 

@@ -133,7 +133,7 @@ class ExportOptions(CommandOptions):
         "object, to a directory if there are several.",
     )
     columns: str | None = option("--columns", metavar="NAME,…", help="Write these columns, in this order.  [all]")
-    control: bool = flag("--control-records", help="Also write control records, such as transaction markers.")
+    control_records: bool = flag("--control-records", help="Also write control records, such as transaction markers.")
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Write at most N rows.")
     quiet: bool = flag("-q", "--quiet", help="Do not print how many rows and findings were written.")
     topics: tuple[str, ...] = topic_option("Read only partitions of these topics", section="Select")
@@ -225,7 +225,7 @@ class ExportCommand:
             limits=options.reading.limits,
             decode=decode,
             where=where,
-            control=options.control or options.filters.control or table.name != RECORDS.name,
+            control=options.control_records or options.filters.control or table.name != RECORDS.name,
             fields=fields,
         )
 
@@ -322,10 +322,10 @@ def _refuse(options: ExportOptions, query: ExportQuery) -> None:
     if not query.has_regions and not (query.selection.is_all and not options.read_committed):
         raise click.UsageError(f"--table {options.table} takes no options that select records or batches")
     if not query.is_of_records:
-        for name in ("where", "schema_of", "decoder", "key_format", "value_format", "schemas", "no_decode", "control"):
+        of_records = ("where", "schema_of", "decoder", "key_format", "value_format", "schemas", "no_decode")
+        for name in (*of_records, "control_records"):
             if getattr(options, name):
-                typed = "control-records" if name == "control" else name.replace("_", "-")
-                raise click.UsageError(f"--{typed} applies to records, not to --table {options.table}")
+                raise click.UsageError(f"--{name.replace('_', '-')} applies to records, not to --table {options.table}")
     if options.by_markers and not options.read_committed:
         raise click.UsageError("--by-markers requires --read-committed")
     if options.no_decode and (options.decoder or options.key_format or options.value_format or options.schemas):

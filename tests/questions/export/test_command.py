@@ -109,6 +109,17 @@ def test_a_selection_is_that_of_inspect(options: list[str], tmp_path: Path) -> N
     assert sorted(of_table(pq.read_table(out))) == sorted(of_inspect(FIXTURES / "clean-1", *options))
 
 
+def test_control_records_are_written_next_to_the_others(tmp_path: Path) -> None:
+    of_batch: dict[bool, set[bool]] = {}
+    for number, option in enumerate(("--control-records", "--control")):
+        out = tmp_path / f"{number}.parquet"
+        assert run("export", FIXTURES / "clean-1" / "payments-0", "--out", out, option).exit_code == 0
+        of_batch[option == "--control"] = {row["isControlBatch"] for row in pq.read_table(out).to_pylist()}
+    assert of_batch == {False: {False, True}, True: {True}}
+    batches = tmp_path / "batches.parquet"
+    assert run("export", FIXTURES / "clean-1", "--out", batches, "--table", "batches", "--control").exit_code == 0
+
+
 def test_every_way_to_write_has_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings are those of verify, and so is the exit status."""
     pipe = io.BytesIO()
