@@ -27,6 +27,7 @@ from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.incident.doctor.answer import page_order
+from kdump.kafka.server_properties import ServerProperties, read_properties
 from kdump.log.log_directory import META
 from tools.incident import damaged_bytes, groups, producers
 from tools.incident.disk import CLUSTER, METADATA, ORDERS, PAYMENTS, USERS, ZERO, Disk
@@ -1178,8 +1179,10 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
             options += ("--properties", str(path))
         before = items(*given, options=(*NOW, *options))
         item = next((row for row in mine(before) if row["code"] == incident.code), None)
+        server = None
         if item is None:  # nothing that doctor puts first
-            before = [row for row in others_found(node.paths, given) if row["code"] == incident.code]
+            server = read_properties(str(cluster.write_properties("broker")))
+            before = [row for row in others_found(node.paths, given, server) if row["code"] == incident.code]
             item = next(row for row in before if row["code"] == incident.code)
         others = [row["code"] for row in before[: before.index(item)] if row["code"] not in usual]
         action = next(each for each in item["actions"] if incident.words in each)
@@ -1187,7 +1190,7 @@ def tried(incident: Incident, jars: Path, disks: Path) -> Result:
         result["kafka"] = incident.disk or KAFKA
         result |= {"code": item["code"]} | ({} if incident.words else {"isFirst": not others})
         result["action"] = shown(action, work)
-        result["problems"] = problems(node.paths)
+        result["problems"] = problems(node.paths, server)
         if incident.release and item["code"] == "startup-stops":
             result["before"] = trial.before()
         operator = Operator(work, nodes, item["actions"], dirs, jars)
@@ -1241,17 +1244,17 @@ def startup_recipes() -> dict[str, Any]:
     return {recipe.name: recipe for recipe in [*every, *module.chosen()]}
 
 
-def others_found(paths: Sequence[Path], given: Sequence[Path]) -> list[Result]:
+def others_found(paths: Sequence[Path], given: Sequence[Path], server: ServerProperties) -> list[Result]:
     """Return what restart-plan finds of a node and verify on the disks given, each with its actions."""
-    stops = restart_plan(map(str, paths)).allStops
+    stops = restart_plan(map(str, paths), Options(server=server)).allStops
     found: list[Result] = [{"code": stop.code, "actions": [*stop.actions]} for stop in stops]
     findings = (one for unit in units(tuple(map(str, given)), Options()) for one in unit.run(CheckTotals()))
     return found + [{"code": one.code, "actions": [*one.actions]} for one in findings if one.severity != "info"]
 
 
-def problems(paths: Sequence[Path]) -> list[str]:
+def problems(paths: Sequence[Path], server: ServerProperties | None) -> list[str]:
     """Return the codes of what stops the startup, and of directories that are stray."""
-    plan = restart_plan(map(str, paths))
+    plan = restart_plan(map(str, paths), Options(server=server))
     codes = [stop.code for stop in plan.allStops]
     codes += [each.problem.code for each in plan.partitions if each.problem is not None]
     return list(dict.fromkeys(codes))

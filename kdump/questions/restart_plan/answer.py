@@ -556,6 +556,8 @@ class DirectoryPlan:
     ] = 0
     unlisted: list[str] = field(default_factory=list)
     """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
+    copies: list[str] = field(default_factory=list)
+    """Given directories that are copies of it: no broker starts with both, and they are not examined."""
 
     @property
     def warnings(
@@ -858,10 +860,10 @@ class RestartPlan:
     @property
     def status(self) -> int:
         """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read or
-        it is not known whether it starts, else 0 or 1."""
+        is a copy, or it is not known whether it starts, else 0 or 1."""
         if self.verdict == STOPPED:
             return 3
-        if self.unread or self.verdict == UNKNOWN:
+        if self.unread or any(each.copies for each in self.directories) or self.verdict == UNKNOWN:
             return 2
         troubled = self.verdict == DEGRADED or (self.withoutMetadata and bool(self.partitions)) or bool(self.warnings)
         return int(troubled or self.loses or bool(self.course.losses))

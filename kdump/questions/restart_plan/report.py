@@ -136,6 +136,8 @@ class RestartReport(Sink[PlanAnswer]):
     def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
         names = ", ".join(directory.path for directory in plan.directories)
         head, details = verdict(plan)
+        copies = ((copy, directory.path) for directory in plan.directories for copy in directory.copies)
+        details += "".join(f"; {copy} is a copy of {path} and was not examined" for copy, path in copies)
         if self.of_topics:
             details += "; other topics were not examined"
         style = "bad" if plan.loses or plan.course.losses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]

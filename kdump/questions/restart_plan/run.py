@@ -407,6 +407,12 @@ def _assumed_directories(node: StartingNode) -> list[str]:
         also = f"; log.dirs also has {', '.join(others)}, of which nothing is known here" if others else ""
         return [f"log.dirs and metadata.log.dir are those in {server.path}{also}"]
     copied = [f"{server.path} names none of these directories, as for a copy of them"] if server is not None else []
+    copied += [
+        f"log.dirs does not contain {path}, a copy of {original.path} with its directory.id: a broker with both exits "
+        f"(RuntimeException: Duplicate directory ID {original.directoryId})"
+        for original in directories
+        for path in original.copies
+    ]
     logs = [directory for directory in directories if directory.logDir]
     assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(directories) == 1:

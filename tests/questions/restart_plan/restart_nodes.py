@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.damages import META, METADATA, RECOVERY, START, ZERO, Log, behind, bit, cut
+from tests.damages import META, METADATA, RECOVERY, REPLICATION, START, ZERO, Log, behind, bit, cut
 from tests.questions.restart_plan.restart_damages import CLICKS, EARLY, ID, MARK, ORDERS, QUORUM
 from tests.questions.restart_plan.restart_recipe import (
     OWN_ID,
@@ -147,7 +147,7 @@ recipe("linked-twice", "clean-1", "the second log directory is a link to the fir
        lambda root: Node((root, root.with_name(root.name + "-second"))), lambda root: link("second/", str(root))(root))
 recipe("meta-directory", "clean-1", "meta.properties is a directory", directory(META))
 recipe("directory-id-twice", "clean-1", "two log directories with one directory.id",
-       two, replaced(f"second/{META}", SECOND_ID, OWN_ID))
+       two, replaced(f"second/{META}", SECOND_ID, OWN_ID), gone(f"second/{RECOVERY}", f"second/{REPLICATION}"))
 recipe("directory-id-lost", "clean-1", "the second of two log directories has no directory.id",
        two, replaced(f"second/{META}", b"directory.id=" + SECOND_ID, b""))
 recipe("clean-shutdown-directory", "clean-1", ".kafka_cleanshutdown is an empty directory", directory(MARK))

@@ -17,16 +17,18 @@ from types import SimpleNamespace
 import pytest
 
 import kdump
+from kdump.check.options import Options
 from kdump.cluster.metadata_log import read_metadata
 from kdump.format.numbers import parse_long
 from kdump.format.versioned_messages import uuid_text
+from kdump.kafka.server_properties import ServerProperties
 from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.questions.restart_plan.log_loading.log_files import padded
 from kdump.questions.restart_plan.node import access_rights
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights
 from kdump.questions.restart_plan.node.identity import is_reserved
 from tests import command, craft
-from tests.conftest import FIXTURES, numbers_in, sample
+from tests.conftest import DISKS, FIXTURES, numbers_in, sample
 from tests.each_case import each_case
 from tests.format.test_java_properties import java
 from tools.trials.node import USER
@@ -224,6 +226,27 @@ def test_a_directory_id_in_two_spellings(disk: Path) -> None:
             re.sub("directory.id=.*", f"directory.id=oE8qcd_iUG6Hx2IlmSa0H{last}", text)
         )
     assert "Duplicate directory ID" in plan(disk, other).allStops[0].exception
+
+
+def test_copies_of_one_directory(place: Path) -> None:
+    """Whole or of some partitions each: no broker starts with both, so that the plan is for the first alone, and says
+    so. With a server.properties that names both, the broker does not start."""
+    disk, copy = (Path(shutil.copytree(DISKS / "kafka-4.3/clean-1", place / name)) for name in ("disk", "copy"))
+    names = sorted(path.name for path in disk.glob("[a-z]*-0"))
+    for lost in ([], names[1::2]):
+        for path, part in ((disk, names[::2]), (copy, names[1::2])) if lost else ():
+            for name in part:
+                shutil.rmtree(path / name)
+        found = plan(disk, copy)
+        assert ([each.path for each in found.directories], found.status, found.allStops) == ([str(copy)], 2, [])
+        assert {log.name for log in found.missing} <= set(lost)
+        assert bool(found.missing) == bool(lost)
+        assert any(each.startswith(f"log.dirs does not contain {disk}, a copy of {copy}") for each in found.assumptions)
+        text = command.run("restart-plan", disk, copy).stdout.partition("release:")[0].replace("\n", " ")
+        assert f"{disk} is a copy of {copy} and was not examined" in " ".join(text.split())
+    server = ServerProperties("server.properties", {"log.dirs": f"{disk},{copy}"})
+    both = kdump.restart_plan([str(disk), str(copy)], Options(server=server))
+    assert any("Duplicate directory ID" in stop.exception for stop in both.allStops)
 
 
 # --- names of files ---

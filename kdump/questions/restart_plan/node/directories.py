@@ -35,9 +35,9 @@ def is_other_file(path: str) -> bool:
 
 
 def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
-    """Return the plans to fill in, in the order of their real paths, without duplicates. `disks`: the log directories
-    of the run. Raises SourceError for a path that is not a log directory, unless it is missing or failed and other log
-    directories are given."""
+    """Return the plans to fill in, in the order of their real paths, without duplicates and copies. `disks`: the log
+    directories of the run. Raises SourceError for a path that is not a log directory, unless it is missing or failed
+    and other log directories are given."""
     plans: list[DirectoryPlan] = []
     errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
@@ -54,9 +54,25 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
             plans += _log_directories(path, disks, several=len(paths) > 1)
     if all(plan.failed and not file_system.isdir(plan.path) for plan in plans):
         raise errors[0]
-    plans.sort(key=lambda plan: real_path(plan.path))
+    plans = _without_copies(sorted(plans, key=lambda plan: real_path(plan.path)), disks)
     _roles(plans, disks)
     return plans
+
+
+def _without_copies(plans: list[DirectoryPlan], disks: Disks) -> list[DirectoryPlan]:
+    """Return the plans but for those of copies, with the directory.id of another one, which name them: a node with both
+    exits. The same directory by two paths, and two that server.properties names, are not taken for copies."""
+    by_path = {plan.path: plan for plan in plans}
+    for plan in plans:
+        original = by_path.get(disks.copy_of.get(plan.path, ""))
+        if original is None or real_path(plan.path) == real_path(original.path):
+            continue
+        server = disks.server_of(plan.path, original.path)
+        ids = [disks.ids(each).get("directory.id") for each in (*disks.below(plan.path), *disks.below(original.path))]
+        if ids[0] == ids[-1] is not None and not (server and server.names(plan.path) and server.names(original.path)):
+            original.copies.append(plan.path)
+            del by_path[plan.path]
+    return list(by_path.values())
 
 
 def _failure(error: OSError) -> str:
