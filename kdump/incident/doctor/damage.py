@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
+from kdump.check.engine.partition_scan import recovers
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, INFO, Finding, next_command
@@ -63,17 +65,19 @@ class _Kind:
     places: list[Place] = field(default_factory=list)
 
 
-def _causes(kinds: Collection[_Kind]) -> list[_Kind]:
+def _causes(kinds: Collection[_Kind], recovered: Iterable[str]) -> list[_Kind]:
     """Return the kinds of a unit without those that one of no lower severity explains in all their segments, and what
-    one covers after it."""
+    one covers after it. `recovered`: the segments whose indexes the next startup rebuilds, damaged or not."""
+    rebuilt = {path for kind in kinds if _stops_recovery(kind.first) for path in kind.segments}.intersection(recovered)
     covered = {code for kind in kinds for code in declaration(kind.first.code).covers}
     explained: dict[tuple[str, str], list[Finding]] = {}
     """What explains a code in a segment."""
     causes = []
     for kind in sorted(kinds, key=lambda kind: (kind.first.severity != ERROR, kind.first.code in covered)):
         code = kind.first.code
+        is_index = declaration(code).family == "indexes"
         is_known = (
-            any(_is_before(cause, first) for cause in explained.get((code, path), ()))
+            (is_index and path in rebuilt) or any(_is_before(cause, first) for cause in explained.get((code, path), ()))
             for path, first in kind.segments.items()
         )
         if kind.count and not all(is_known):
@@ -82,6 +86,14 @@ def _causes(kinds: Collection[_Kind]) -> list[_Kind]:
             for path, first in kind.segments.items():
                 explained.setdefault((here, path), []).append(first)
     return causes
+
+
+def _recovered(unit: CheckUnit) -> Iterator[str]:
+    """Yield the segments that the next startup recovers, by their paths without a suffix."""
+    segments = unit.partition.segments if unit.partition is not None and not unit.partition.state else []
+    for segment, following in zip_longest(segments, segments[1:]):
+        if segment.log is not None and recovers(unit.known, following):
+            yield os.path.splitext(segment.log.path)[0]
 
 
 def _is_before(cause: Finding, other: Finding) -> bool:
@@ -210,7 +222,8 @@ class DamageExamination:
                     self._damaged_ends.add(finding.source)
         finally:
             self._end_chain(kinds)
-            for kind in _causes(kinds.values()):
+            is_running = unit.partition is not None and self.disks.is_running(unit.partition.source)
+            for kind in _causes(kinds.values(), () if is_running else _recovered(unit)):
                 verify = command("verify", name or unit.name)
                 if kind.first.code == NO_SNAPSHOT:
                     self._without_snapshot.append((kind, unit, verify))
