@@ -48,8 +48,9 @@ class Options(Run):
     """The release whose rules apply; None: the one that the disk states."""
     server: ServerProperties | None = None
     """The node's server.properties; None: its roles and directories are not known."""
+    servers: tuple[ServerProperties, ...] = ()  # those that were found for the nodes
     remote: RemoteStorage | None = None
-    """The remote storage to check; None: it is not looked at."""
+    """The remote storage to check; None: none is."""
 
     @classmethod
     def of(cls, run: Run, **more: Any) -> Options:
@@ -80,13 +81,13 @@ class Options(Run):
         """Return the disks that consist of what was found, read with these options."""
         from kdump.cluster.disks import Disks
 
-        return Disks(places, self.open, self, unlisted, self.server)
+        return Disks(places, self.open, self, unlisted, self.server, self.servers)
 
     def disks_at(self, paths: Iterable[str]) -> Disks:
         """Return what is at or below the paths, read with these options; see Disks.at."""
         from kdump.cluster.disks import Disks
 
-        return Disks.at(paths, self, open_=self.open, server=self.server)
+        return Disks.at(paths, self, open_=self.open, server=self.server, servers=self.servers)
 
     @cached_property
     def chosen(self) -> frozenset[str]:

@@ -185,7 +185,7 @@ def _absent(
     from kdump.cluster import missing_partitions as found  # ls of partitions starts without
 
     noted = found.checkpointed_partitions(directory.files)
-    if directory.only_metadata or not found.may_be_missing(directory.path, noted):
+    if not disks.has_logs(directory) or not found.may_be_missing(directory.path, noted):
         return [], {}
     others = [*(each.path for each in disks.others(directory)), *disks.unlisted]
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}

@@ -100,11 +100,11 @@ class Disks:
         run: Run = QUIET_RUN,
         unlisted: Sequence[str] = (),
         server: ServerProperties | None = None,
+        servers: Sequence[ServerProperties] = (),
     ) -> None:
         self._searched = found
         self._unlisted = list(unlisted)
-        self._open, self.server = open_, server
-        self.servers: Sequence[ServerProperties] = ()
+        self._open, self.server, self.servers = open_, server, tuple(servers)
         self.copies = MetadataCopies(run.limits)
         self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
         """When all copies of a cluster were looked at, and what is in the newest."""
@@ -118,10 +118,11 @@ class Disks:
         open_: Open = open_window,
         nested: bool = True,
         server: ServerProperties | None = None,
+        servers: Sequence[ServerProperties] = (),
     ) -> Disks:
         """Return what is at or below the paths. Calls `run.unreadable` for each path without Kafka files, and for what
         cannot be listed. `nested`: also look below log directories, which lists all their partitions."""
-        disks = cls((), open_, run, server=server)
+        disks = cls((), open_, run, (), server, servers)
         disks._searched = disks._search(list(paths), run, nested)
         return disks
 
@@ -141,26 +142,25 @@ class Disks:
     @cached_property
     def found(self) -> list[Place]:
         """Log directories, partitions and files, in the order in which they were found."""
-        return [self.described(place) for place in self._searched]
+        return list(self._searched)
 
     def configure(self, servers: Sequence[ServerProperties]) -> None:
         """Take what each server.properties that was found next to the directories states of them."""
-        self.servers = servers
+        self.servers = tuple(servers)
         if len(servers) == len(self.nodes) == 1:
             self.server = servers[0]
-        for place in self.found:
-            self.described(place)
 
     def server_of(self, *paths: str) -> ServerProperties | None:
         """Return the server.properties of the node with these log directories; None if they are not known."""
         return next((server for server in self.servers if any(map(server.names, paths))), self.server)
 
-    def described(self, place: Place) -> Place:
-        """Return the same place, with what server.properties states of it."""
-        server = self.server_of(place.path) if isinstance(place, LogDirectory) else None
-        if isinstance(place, LogDirectory) and server is not None and server.names(place.path):
-            place.has_logs = server.has_logs(place.path)
-        return place
+    def has_logs(self, directory: LogDirectory) -> bool:
+        """Return True if its node loads logs from a log directory: by the server.properties that names it; if none
+        does, as far as its files show."""
+        server = self.server_of(directory.path)
+        if server is not None and server.names(directory.path):
+            return server.has_logs(directory.path)
+        return not directory.seems_only_metadata
 
     @cached_property
     def directories(self) -> list[LogDirectory]:

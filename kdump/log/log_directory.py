@@ -36,15 +36,13 @@ NUMBERED = re.compile(r"-?[0-9]+\.(?:log|index|timeindex|txnindex|snapshot|swap|
 @dataclass
 class LogDirectory:
     """A broker's log directory: the files at its root by name, directories that are named like partitions
-    (`candidates`), and other directories (`unknown`). `has_logs`: whether the node loads logs from it, by its
-    server.properties; None if that is not known."""
+    (`candidates`), and other directories (`unknown`)."""
 
     path: str
     candidates: list[PartitionDirectory] = field(default_factory=list)
     files: dict[str, Target] = field(default_factory=dict)
     others: list[Target] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
-    has_logs: bool | None = None
 
     @property
     def is_of_broker(self) -> bool:
@@ -89,12 +87,10 @@ class LogDirectory:
         return True if self.process is not None else False if self.is_clean else None
 
     @property
-    def only_metadata(self) -> bool:
-        """Whether this is a controller's directory, or a metadata.log.dir that is not in log.dirs: a broker writes
-        checkpoints to each of its log directories. Other directories, such as lost+found, say nothing about that: a
-        node lists only log.dirs."""
-        if self.has_logs is not None:
-            return not self.has_logs
+    def seems_only_metadata(self) -> bool:
+        """Whether its files are those of a controller's directory, or of a metadata.log.dir that is not in log.dirs: a
+        broker writes checkpoints to each of its log directories. Other directories, such as lost+found, say nothing
+        about that: a node lists only log.dirs. What server.properties states precedes it (`Disks.has_logs`)."""
         here = {target.kind for target in self.files.values()}
         if (
             not any(partition.topic == METADATA_TOPIC for partition in self.partitions)

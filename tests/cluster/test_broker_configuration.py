@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kdump.cluster.broker_configuration import PropertiesSearch, configuration
+from kdump.check.options import Options
+from kdump.check.totals import CheckTotals
+from kdump.cluster.broker_configuration import PropertiesSearch, configuration, configure
 from kdump.cluster.disks import Disks
+from kdump.incident.doctor.disks import Disks as ExaminedDisks
 from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.log.live_files import FileWatch
 from kdump.state.secrets import is_secret
 from tests.cluster.test_log_directories import JAVA, process, properties, root  # noqa: F401  a fixture
 from tests.command import objects, run
@@ -140,6 +144,23 @@ def test_defaults_are_those_of_each_node(command: str, disk: Path, tmp_path: Pat
     assert due
     assert not [row for row in due if str(disk) in json.dumps(row)]
     assert not [row for row in rows if "retention.ms=604800000" in json.dumps(row)]
+
+
+def test_a_second_look_takes_the_files_of_several_nodes_as_the_first_one_does(disk: Path, tmp_path: Path) -> None:
+    """A metadata.log.dir, with the checkpoints of the time when it was in log.dirs, too: its node misses nothing."""
+    other = of_node_2(disk, tmp_path / "of-2" / "data")
+    properties(disk.parent / "server.properties", f"log.dirs={tmp_path}/elsewhere\nmetadata.log.dir={disk}\n")
+    properties(other.parent / "server.properties", f"log.dirs={other}\n")
+    shutil.rmtree(disk / "payments-0")
+    for is_missing in (True, False):
+        disks = ExaminedDisks([str(disk), str(other)], Options())
+        if not is_missing:
+            configure(disks, disks.paths, None)
+        unit = next(unit for unit in disks.units if unit.name == str(disk))
+        for look in (unit, unit.again(around=True)):
+            assert look is not None
+            codes = {finding.code for finding in look.look(CheckTotals(), FileWatch())}
+            assert ("partition-missing" in codes) == is_missing
 
 
 def test_of_a_running_broker_before_any_other(root: Path, disk: Path) -> None:  # noqa: F811

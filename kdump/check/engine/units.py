@@ -74,6 +74,8 @@ class CheckUnit:
     partition: PartitionDirectory | None = None
     target: Target | None = None
     directory: LogDirectory | None = None
+    has_logs: bool = True
+    """Of a log directory: whether its node loads logs from it."""
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
     metadata: MetadataImage | None = None
@@ -113,7 +115,7 @@ class CheckUnit:
     def missing(self) -> dict[PartitionKey, str]:
         """Return the partitions that this log directory lacks, each with what is known of it."""
         directory = self.directory
-        if directory is None or directory.only_metadata:
+        if directory is None or not self.has_logs:
             return {}
         missing = missing_in(directory, self.ids, self.siblings, self.metadata, self.options)
         every = dict.fromkeys(missing.lost, True) | dict.fromkeys(missing.never, False)
@@ -247,10 +249,10 @@ class CheckUnit:
                 found = file_findings(file, options, totals, self.known.release)
                 yield from (finding.given({"clean": directory.is_clean}) for finding in found)
                 # The controllers know the directories of log.dirs alone.
-                metadata = None if directory.only_metadata else self.metadata
+                metadata = self.metadata if self.has_logs else None
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
                     yield from registered(file, self.ids, metadata, bool(directory.partitions))
-        if "checkpoints" in options.chosen and not directory.only_metadata:
+        if "checkpoints" in options.chosen and self.has_logs:
             yield from missing_from(directory, self.ids, self.here, self.siblings, self.metadata, options)
         for reason, offset in self.newer.items():
             log = target(os.path.join(directory.path, METADATA_LOG), source=directory.path)
@@ -260,7 +262,7 @@ class CheckUnit:
             finding = record_refused(log, reason, refused.exception, refused.position, refused.offset)
             yield finding.given({"everyRelease": refused.by_every_release})
         if "files" in options.chosen:
-            yield from log_directory_findings(directory, self.duplicates)
+            yield from log_directory_findings(directory, self.has_logs, self.duplicates)
 
     def _file(self, target: Target, totals: CheckTotals, observers: ObserversOf | None) -> Iterator[Finding]:
         kind, options = target.kind, self.options
@@ -353,6 +355,7 @@ def _of_directory(
             known,
             options,
             directory=directory,
+            has_logs=disks.has_logs(directory),
             here=here,
             duplicates=tuple(duplicates),
             metadata=context.metadata,

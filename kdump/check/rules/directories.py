@@ -32,11 +32,13 @@ PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", 
 """Extensions of the files whose offset a broker parses from the name at startup."""
 
 
-def log_directory_findings(directory: LogDirectory, duplicates: Iterable[tuple[Target, str]]) -> Iterator[Finding]:
-    """Yield findings for what is in a log directory and no broker puts there. `duplicates`: its partitions that are
-    live in another log directory of the broker too, and the path of that one."""
-    # A node lists no directory but those of log.dirs.
-    for path in [] if directory.only_metadata else directory.unknown:
+def log_directory_findings(
+    directory: LogDirectory, has_logs: bool, duplicates: Iterable[tuple[Target, str]]
+) -> Iterator[Finding]:
+    """Yield findings for what is in a log directory and no broker puts there. `has_logs`: whether its node lists it, as
+    it lists those of log.dirs alone; `duplicates`: its partitions that are live in another log directory of the broker
+    too, and the path of that one."""
+    for path in directory.unknown if has_logs else ():
         target = Target(path, None, None, None, None, directory.path)
         yield DIRECTORY_UNKNOWN.finding(target, message=f"{os.path.basename(path)} is not named topic-partition")
     for target in directory.others:

@@ -62,14 +62,14 @@ class Disks(cluster.Disks):
         if not places:
             raise self._nothing()
         maybe = cluster.unlisted(self.paths, (place.path for place in places), self._collector)
-        super().__init__(places, self.options.open, options, maybe, options.server)
+        super().__init__(places, self.options.open, options, maybe, options.server, options.servers)
         self.brokers = [Broker(node.directories, node.ids, node.copy_of, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
 
     def configure(self, servers: Sequence[ServerProperties]) -> None:
         super().configure(servers)
-        self.options = replace(self.options, server=self.server)
+        self.options = replace(self.options, server=self.server, servers=self.servers)
 
     def _nothing(self) -> SourceError:
         first = self.paths[0]

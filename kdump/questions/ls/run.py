@@ -155,7 +155,7 @@ class Listing:
         files: dict[str, list[Target]] = {}
         for path in self.query.paths:
             try:
-                for place in map(self.disks.described, find_directories(path, Run(unreadable=self._unread))):
+                for place in find_directories(path, Run(unreadable=self._unread)):
                     if isinstance(place, LogDirectory):
                         yield from self._directory(place)
                     elif isinstance(place, PartitionDirectory):

@@ -87,7 +87,7 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
     SourceError."""
     place = next((directory for directory in disks.directories if directory.path == path), None) or directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
-        return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
+        return [_directory(LogDirectory(path), disks)]  # a new disk: log.dirs may name it
     errors: list[SourceError] = []
     collector = UnlistedCollector(Run(unreadable=errors.append))
     directories: list[LogDirectory] = []
@@ -106,18 +106,18 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
     if not holds_metadata and directories[0].is_copy_of_partitions:
         advice = "it does not show how the broker was shut down; pass a log directory"
         raise SourceError(f"{directories[0].path}: {COPY_OF_PARTITIONS}: {advice}")
-    plan = _directory(directories[0])
+    plan = _directory(directories[0], disks)
     plan.unlisted = collector.apart_from([directories[0].path])
     plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]
     return [plan]
 
 
-def _directory(place: LogDirectory) -> DirectoryPlan:
+def _directory(place: LogDirectory, disks: Disks) -> DirectoryPlan:
     # A broker checks only that something has this name, and follows links.
     clean = file_system.exists(os.path.join(place.path, CLEAN_MARK))
     process = place.process  # one that is starting has not deleted the file yet, but a moment later it has
     plan = DirectoryPlan(place.path, clean and process is None)
-    plan.logDir = not place.only_metadata
+    plan.logDir = disks.has_logs(place)
     plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))
     if process is not None:
         values = {"process": process, "file": os.path.join(place.path, LOCK)}
