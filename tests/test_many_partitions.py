@@ -25,6 +25,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.io.run import PLAIN_RUN
+from kdump.io.shared_counter import FromWorker
 from kdump.log import partition_directory
 from tests.conftest import FIXTURES, few
 from tests.craft import flip
@@ -207,10 +208,10 @@ def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monke
     """The list of all partitions, with a name for each file, stays in the process that has it."""
     sizes: list[int] = []
 
-    def submit(_worker: object, _work: object, unit: CheckUnit) -> Future[workers.UnitResult]:
+    def submit(_worker: object, _work: object, unit: CheckUnit) -> Future[FromWorker[workers.UnitResult]]:
         sizes.append(len(pickle.dumps(unit)))
-        future: Future[workers.UnitResult] = Future()
-        future.set_result(([], "", CheckTotals()))
+        future: Future[FromWorker[workers.UnitResult]] = Future()
+        future.set_result((([], "", CheckTotals()), {}))
         return future
 
     pool = SimpleNamespace(submit=submit, shutdown=lambda **_options: None, _processes=None)

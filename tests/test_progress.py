@@ -23,7 +23,7 @@ from kdump.cluster.metadata_log import replay_metadata
 from kdump.command_line.expected_size import compared_bytes, segment_bytes
 from kdump.io import low_impact_reads
 from kdump.io.run import Run
-from kdump.io.shared_counter import STEP, SharedCounter, result_of
+from kdump.io.shared_counter import STEP, FromWorker, SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
 from kdump.io.work_progress import WorkProgress
 from kdump.questions.restart_plan.run import restart_plan
@@ -248,7 +248,7 @@ class Context:
 def test_what_workers_read_counts_before_they_are_done() -> None:
     context: Any = Context()
     counter = SharedCounter(context)
-    future: Future[str] = Future()
+    future: Future[FromWorker[str]] = Future()
     counter.add(STEP - 1)
     met: list[int] = []
 
@@ -259,7 +259,7 @@ def test_what_workers_read_counts_before_they_are_done() -> None:
         elif len(met) == 2:
             counter.add(7)
             counter.flush()
-            future.set_result("done")
+            future.set_result(("done", {}))
 
     assert result_of(future, counter, Run(more=read)) == "done"
     assert met == [0, STEP, 7]

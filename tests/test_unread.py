@@ -241,6 +241,49 @@ def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.
     assert done.exit_code == 2
 
 
+SMALL: tuple[str, ...] = (
+    "payments-0/00000000000000000000.index",
+    "payments-0/partition.metadata",
+    "bootstrap.checkpoint",
+)
+SMALL += "payments-0/leader-epoch-checkpoint", "payments-0/00000000000000000120.snapshot", ".kafka_cleanshutdown"
+
+
+@pytest.mark.parametrize(
+    "command", ["verify --json", "verify --topic payments --json", "find isControl --json", "report"]
+)
+def test_workers_tell_what_they_could_not_read(
+    command: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one process does; and no zeros are findings that a device returns in place of bytes of a small file."""
+    failing = [(disk / name).stat() for name in SMALL]
+    pread = os.pread
+
+    def read(fd: int, count: int, position: int) -> bytes:
+        status = os.fstat(fd)
+        if any(os.path.samestat(status, each) for each in failing):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(fd, count, position)
+
+    def done(jobs: int) -> tuple[int, str, str]:
+        page = tmp_path / "page.html"
+        page.unlink(missing_ok=True)
+        out = ["--out", page] if command == "report" else []
+        found = run(*command.split(), disk, "--jobs", str(jobs), *out)
+        return found.exit_code, re.sub(r'"seconds":[0-9.]+', "", found.stdout), found.stderr
+
+    _, healthy, _ = done(1)
+    monkeypatch.setattr(os, "pread", read)
+    status, stdout, stderr = done(1)
+    assert done(2) == (status, stdout, stderr)
+    assert status == 2, stdout
+    named = {"find isControl --json": SMALL[2:3], "verify --topic payments --json": SMALL[:2]}
+    for name in named.get(command, SMALL):
+        assert stderr.count(f"{name}: cannot read ") == 1
+    if command.startswith("verify"):
+        assert stdout.splitlines()[:-1] == healthy.splitlines()[:-1]
+
+
 def test_doctor_takes_nothing_unread_for_read(disk: Path) -> None:
     _, found = swept("doctor", disk, ["payments-0", "payments-0/00000000000000000000.log"])
     for answer in found:

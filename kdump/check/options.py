@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.kafka_release import KafkaRelease
+from kdump.io.fault_tolerant import refuse_zeros
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import Source, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
+from kdump.log.file_kinds import SEGMENT
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
 from kdump.query import option
@@ -72,8 +74,12 @@ class Options(Run):
         return cls.of(run or PLAIN_RUN, **(given if now is None else given | {"now": now}))
 
     def open(self, target: Target) -> Window:
-        """Open a window over the file. Raises SourceError."""
-        window = Window(open_target(target, self.open_source), self.window)
+        """Open a window over the file. Raises SourceError, as reads do if the device cannot read bytes of a file other
+        than a segment: zeros in their place would be findings."""
+        source = open_target(target, self.open_source)
+        if target.kind not in (None, SEGMENT):
+            refuse_zeros(source)
+        window = Window(source, self.window)
         window.is_nameless = target.kind is None
         return window
 

@@ -37,6 +37,7 @@ class FaultTolerantSource(PartlyReadable, FileSource):
         FileSource.__init__(self, path, fd, status)
         PartlyReadable.__init__(self)
         self._failures = 0
+        self.has_zeros = True
 
     def _read(self, position: int, count: int) -> bytes:
         """Read like FileSource. Raises SourceError only for errors that do not concern single blocks."""
@@ -46,7 +47,7 @@ class FaultTolerantSource(PartlyReadable, FileSource):
             return super()._read(position, count)
         except SourceError as error:
             cause = error.__cause__
-            if not isinstance(cause, OSError) or cause.errno not in UNREADABLE:
+            if not self.has_zeros or not isinstance(cause, OSError) or cause.errno not in UNREADABLE:
                 raise
             return self._salvage(position, count)
 
@@ -129,6 +130,15 @@ class FaultTolerantSource(PartlyReadable, FileSource):
 def careful_source(path: str) -> Source:
     """Open the file at `path`, to be read past bad sectors. Raises SourceError."""
     return open_source(path, FaultTolerantSource)
+
+
+def refuse_zeros(source: Source) -> None:
+    """Make a source raise SourceError from now on, and at once if that has happened, rather than return zeros."""
+    if isinstance(source, FaultTolerantSource):
+        source.has_zeros = False
+        if source.unreadable:
+            source.close()
+            raise SourceError(source.unreadable_text)
 
 
 def read_problem(source: Source) -> str:

@@ -1,9 +1,10 @@
-"""Counts in one process the bytes that its workers read."""
+"""Brings to one process what its workers read, and what they cannot read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from kdump.io import unreadable_paths
 from kdump.io.run import Run
 
 if TYPE_CHECKING:  # slow to import
@@ -16,6 +17,8 @@ PAUSE = 0.2
 """Seconds between two looks at the counter."""
 
 Result = TypeVar("Result")
+FromWorker = tuple[Result, dict[str, str]]
+"""A result, and what could not be read for it, by path."""
 
 
 class SharedCounter:
@@ -45,12 +48,15 @@ class SharedCounter:
         return count
 
 
-def result_of(future: Future[Result], counter: SharedCounter, run: Run) -> Result:
-    """Wait for a worker's result. Until then, calls `run.more` with the bytes that the workers have read."""
+def result_of(future: Future[FromWorker[Result]], counter: SharedCounter, run: Run) -> Result:
+    """Wait for a worker's result, and note what it could not read. Until then, calls `run.more` with the bytes that the
+    workers have read."""
     from concurrent.futures import wait
 
     while True:
         done, _ = wait([future], PAUSE)
         run.more(counter.take())
         if done:
-            return future.result()
+            result, failures = future.result()
+            unreadable_paths.add(failures)
+            return result

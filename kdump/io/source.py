@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from kdump.extras import how_to_install
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound, is_missing, reading_error, reason
+from kdump.io.errors import SourceError, SourceNotFound, is_gone, is_missing, reading_error, reason
 from kdump.io.file_system import tree_at
 from kdump.io.link_boundary import refuse
 from kdump.io.low_impact_reads import after_read, before_read, before_request
@@ -120,7 +120,12 @@ class FileSource:
             return self._whole[position : position + count]
         before_read(count)
         self._cache.before(position, count, self.size)
-        data = self._read(position, count)
+        try:
+            data = self._read(position, count)
+        except SourceError as error:
+            if not is_gone(error):
+                note(self.name, str(error))
+            raise
         after_read(len(data))
         return data
 

@@ -25,6 +25,12 @@ def note(path: str, message: str) -> None:
         _found.setdefault(os.path.abspath(path), message)
 
 
+def add(failures: dict[str, str]) -> None:
+    """Note the failures of a worker."""
+    for path, message in failures.items():
+        note(path, message)
+
+
 def same_failure(message: str) -> str:
     """Return what is equal for two lines about one failure: the path with which they begin may be written in several
     ways, relative, absolute, or with a "." in it."""

@@ -28,6 +28,7 @@ from kdump.format.text_files import (
 from kdump.io import file_system
 from kdump.io.directory_listing import is_no_file, is_url
 from kdump.io.errors import SourceError, SourceNotFound
+from kdump.io.fault_tolerant import read_problem
 from kdump.io.source import open_source
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
@@ -95,6 +96,8 @@ def read_small(path: str, opener: Opener | None = None) -> bytes | None:
         return None
     try:
         data = source.read_at(0, LARGEST_TEXT + 1)
+        if problem := read_problem(source):
+            raise SourceError(problem)
     finally:
         source.close()
     if len(data) > LARGEST_TEXT:

@@ -13,13 +13,14 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.io import unreadable_paths
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.file_system import AddedFiles, add_files, added_files
 from kdump.io.link_boundary import roots
 from kdump.io.low_impact_reads import limit_rate, rate_for_workers
 from kdump.io.mounted_paths import mount_paths, unmount_paths
-from kdump.io.shared_counter import SharedCounter, result_of
+from kdump.io.shared_counter import FromWorker, SharedCounter, result_of
 from kdump.io.token_bucket import TokenBucket
 from kdump.parallel_jobs import begin_worker, stop_workers, submitted, usual_jobs, worker_context, worker_ended
 from kdump.signals import uninterrupted
@@ -83,16 +84,18 @@ def _run(unit: CheckUnit, totals: CheckTotals) -> Iterator[Finding]:
     return replace(unit, options=replace(unit.options, open_source=careful_source)).run(totals)
 
 
-def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> Result:
+def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> FromWorker[Result]:
     """Do the work on a unit in a worker."""
     with counted(unit.options) as options:
-        return work(replace(unit, options=options))
+        return work(replace(unit, options=options)), unreadable_paths.failures()
 
 
 @contextmanager
 def counted(options: Options) -> Iterator[Options]:
-    """Yield options with which a worker reads: what it reads is counted where it was started."""
+    """Yield options with which a worker reads: what it reads is counted where it was started, and what it cannot read
+    is in `failures`."""
     assert _counter is not None
+    unreadable_paths.begin()
     yield replace(options, open_source=careful_source, more=_counter.add)
     _counter.flush()
 
@@ -171,7 +174,7 @@ def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[
         from concurrent.futures import BrokenExecutor
 
         pool, counter = made
-        futures: dict[int, Future[UnitResult]] = {}
+        futures: dict[int, Future[FromWorker[UnitResult]]] = {}
         try:
             with uninterrupted():  # so that stop_workers reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):

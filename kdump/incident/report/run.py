@@ -27,7 +27,7 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limited_to
 from kdump.io.run import Run
-from kdump.io.shared_counter import result_of
+from kdump.io.shared_counter import FromWorker, result_of
 from kdump.kafka.small_files import properties
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
@@ -191,7 +191,7 @@ def _run_all(
 
         pool, counter = made
         is_broken = False
-        futures: deque[Future[PartitionResult]] = deque()
+        futures: deque[Future[FromWorker[PartitionResult]]] = deque()
         rest = iter(work)
         try:
             for unit in work:

@@ -69,7 +69,6 @@ class _Sender:
 def _search(number: int, query: FindQuery, directories: list[Files], limit: int | None) -> None:
     """Search directories in a worker, and send what is found."""
     sender = _Sender(workers.pipes[number])
-    unreadable_paths.begin()
     with counted(query.options) as options:
         count = options.more
 
@@ -113,8 +112,7 @@ class SearchWorkers:
                     if isinstance(message, Searched):
                         search.coverage.merge(message.coverage)
                         search.remote.merge(message.remote)
-                        for path, failure in message.failures.items():
-                            unreadable_paths.note(path, failure)
+                        unreadable_paths.add(message.failures)
                         return
                     if isinstance(message, Found):
                         count += 1

@@ -13,6 +13,7 @@ from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.kafka_release import KafkaRelease
@@ -20,6 +21,7 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import ignore
+from kdump.io.unreadable_paths import failures, paths_in
 from kdump.problems.catalogue import family_names, findings
 from kdump.query import (
     Names,
@@ -106,6 +108,8 @@ class Check:
     ) -> None:
         self.query, self.tell, self.max_requests = query, tell, max_requests
         self.totals = CheckTotals()
+        self._stated = set[str]()
+        """Absolute paths of files of which a finding states what could not be read."""
         self._known = read_baseline(query.baseline) if query.baseline else set[FindingKey]()
         given = Options.as_of(query.run, kafka_version=query.kafka_version, max_message_bytes=query.max_message_bytes)
         self.options = replace(
@@ -158,6 +162,10 @@ class Check:
                 yield from self._counted(remote.findings(place, topic, self.totals))
         if remote is not None:
             remote.end(self.totals)
+        stated = self._stated.union(*map(paths_in, self.totals.unread))
+        for path, failure in failures().items():
+            if path not in stated:
+                self.totals.problem(failure)
 
     def _note_missing(self, work: list[CheckUnit]) -> None:
         """Note the selected partitions that have no directory on any of the disks: nothing of them is read."""
@@ -178,6 +186,8 @@ class Check:
             if self._known and _key(finding) in self._known:
                 self.totals.known += 1
                 continue
+            if finding.code == UNREADABLE_BYTES.code:
+                self._stated.add(os.path.abspath(finding.file))
             self.totals.findings[finding.severity] += 1
             self.totals.missing.add(finding)
             yield finding

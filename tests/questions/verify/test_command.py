@@ -368,7 +368,7 @@ def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: p
     for held in (1000, 3):
         monkeypatch.setattr(workers, "MAX_HELD", held)
         (unit,) = units((str(broken.parent),), Options(unreadable=ignore))
-        first, path, totals = workers.in_worker(workers._check, unit)
+        (first, path, totals), _ = workers.in_worker(workers._check, unit)
         assert len(first) >= min(held, len(batches))
         assert bool(path) == (held == 3)
         found.append((list(workers._findings(first, path)), totals))
