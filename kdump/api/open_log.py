@@ -67,7 +67,7 @@ class Log:
         """Yield the valid batches (v2) and messages of magic 0 and 1; with `damaged`, also those whose checksum does
         not match or whose length is contradicted, as crcValid and `problems` show. Raises SourceError."""
         for region in self.regions():
-            if isinstance(region, Batch) and (damaged or is_valid(region)):
+            if isinstance(region, Batch) and (damaged or (is_valid(region) and not region.problems)):
                 yield region
 
     def records(self, *, damaged: bool = False) -> Iterator[Record]:

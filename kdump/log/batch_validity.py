@@ -34,20 +34,19 @@ def invalidity(batch: Batch) -> Invalid | None:
     contradicts what no checksum covers, its length, magic and base offset. Reads all of it.
 
     A valid batch is part of the log: its offsets count for where that begins and ends. Whether they fit those of the
-    batches around it, and whether its records decode, is not decided here; but what is wrong inside a wrapper counts
-    once it has been read."""
+    batches around it, and whether its records decode, or a wrapper's messages, is not decided here."""
     return damage_of(batch) or (None if has_possible_offsets(batch) else OFFSETS)
 
 
 def has_valid_header(batch: Batch) -> bool:
     """Return True if a batch is valid as far as its header shows. Reads nothing."""
-    return not batch.problems and has_possible_offsets(batch)
+    return not batch.header_problems and has_possible_offsets(batch)
 
 
 def damage_of(batch: Batch) -> Invalid | None:
     """Return what contradicts the bytes of a batch, except for its offsets; None if nothing does."""
-    if batch.problems:
-        return Invalid(batch.problems[0].code, batch.problems[0].reason)
+    for problem in batch.header_problems:
+        return Invalid(problem.code, problem.reason)
     return None if batch.crcValid else CHECKSUM
 
 
@@ -59,7 +58,7 @@ def records_unknown(batch: Batch) -> Invalid | None:
         from kdump.log.legacy_records import read_wrapper
 
         read_wrapper(batch)
-        damage = damage_of(batch)
+        damage = next((Invalid(problem.code, problem.reason) for problem in batch.problems), None)
     return damage or impossible_count(batch) or (None if _have_possible_offsets(batch) else OFFSETS)
 
 

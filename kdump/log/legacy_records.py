@@ -60,10 +60,7 @@ def messages(source: Batch | Reading[Any], *, keys: bool = True, values: bool = 
     if not batch.is_compressed:
         yield from _lone(reading) if values or batch.size <= KEEP else _skimmed_lone(reading, keys)
         return
-    kept = read_wrapper(batch)
-    reading.ignored = batch.ignored
-    for problem in batch.problems:
-        reading.note(problem)
+    kept = read_wrapper(reading)
     if batch.recordCount is None:
         return
     if batch.inner is not None and not reading.problems:
@@ -81,36 +78,39 @@ def messages(source: Batch | Reading[Any], *, keys: bool = True, values: bool = 
         yield record
 
 
-def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
-    """Set a wrapper's recordCount and baseOffset by reading it once. Return its messages, if they are small."""
-    if not batch.is_compressed or batch.looked_inside:
+def read_wrapper(source: LegacyRecordBatch | Reading[Any]) -> list[Inner] | None:
+    """Set what a wrapper contains, by reading it once, and add its problems to the reading, if one is passed. Return
+    its messages, if it was read now and they are small."""
+    reading = Reading.of(source)
+    batch: LegacyRecordBatch = reading.batch
+    if not batch.is_compressed:
         return None
-    batch.looked_inside = True
-    if batch.known_contents is not None:
-        contents = batch.known_contents
-        batch.baseOffset, batch.recordCount = contents.baseOffset, contents.recordCount
-        batch.inner_base, batch.inner_last = contents.inner_base, contents.inner_last
-        return None
-    reading = Reading(batch)
-    kept = _read_inside(reading)
-    problems = tuple(reading.problems[len(batch.header_problems) :])
-    batch.known_contents = WrapperContents(
-        batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, problems
-    )
-    batch.ignored = reading.ignored
+    kept = None
+    if batch.contents is None:
+        batch.contents = batch.known.contents
+        if batch.contents is None:
+            batch.inner, inside = _columns(batch), Reading(batch)
+            batch.contents, kept = _read_inside(inside, batch.inner)
+            batch.ignored = inside.ignored
+        batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, _ = batch.contents
+    reading.ignored = batch.ignored
+    for problem in batch.contents.problems:
+        reading.note(problem)
     return kept
 
 
-def _read_inside(reading: Reading[LegacyRecordBatch]) -> list[Inner] | None:
+def _read_inside(
+    reading: Reading[LegacyRecordBatch], columns: RecordColumns | None
+) -> tuple[WrapperContents, list[Inner] | None]:
+    """Return what a wrapper contains, and its messages, if they are small and not in the columns."""
     batch = reading.batch
     kept: list[Inner] | None = []
     size = count = 0
-    first = last = None
-    batch.inner = _columns(batch)
-    if batch.inner is not None:
-        offsets = batch.inner.offset_delta
-        kept, first, last, count = None, offsets[0], offsets[-1], len(batch.inner)
-    for item in _inner(reading, False, False) if batch.inner is None else ():
+    first = last = base = inner_base = inner_last = None
+    if columns is not None:
+        offsets = columns.offset_delta
+        kept, first, last, count = None, offsets[0], offsets[-1], len(columns)
+    for item in _inner(reading, False, False) if columns is None else ():
         first = item[0].offset if first is None else first
         last = item[0].offset
         count += 1
@@ -119,33 +119,33 @@ def _read_inside(reading: Reading[LegacyRecordBatch]) -> list[Inner] | None:
             kept = None
         elif kept is not None:
             kept.append(item)
+    is_unknown = first is None and bool(reading.problems)
     if first is None or last is None:
         if not reading.problems:
-            batch.recordCount = 0
             reason = "a wrapper without messages"
             reading.note(Problem(MESSAGE_SET_INVALID, "Message", "value", batch.position, reason))
-        return kept
-    batch.recordCount = count
-    if not batch.format.has_timestamp:
-        batch.baseOffset, batch.inner_last = first, last
+    elif not batch.format.has_timestamp:
+        base, inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
         reading.note(Problem(MESSAGE_SET_INVALID, "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
-        batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
+        inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
         complete = not any(problem.space for problem in reading.problems)
-        batch.baseOffset = int64(batch.inner_base + first) if complete else None
-    return kept
+        base = int64(inner_base + first) if complete else None
+    problems = tuple(reading.problems[len(batch.header_problems) :])
+    return WrapperContents(base, None if is_unknown else count, inner_base, inner_last, problems), kept
 
 
-def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
-    """Return the messages of a wrapper, or the message itself, as columns; None if one is large or unusual. Sets what
-    read_wrapper sets."""
+def plain_messages(source: LegacyRecordBatch | Reading[Any]) -> RecordColumns | None:
+    """Return the messages of a wrapper, or the message itself, as columns; None if one is large or unusual. Reads a
+    wrapper as read_wrapper does."""
+    batch: LegacyRecordBatch = Reading.of(source).batch
     if batch.is_compressed:
-        read_wrapper(batch)
-    elif not batch.looked_inside and batch.size <= LONE and not batch.lacks:
-        batch.looked_inside = True
+        read_wrapper(source)
+    elif batch.contents is None and batch.size <= LONE and not batch.lacks:
+        batch.contents = WrapperContents(batch.baseOffset, 1, None, None, ())
         batch.inner = read_message_set(b"".join(batch.chunks(0, batch.size)), batch.magic)
         if batch.inner is not None:
             batch._computed = batch.crc
@@ -155,8 +155,8 @@ def plain_messages(batch: LegacyRecordBatch) -> RecordColumns | None:
 def contents_of(batch: LegacyRecordBatch) -> WrapperContents:
     """Return what reading a wrapper shows."""
     read_wrapper(batch)
-    assert batch.known_contents is not None
-    return batch.known_contents
+    assert batch.contents is not None
+    return batch.contents
 
 
 def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:

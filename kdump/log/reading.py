@@ -16,7 +16,7 @@ class Reading(Generic[BatchT]):
 
     def __init__(self, batch: BatchT) -> None:
         self.batch = batch
-        self.problems: list[Problem] = [*batch.problems]
+        self.problems: list[Problem] = [*batch.header_problems]
         self.decoded_to = 0
         self.ignored = batch.unread_key
 

@@ -289,11 +289,13 @@ BatchT = TypeVar("BatchT", bound=Batch)
 class KnownBatch(NamedTuple):
     """What a source that lacks bytes of a batch knows of it (log.withheld_segment), None if it is not known. `records`:
     what decoding them showed (a RecordVerdict of log.stored_verdicts); `diagnosis`: what the damage looks like
-    (check.diagnosis.diagnose); `repair`: the batch with one flipped bit corrected (check.engine.unflipped)."""
+    (check.diagnosis.diagnose); `repair`: the batch with one flipped bit corrected (check.engine.unflipped); `contents`:
+    of a wrapper."""
 
     records: Any = None
     diagnosis: tuple[str, str, int | None, int] | None = None
     repair: Batch | None = None
+    contents: WrapperContents | None = None
 
 
 NOTHING_KNOWN = KnownBatch()
@@ -380,7 +382,7 @@ class BatchRun(Region):
 
 
 class WrapperContents(NamedTuple):
-    """What reading a wrapper shows: the attributes of LegacyRecordBatch that it sets, and the problems in it."""
+    """What reading a wrapper shows: attributes of LegacyRecordBatch, and the problems in it."""
 
     baseOffset: int | None
     recordCount: int | None
@@ -390,8 +392,8 @@ class WrapperContents(NamedTuple):
 
 
 class LegacyRecordBatch(Batch):
-    """A message of format v0 or v1. kdump.log.legacy_records.read_wrapper sets baseOffset and recordCount of a
-    wrapper."""
+    """A message of format v0 or v1. What a wrapper contains is None until kdump.log.legacy_records.read_wrapper sets
+    it."""
 
     partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None
     producerId = producerEpoch = baseSequence = lastSequence = None
@@ -417,20 +419,18 @@ class LegacyRecordBatch(Batch):
         self.timestampType = header.timestampType
         self.baseOffset = None if self.is_compressed else header.offset
         self.recordCount = None if self.is_compressed else 1
-        self.looked_inside = False
         self.inner_base: int | None = None  # base of the relative inner offsets of a v1 wrapper
         self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
         self.inner: RecordColumns | None = None
-        """The messages of a wrapper as core.message_set returns them; set by look_inside if none is unusual."""
-        self.known_contents: WrapperContents | None = None
-        """What a wrapper contains, if it has been read, or that is known without reading it."""
+        """The messages of a wrapper, or itself, as core.message_set returns them, if none is unusual."""
+        self.contents: WrapperContents | None = None
+        """What it contains, once it has been read."""
         self.ignored = self.unread_key = min(max(0, self.header.keySize), self.size) if self.is_compressed else 0
         """Number of bytes that no reader looks into, once it has been read."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        inside = self.known_contents if self.looked_inside else None
-        return self.header_problems if inside is None else (*self.header_problems, *inside.problems)
+        return self.header_problems + (() if self.contents is None else self.contents.problems)
 
 
 def last_record_offset(batch: Batch) -> int:

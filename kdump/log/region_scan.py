@@ -125,7 +125,10 @@ class RegionScan:
 
     def reading(self, batch: Batch) -> Reading[Batch]:
         """Return a reading of a batch that was yielded: of the last one, with what choosing it has found."""
-        return self._read if self._read is not None and self._read.batch is batch else Reading(batch)
+        reading = self._read if self._read is not None and self._read.batch is batch else Reading(batch)
+        if isinstance(batch, LegacyRecordBatch):
+            read_wrapper(reading)
+        return reading
 
     def _gaps(self, pending: list[Region], first: int, last: int) -> Iterator[Region]:
         """Yield the pending damage if the offsets first..last, which it may have, meet the range; clear the list."""

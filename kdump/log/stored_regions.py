@@ -111,7 +111,7 @@ def _batch(
         kind, description, damaged, count = row["diagnosis"]
         batch.known = KnownBatch(diagnosis=(text(kind), text(description), optional_long(damaged), natural(count)))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
-        batch.known_contents = _contents_of_row(row["contents"])
+        batch.known = batch.known._replace(contents=_contents_of_row(row["contents"]))
     return batch
 
 

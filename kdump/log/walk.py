@@ -15,7 +15,7 @@ from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.paths import Target
-from kdump.log.region import LegacyRecordBatch, Region
+from kdump.log.region import Region
 from kdump.log.region_reader import Depth, regions
 
 RegionSource = Callable[..., Iterable[Region]]
@@ -34,13 +34,11 @@ class RegionObserver:
 
 
 def walk(source: RegionSource, observers: Sequence[RegionObserver], run: Run = PLAIN_RUN) -> Iterator[Any]:
-    """Let the observers see the regions that `source` returns for a depth, and yield what they answer. None sees in a
-    wrapper what another found inside. Calls `run.more` with the size of each region."""
+    """Let the observers see the regions that `source` returns for a depth, and yield what they answer. Calls `run.more`
+    with the size of each region."""
     for region in source(depth=max(observer.depth for observer in observers)):
         run.more(region.size)
         for observer in observers:
-            if isinstance(region, LegacyRecordBatch) and region.problems != region.header_problems:
-                region.looked_inside = False
             answers = observer.region(region)
             if answers is not None:
                 yield from answers

@@ -24,6 +24,7 @@ from kdump.log.region import (
     BatchRun,
     BrokerView,
     DefaultRecordBatch,
+    KnownBatch,
     LegacyRecordBatch,
     Region,
     make_batch,
@@ -66,8 +67,8 @@ class SegmentBytes(StoredSegment):
         if message is not None and isinstance(batch, DefaultRecordBatch):
             view, taken = self._views.get(position), make_batch(batch.window, position, size, limits, message)
             assert isinstance(taken, LegacyRecordBatch)
-            taken.known_contents = None if view is None else view.contents
-            batch = None if taken.is_compressed and taken.known_contents is None else taken
+            taken.known = KnownBatch(contents=None if view is None else view.contents)
+            batch = None if taken.is_compressed and taken.known.contents is None else taken
         if batch is None or batch.size != size:
             raise SourceError(f"{self.name}: the batch at byte {position} is not in the bundle")
         return without_problems(batch)

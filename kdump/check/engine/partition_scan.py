@@ -308,10 +308,9 @@ class PartitionScan(Resumable, RegionObserver):
     def _batch(self, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        part, valid = self._part, is_valid(batch)
+        part, valid, reading = self._part, is_valid(batch), Reading(batch)
         if valid and not self.options.headers_only and isinstance(batch, LegacyRecordBatch):
-            read_wrapper(batch)
-        reading = Reading(batch)
+            read_wrapper(reading)
         repaired = None if valid or self.options.headers_only else unflipped(batch)
         if not valid:
             for finding in batch_findings(part, batch):

@@ -229,7 +229,7 @@ def _messages(target: Target, make: Make, reading: Reading[LegacyRecordBatch], *
     highest = LONG_MIN
     count = unkeyed = 0
     other_magic: int | None = None
-    ordinary = legacy_records.plain_messages(batch)
+    ordinary = legacy_records.plain_messages(reading)
     if ordinary is not None:
         seen = check_records(ordinary, LONG_MIN, LONG_MAX, 0)
         if seen.misplaced:
@@ -310,8 +310,12 @@ def count_findings(target: Target, batch: Batch | Reading[Batch]) -> Iterator[Fi
 
 
 def header_findings(target: Target, batch: Batch) -> Iterator[Finding]:
-    """Yield the findings about a batch that its header and its checksum show, without decoding its records."""
-    yield from noted_and_count_findings(target, batch)
+    """Yield the findings about a batch that its header, its checksum and, once read, the contents of a wrapper show,
+    without decoding its records."""
+    reading = Reading(batch)
+    for problem in batch.problems:
+        reading.note(problem)
+    yield from noted_and_count_findings(target, reading)
     yield from offset_findings(target, batch)
     if batch.crcValid:
         make: Make = partial(_found, target, batch)

@@ -444,8 +444,8 @@ class StatsReader(SegmentObserver):
     def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
         """Add a message of magic 0 or 1, or a wrapper of several."""
         stats = self.stats
-        columns, before = plain_messages(batch), stats.sums[RECORD_BYTES]
         reading = Reading(batch)
+        columns, before = plain_messages(reading), stats.sums[RECORD_BYTES]
         if self.hidden:
             decoded = self._known(reading, batch.recordCount or 0)
         elif columns is not None:

@@ -56,7 +56,7 @@ class _Counter(RegionObserver):
             if isinstance(region, LegacyRecordBatch):
                 read_wrapper(region)
             first = region.lastOffset if region.baseOffset is None else region.baseOffset
-            if is_valid(region):
+            if is_valid(region) and not region.problems:
                 records = region.possible_records if impossible_count(region) is None else None
                 removed.add(1, records, region.size, first, region.lastOffset)
             else:

@@ -148,7 +148,9 @@ class SourceFile:
             if finding.severity == ERROR and finding.code not in odd:
                 odd.append(finding.code)
         if code:
-            return CheckedBatch(batch, code=code, reason=reason, decodes=batch.crcValid and not reading.problems)
+            return CheckedBatch(
+                batch, code=code, reason=reason, decodes=batch.crcValid and not (reading.problems or batch.problems)
+            )
         mended += ("offset",) * take_last_offset(batch)
         return CheckedBatch(batch, first_offset(batch), batch.lastOffset, mended, tuple(odd))
 
