@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
-from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, PLAIN_RUN, Limits, Run
 
 if TYPE_CHECKING:  # not needed by ls
     from kdump.format.kafka_release import KafkaRelease
@@ -48,7 +48,7 @@ def add_options(command: F, *options: Callable[[F], F]) -> F:
 
 class Parameter(NamedTuple):
     """An option, or an argument if it has no `flags`. `section`: of the help, which it begins; `more`: as of
-    click.option."""
+    click.option, and `common`: whether an environment variable sets it for all commands."""
 
     flags: tuple[str, ...]
     section: str
@@ -160,6 +160,33 @@ class FindingOptions(CommandOptions):
 
     transaction_timeout: int = timeout_option()
     max_message_bytes: int | None = message_size_option()
+
+
+@dataclass(frozen=True)
+class LimitOptions(CommandOptions):
+    """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes."""
+
+    max_batch_size: int | None = option(
+        "--max-batch-size",
+        type="size",
+        common=True,
+        help="Treat batches longer than this as damaged.  [in Kafka's own topics 16M, which is the maximum]",
+    )
+    max_decompressed_size: int = option(
+        "--max-decompressed-size",
+        type="size",
+        common=True,
+        default=DEFAULT_MAX_DECOMPRESSED,
+        help="Decompress at most this much of each batch.  [256M; in Kafka's own topics 16M, the maximum]",
+    )
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_batch_size, self.max_decompressed_size)
+
+    def run(self, **more: Any) -> Run:
+        """Return a run with these limits. `more`: other fields of Run."""
+        return Run(self.limits, **more)
 
 
 def now_option(what: str = "Compute ages as of this time", needs: str = "") -> Any:

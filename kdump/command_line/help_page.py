@@ -10,7 +10,7 @@ import click
 
 from kdump.command_line.common_option import CommonOption
 from kdump.command_line.typed_options import SECTION, declared
-from kdump.query import add_options
+from kdump.query import LimitOptions, add_options
 
 EXAMPLES = "Examples:"
 NEWLINE = "\n"
@@ -31,7 +31,6 @@ def common_options() -> dict[str, CommonOption]:
     """Return the options that most commands share, by their names."""
     # Not at the top: only help needs all of them.
     from kdump.command_line.output_options import QUIET_HELP, output_options
-    from kdump.command_line.params import LimitOptions
     from kdump.command_line.reading_options import low_impact_options
 
     command = click.command("all")(

@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,7 @@ from kdump.format.count_text import parse_size
 from kdump.format.number_range import Range
 from kdump.format.numbers import LONG_MAX
 from kdump.format.parse_time import ISO, RELATIVE, UNITS, parse_time
-from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
-from kdump.query import CommandOptions, option
+from kdump.query import option
 from kdump.render.times import iso
 
 if TYPE_CHECKING:
@@ -231,34 +229,6 @@ def fail_on_option(severities: tuple[str, ...]) -> Any:
         default="error",
         help="Exit with status 1 for findings of this severity or higher.  [error]",
     )
-
-
-MAX_BATCH_SIZE_HELP = "Treat batches longer than this as damaged.  [in Kafka's own topics 16M, which is the maximum]"
-MAX_DECOMPRESSED_HELP = "Decompress at most this much of each batch.  [256M; in Kafka's own topics 16M, the maximum]"
-
-
-@dataclass(frozen=True)
-class LimitOptions(CommandOptions):
-    """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes."""
-
-    max_batch_size: int | None = option(
-        "--max-batch-size", cls=CommonOption, type=SizeParam(), help=MAX_BATCH_SIZE_HELP
-    )
-    max_decompressed_size: int = option(
-        "--max-decompressed-size",
-        cls=CommonOption,
-        type=SizeParam(),
-        default=DEFAULT_MAX_DECOMPRESSED,
-        help=MAX_DECOMPRESSED_HELP,
-    )
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.max_batch_size, self.max_decompressed_size)
-
-    def run(self, **more: Any) -> Run:
-        """Return a run with these limits. `more`: other fields of Run."""
-        return Run(self.limits, **more)
 
 
 def pair(option: str, typed: str) -> tuple[str, str]:

@@ -12,14 +12,14 @@ import click
 
 from kdump.check.options import Options
 from kdump.command_line.common_option import common
-from kdump.command_line.params import LimitOptions, Param
+from kdump.command_line.params import Param
 from kdump.command_line.typed_options import declared
 from kdump.format.count_text import parse_size
 from kdump.idle import be_idle
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limit_rate
 from kdump.io.token_bucket import TokenBucket
-from kdump.query import F, add_options, group
+from kdump.query import F, LimitOptions, add_options, group
 
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
 

@@ -11,12 +11,11 @@ import click
 from kdump.answer import Note
 from kdump.command_line.command_run import add_unreadable, print_error, report_unreadable
 from kdump.command_line.exit_status import exit_with
-from kdump.command_line.params import LimitOptions
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.typed_options import declared
 from kdump.io.errors import SourceError, Unread
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.query import F, add_options
+from kdump.query import F, LimitOptions, add_options
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

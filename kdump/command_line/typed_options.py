@@ -21,6 +21,7 @@ from typing import Any, TypeVar, get_type_hints
 import click
 
 from kdump.command_line.command_run import this_run
+from kdump.command_line.common_option import CommonOption
 from kdump.command_line.name_options import PartitionFilter, selected_names, topic_filter
 from kdump.command_line.params import DurationParam, Param, SecondsParam, SizeParam, parse_as_of, parse_now
 from kdump.format.numbers import LONG_MAX
@@ -100,7 +101,9 @@ def _add(name: str, parameter: Parameter) -> Callable[[Any], Any]:
         more = more | {"type": ParsedParam(kind.parse), "shell_complete": listed(kind.known)}
     if "choices" in more:
         more = {**more, "type": click.Choice(more["choices"])}
-    more = {name: value for name, value in more.items() if name not in ("choices", "needs")}
+    if "common" in more:
+        more = {**more, "cls": CommonOption}
+    more = {name: value for name, value in more.items() if name not in ("choices", "common", "needs")}
     if more.get("type") is int or isinstance(more.get("type"), click.types.IntParamType):
         more = {"metavar": "N", **more}
     if not flags:

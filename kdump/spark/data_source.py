@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -19,8 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.decode.record_decoder import DecodeOptions
-from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.query import ADDS, FindingOptions
+from kdump.query import ADDS, FindingOptions, LimitOptions
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import pushed_filters
 from kdump.tables.read_options import SPLIT, OptionError, ReadOptions, TaskItem
@@ -28,6 +27,8 @@ from kdump.tables.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 class ReadTask(InputPartition):
@@ -49,16 +50,23 @@ def rows_for_spark(reading: TableRead, task: ReadTask, schema: StructType) -> It
         yield as_pyarrow(batch, wanted)
 
 
-OF_FINDINGS = {re.sub("_(.)", lambda match: match[1].upper(), each.name): each for each in fields(FindingOptions)}
-"""The options of commands that findings depend on, by their names here; values are in ms or bytes."""
+UNITS = {"size": "bytes", "time": "ms"}
 
 
-def _about(option: tuple[str, Field[Any]]) -> tuple[str, str]:
-    """Return an option of commands with what it does here."""
-    name, declared = option
-    text, _, default = declared.metadata[ADDS].more["help"].partition(".  ")
-    default = default if declared.default is None else f"[{declared.default} ms]"
-    return name, f"in findings, {text[0].lower()}{text[1:]}  {default}"
+def _name(declared: Field[Any]) -> str:
+    """Return the name that an option of commands has here."""
+    return re.sub("_(.)", lambda match: match[1].upper(), declared.name)
+
+
+def _about(options: type, where: str = "") -> dict[str, str]:
+    """Return options of commands, by their names here, with what they do; `where` begins these texts."""
+    found = {}
+    for each in fields(options):
+        more = each.metadata[ADDS].more
+        text, _, default = more["help"].partition(".  ")
+        text = re.sub(r"\bthis( much)?\b", f"this many {UNITS[more['type']]}", f"{text[0].lower()}{text[1:]}")
+        found[_name(each)] = f"{where}{text}  {default if each.default is None else [each.default]}"
+    return found
 
 
 ABOUT = {
@@ -73,9 +81,8 @@ ABOUT = {
     "broker": "set the broker of paths that have no meta.properties",
     "brokers": "the same for several paths, a JSON object of path to broker; the longest matching path applies",
     "storageOptions": "pass these settings of an object store to fsspec, a JSON object; for S3: endpoint_url, anon, …",
-    "maxBatchSize": "treat batches longer than this many bytes as damaged",
-    "maxDecompressedSize": f"decompress at most this many bytes of each batch  [{DEFAULT_MAX_DECOMPRESSED}]",
-    **dict(map(_about, OF_FINDINGS.items())),
+    **_about(LimitOptions),
+    **_about(FindingOptions, "in findings, "),
     "now": "in findings, use this as the current time, in epoch ms  [current time]",
 }
 
@@ -98,13 +105,6 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         for column in columns:
             if column not in known:
                 raise OptionError(f"table {name} has no column {column!r}; its columns are {', '.join(known)}")
-    limits = Limits(
-        _number(named, "maxBatchSize", None), _number(named, "maxDecompressedSize", None) or DEFAULT_MAX_DECOMPRESSED
-    )
-    usual: Any = FindingOptions()
-    of_findings: dict[str, Any] = {
-        each.name: _number(named, name, getattr(usual, each.name)) for name, each in OF_FINDINGS.items()
-    }
     return ReadOptions(
         table,
         _paths(named),
@@ -114,11 +114,17 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         named.get("broker"),
         _texts(named, "brokers"),
         _object(named, "storageOptions"),
-        limits,
-        FindingOptions(**of_findings),
+        _filled(LimitOptions, named).limits,
+        _filled(FindingOptions, named),
         _number(named, "now", None),
         decode=DecodeOptions(schemas=named.get("schemas")),
     )
+
+
+def _filled(options: type[T], named: Mapping[str, str]) -> T:
+    """Return the options of commands. Raises OptionError."""
+    usual: Any = options()
+    return options(**{each.name: _number(named, _name(each), getattr(usual, each.name)) for each in fields(usual)})
 
 
 def _paths(named: Mapping[str, str]) -> tuple[str, ...]:
@@ -143,7 +149,7 @@ def _number(named: Mapping[str, str], name: str, default: int | None) -> int | N
         value = int(given)
     except ValueError:
         value = -1
-    least = 1 if name == "splitBytes" else 0
+    least = 1 if name in ("splitBytes", "maxDecompressedSize") else 0
     if value < least:
         raise OptionError(f"option {name}: {given!r} is not valid; use a whole number of at least {least}")
     return value

@@ -82,6 +82,7 @@ def test_a_bad_option_is_told(spark: Any) -> None:
         ({"table": "rows"}, "no table 'rows'"),
         ({"splitSize": "1"}, "no option 'splitSize'"),
         ({"splitBytes": "0"}, "splitBytes"),
+        ({"maxDecompressedSize": "0"}, "maxDecompressedSize"),
     ):
         with pytest.raises(Exception, match=f"(?i){said}"):
             spark.read.format("kdump").options(**{"table": "batches", **options}).load(str(DISK)).collect()

@@ -14,12 +14,11 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import TopicFilter, has_unmatched
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions
 from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.io.run import Run
-from kdump.query import CommandOptions, added, group
+from kdump.query import CommandOptions, LimitOptions, added, group
 from kdump.questions.cluster.answer import PARTS, Cluster
 from kdump.questions.cluster.run import FOR_PROBLEMS, FOR_TOPIC, SUMMARY, ClusterQuery, ReadCopy, answers
 from kdump.render.escape import printable

@@ -12,10 +12,9 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import has_unmatched
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions
 from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
-from kdump.query import CommandOptions, added, group
+from kdump.query import CommandOptions, LimitOptions, added, group
 from kdump.questions.connect.run import ROWS, ConnectQuery, answers
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows

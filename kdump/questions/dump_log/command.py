@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from kdump.command_line.help_page import HelpPage
-from kdump.command_line.params import LimitOptions, SizeParam
+from kdump.command_line.params import SizeParam
 from kdump.command_line.reading_options import low_impact_options
 from kdump.command_line.release_option import ReleaseParam
 from kdump.command_line.typed_options import takes
@@ -34,7 +34,7 @@ from kdump.kafka.index_judge import Fault
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
 from kdump.log.paths import Target, target
-from kdump.query import CommandOptions, F, add_options, added, argument, flag, many, option
+from kdump.query import CommandOptions, F, LimitOptions, add_options, added, argument, flag, many, option
 from kdump.questions.dump_log import index as index_text
 from kdump.questions.dump_log.batch import Contents
 from kdump.questions.dump_log.decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder

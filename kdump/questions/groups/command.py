@@ -16,14 +16,13 @@ from kdump.command_line.help_page import HelpPage
 from kdump.command_line.metrics_option import metrics_option
 from kdump.command_line.name_options import TopicFilter, exact_name, has_unmatched
 from kdump.command_line.output_options import FORMATS, OutputOptions, output_options
-from kdump.command_line.params import LimitOptions
 from kdump.command_line.remote_option import RemoteOptions
 from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.query import CommandOptions, added, group, option
+from kdump.query import CommandOptions, LimitOptions, added, group, option
 from kdump.questions.groups.answer import DescribedGroup, GroupMember
 from kdump.questions.groups.report import (
     DETAILS,

@@ -16,13 +16,12 @@ from kdump.command_line.command_run import print_error
 from kdump.command_line.help_page import HelpPage
 from kdump.command_line.name_options import has_unmatched
 from kdump.command_line.output_options import OutputOptions, output_options
-from kdump.command_line.params import LimitOptions
 from kdump.command_line.state_options import Notes, limit_options, run_command
 from kdump.command_line.typed_options import takes
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.log.output_directory import OutputDirectory, OutputError
-from kdump.query import CommandOptions, added, flag, group, history_option, option
+from kdump.query import CommandOptions, LimitOptions, added, flag, group, history_option, option
 from kdump.questions.registry.answer import RegisteredVersion, RegistrySetting, SchemaUsage
 from kdump.questions.registry.run import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, answers
 from kdump.render.escape import path_text, printable
