@@ -42,8 +42,7 @@ class ConnectExamination:
             try:
                 self._cluster(found)
             except OutOfTime:
-                shows = command("connect", *self.disks.paths)
-                question.notExamined.append(f"the time was over before Connect's topics were read: run {shows}")
+                self.on.out_of_time("connect", *self.disks.paths, before="Connect's topics were read")
         question.answer = (
             f"{count_text(self._connectors, 'connector')}, {count_text(self._tasks, 'task')}; "
             f"{f'{self._failed:,} failed' if self._failed else 'none has failed'}"

@@ -31,7 +31,6 @@ from kdump.questions.restart_plan.node.directories import NOT_LOG_DIRECTORY, is_
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import OnePartition, RetentionAnswer, RetentionQuery
 from kdump.state.metadata_image import MetadataImage
-from kdump.text import shell_words
 
 
 @dataclass
@@ -39,11 +38,6 @@ class Broker(Node):
     """A broker. `paths`: its log directories as they were given, and what may be one of them and is not there."""
 
     paths: list[str] = field(default_factory=list)
-
-    @property
-    def quoted(self) -> str:
-        """The paths, for a command line."""
-        return shell_words(self.paths)
 
 
 class Disks(cluster.Disks):

@@ -51,9 +51,7 @@ def examine_divergence(disks: Disks, on: Examination, ordered: Collection[tuple[
                 for unread in each.unread:
                     on.unread(unread)
     except OutOfTime:
-        left = count_text(question.partitionsLeft, "partition")
-        run = command("diff", *(broker.paths[0] for broker in disks.brokers))
-        question.notExamined.append(f"the time was over: {left} left; run {run}")
+        on.out_of_time("diff", *(broker.paths[0] for broker in disks.brokers))
     finally:
         count = count_text(question.partitions, "partition")
         question.answer = (

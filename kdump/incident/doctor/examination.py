@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kdump.check.finding import ERROR, Finding, problem_of
+from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Item, Question
 from kdump.incident.doctor.causes import place_of
 from kdump.io.errors import ReadingStopped, SourceError, is_gone
@@ -116,6 +117,11 @@ class Examination:
     def is_explained(self, finding: Finding) -> bool:
         """Return True if an item explains a finding."""
         return self.has_cause(finding.code, self.question.question, place_of(finding))
+
+    def out_of_time(self, *words: str, before: str = "") -> None:
+        """Note that the time was over, before something or with partitions left, and with which command to go on."""
+        left = f" before {before}:" if before else f": {count_text(self.question.partitionsLeft, 'partition')} left;"
+        self.question.notExamined.append(f"the time was over{left} run {command(*words)}")
 
     def unread(self, what: str) -> None:
         """Note what could not be read."""

@@ -78,8 +78,7 @@ class GroupsExamination:
             run = Run(self.disks.options.limits, more=self.on.read_some)
             groups = read_groups(chosen, room=ROOM_ALONE, run=run)
         except OutOfTime:
-            shows = command("groups", *self.paths)
-            question.notExamined.append(f"the time was over before {OFFSETS_TOPIC} was read: run {shows}")
+            self.on.out_of_time("groups", *self.paths, before=f"{OFFSETS_TOPIC} was read")
             return
         question.partitions += len(chosen)
         self._groups(groups, context)

@@ -45,10 +45,7 @@ class TransactionsExamination:
                 question.partitions += 1
                 question.partitionsLeft -= 1
         except OutOfTime:
-            left = count_text(question.partitionsLeft, "partition")
-            question.notExamined.append(
-                f"the time was over: {left} left; run " + command("transactions", *self.disks.paths)
-            )
+            self.on.out_of_time("transactions", *self.disks.paths)
         finally:
             self._prepared()
             self._answer()

@@ -39,8 +39,7 @@ def examine_replicas(disks: Disks, on: Examination) -> None:
         try:
             _state_topics(disks, on)
         except OutOfTime:
-            run = command("retention", *disks.paths)
-            question.notExamined.append(f"the time was over before the retention of state was known: run {run}")
+            on.out_of_time("retention", *disks.paths, before="the retention of state was known")
     else:
         question.notExamined.append("there is no cluster metadata with topics on these disks")
     question.isComplete = not question.notExamined

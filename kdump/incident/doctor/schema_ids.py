@@ -34,9 +34,7 @@ class SchemasExamination:
             try:
                 self._registry(registry)
             except OutOfTime:
-                question.notExamined.append(
-                    f"the time was over before the records were read: run {self._command('--usage')}"
-                )
+                self.on.out_of_time("registry", *self.disks.paths, "--usage", before="the records were read")
         question.answer = (
             f"{count_text(self._known, 'version')}; {count_text(len(self._used), 'schema ID')} in the last "
             f"{LAST_BYTES // (1 << 20)} MiB of each partition, {self._unresolved:,} without a schema"

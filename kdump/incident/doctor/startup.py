@@ -177,9 +177,7 @@ class StartupExamination:
                 options = self.on.reporting(replace(self.disks.options, found=ignore))
                 made = joined(dict(sorted(plans.items())), self.disks, options, paths)
             except OutOfTime:
-                self.on.question.notExamined.append(
-                    "the time was over before the order of starts was known: run " + command("restart-plan", *paths)
-                )
+                self.on.out_of_time("restart-plan", *paths, before="the order of starts was known")
                 return
             summary = made.summary
             if summary is not None and made.voting is not None:
@@ -370,10 +368,7 @@ class StartupExamination:
             self._finish(broker, None)
             left = sum(len(each.candidates) for each in broker.directories) - on.question.partitions
             on.question.partitionsLeft += max(0, left)
-            on.question.notExamined.append(
-                "the time was over before the startup was predicted completely: run " + command("restart-plan") + " "
-                f"{broker.quoted}"
-            )
+            on.out_of_time("restart-plan", *broker.paths, before="the startup was predicted completely")
             return False
         except BaseException:  # a signal: what is known so far is the answer
             self._directories(plan, broker)
