@@ -151,6 +151,11 @@ def test_a_topic_of_which_only_a_partition_without_records_is_gone(root: Path) -
     for command in ("verify", "ls"):
         both = run(command, root / "disk", root / "other", "--topic", "kafkajs-lz4")
         assert both.exit_code == 0, both
+    meta = root / "other/meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=2").replace("directory.id=N", "directory.id=O"))
+    for command in ("verify", "ls"):
+        both = run(command, root / "disk", root / "other", "--topic", "kafkajs-lz4")
+        assert (both.exit_code, told[:60] in " ".join((both.stdout + both.stderr).split())) == (2, True), both
     [plan] = restart_plan([str(root / "disk")], topics=("users",)).directories
     assert plan.newPartitions == 0
 

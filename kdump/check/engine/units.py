@@ -24,7 +24,7 @@ from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import log_directory_findings, partition_directory_findings
 from kdump.check.rules.identity_files import missing_topic_id, other_topic_id, registered
 from kdump.check.rules.kraft_snapshot import kraft_snapshot, missing_snapshot, record_refused
-from kdump.check.rules.missing_partitions import missing_from, missing_in
+from kdump.check.rules.missing_partitions import missing_from
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.offset_index import OffsetIndexRule, missing_indexes
 from kdump.check.rules.producer_snapshots import interrupted
@@ -32,7 +32,14 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
-from kdump.cluster.missing_partitions import PartitionKey, without_directory
+from kdump.cluster.missing_partitions import (
+    Expected,
+    MissingPartitions,
+    PartitionKey,
+    checkpointed_partitions,
+    missing_partitions,
+    without_directory,
+)
 from kdump.io import file_system
 from kdump.io.directory_listing import length, parent
 from kdump.io.errors import SourceError
@@ -114,13 +121,16 @@ class CheckUnit:
 
     def missing(self) -> dict[PartitionKey, str]:
         """Return the partitions that this log directory lacks, each with what is known of it."""
-        directory = self.directory
-        if directory is None or not self.has_logs:
+        if self.directory is None or not self.has_logs:
             return {}
-        missing = missing_in(directory, self.ids, self.siblings, self.metadata, self.options)
+        missing = self._missing_in(self.directory)
         every = dict.fromkeys(missing.lost, True) | dict.fromkeys(missing.never, False)
-        path, ids, image = directory.path, self.ids, self.metadata
+        path, ids, image = self.directory.path, self.ids, self.metadata
         return {key: without_directory(path, key, ids, image, is_lost=is_lost) for key, is_lost in every.items()}
+
+    def _missing_in(self, directory: LogDirectory) -> MissingPartitions:
+        noted = checkpointed_partitions(directory.files, self.options.open_source)
+        return missing_partitions(Expected.of(directory.path, self.siblings, self.ids, noted, self.metadata))
 
     def run(
         self, totals: CheckTotals, observers: ObserversOf | None = None, resume: tuple[int, str] | None = None
@@ -253,7 +263,8 @@ class CheckUnit:
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
                     yield from registered(file, self.ids, metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and self.has_logs:
-            yield from missing_from(directory, self.ids, self.here, self.siblings, self.metadata, options)
+            missing = self._missing_in(directory)
+            yield from missing_from(directory, self.ids, self.here, missing, self.metadata, options)
         for reason, offset in self.newer.items():
             log = target(os.path.join(directory.path, METADATA_LOG), source=directory.path)
             yield newer_release(log, reason, offset=offset)

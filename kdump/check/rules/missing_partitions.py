@@ -10,15 +10,13 @@ from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.cluster.missing_partitions import (
     EVIDENCE,
-    Expected,
     MissingPartitions,
     PartitionKey,
-    checkpointed_partitions,
-    missing_partitions,
     name_of,
     what_is_at,
 )
 from kdump.format.count_text import first_of
+from kdump.format.numbers import parse_int
 from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
@@ -31,37 +29,22 @@ if TYPE_CHECKING:
 PARTITION_MISSING = Code("partition-missing")
 
 
-def missing_in(
-    directory: LogDirectory,
-    ids: dict[str, str],
-    others: tuple[str, ...],
-    metadata: MetadataImage | None,
-    options: Options,
-) -> MissingPartitions:
-    """Return the log directory's missing partitions. `ids`: what its meta.properties states; `others`: the paths
-    of the node's other log directories, and of directories that cannot be listed and may be such."""
-    noted = checkpointed_partitions(directory.files, options.open_source)
-    return missing_partitions(Expected.of(directory.path, others, ids, noted, metadata))
-
-
 def missing_from(
     directory: LogDirectory,
     ids: dict[str, str],
     here: Collection[PartitionKey],
-    others: tuple[str, ...],
+    missing: MissingPartitions,
     metadata: MetadataImage | None,
     options: Options,
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
-    lines of others, and for those that the broker did not create yet or that had no records. `here`: its live
-    partitions when it was listed; `ids`, `others`: see `missing_in`."""
+    lines of others, and for those that the broker did not create yet or that had no records. `ids`: what its
+    meta.properties states; `here`: its live partitions when it was listed."""
     noted = OffsetCheckpoints(directory, options.open_source)
-    missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
-    node = ids.get("node.id", "")
     for key in lost:
-        replicas = other_replicas(metadata, *key, int(node) if node.isdecimal() else None)
-        finding = _missing(key, noted, directory, missing.blocked.get(key)).given(replica_facts(replicas))
+        replicas = replica_facts(other_replicas(metadata, *key, parse_int(ids.get("node.id"))))
+        finding = _missing(key, noted, directory, missing.blocked.get(key)).given(replicas)
         if key in missing.remote:
             message = f"{finding.message}; only it names what remote storage has of {first_of(missing.remote[key])}"
             finding = finding._replace(message=message).in_case("remote", ERROR)

@@ -183,7 +183,9 @@ class Listing:
         yield DirectoryStart(facts, rows)
         yield from self._rows(rows, len(rows), rows.size)
         if self.query.topics and created:
-            names = {each.name for directory in self.disks.directories for each in directory.candidates}
+            node = self.disks.node_id(place)
+            own = (each for each in self.disks.directories if self.disks.node_id(each) == node)
+            names = {each.name for directory in own for each in directory.candidates}
             for told in (told for key, told in created.items() if f"{key[0]}-{key[1]}" not in names):
                 self._unread(SourceError(told))
 

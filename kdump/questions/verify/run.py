@@ -168,12 +168,15 @@ class Check:
                 self.totals.problem(failure)
 
     def _note_missing(self, work: list[CheckUnit]) -> None:
-        """Note the selected partitions that have no directory on any of the disks: nothing of them is read."""
+        """Note the selected partitions that have no directory on any of their node's disks: nothing of them is read."""
         self.totals.is_selection = True
-        here = {(unit.topic, unit.number) for unit in work if unit.partition is not None and not unit.partition.state}
-        for unit in work:
+        roots = [unit for unit in work if unit.directory is not None]
+        nodes = {unit.name: (unit.ids.get("cluster.id"), unit.ids.get("node.id")) for unit in roots}
+        live = [unit.partition for unit in work if unit.partition is not None and not unit.partition.state]
+        here = {(nodes.get(each.source), each.topic, each.partition) for each in live}
+        for unit in roots:
             for key, told in unit.missing().items():
-                if self.query.wants(*key) and key not in here:
+                if self.query.wants(*key) and (nodes[unit.name], *key) not in here:
                     self.totals.problem(told)
 
     def _is_of_selection(self, finding: Finding) -> bool:
