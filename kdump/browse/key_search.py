@@ -166,7 +166,7 @@ def run_search(search: KeySearch, parts: list[ScopePart], run: Run) -> None:
                         search.left_out += 1
                         continue
                     batch = record.batch
-                    values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
+                    values = record.offset, record.timestamp, record.valueSize, record.is_damaged
                     search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
             except SourceError as error:  # the payload of a batch is read here, not by the reader
                 search.note(str(error))

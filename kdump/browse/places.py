@@ -148,8 +148,7 @@ class RowFactory:
         cells = tuple(column.cell(record) for column in columns)
         key = cells[[column.name for column in columns].index("keyDecoded" if _decoded(columns) else "key")]
         offset = "?" if record.offset is None else record.offset
-        bad = record.crcValid is False or not record.batch.crcValid
-        style = "bad" if bad else "control" if record.is_control else ""
+        style = "bad" if record.is_damaged else "control" if record.is_control else ""
         return BrowseRow("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
 
     def problem(self, number: int, problem: Problem) -> BrowseRow:

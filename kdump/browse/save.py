@@ -22,7 +22,7 @@ from kdump.log.file_kinds import by_name
 from kdump.log.live_files import open_window
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputError, OutputExists, OutputFile
-from kdump.log.record import Record
+from kdump.log.record import Record, damage_text
 from kdump.log.region import Batch, Problem
 from kdump.questions.ls.answer import directory_answer, partition_answer
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
@@ -113,7 +113,8 @@ def part_of(browser: Browser, level: Level, row: BrowseRow, part: str) -> Saved:
 
 def _record(record: Record, part: str) -> Saved:
     offset = record.offset
-    warning = "" if record.batch.crcValid else "the batch does not match its checksum: the bytes may be damaged"
+    damage = damage_text(record)
+    warning = damage and f"{damage}: the bytes may be damaged"
     if record.batch.replaced_under:
         warning = "names were replaced when the bundle was made"
     if part.startswith(HEADER):

@@ -121,3 +121,12 @@ class Record:
     @property
     def is_control(self) -> bool:
         return bool(self.batch.isControlBatch)
+
+
+def damage_text(record: Record) -> str:
+    """Return why the bytes of a record may be damaged; empty if they are not."""
+    batch = f"the batch at byte {record.position}"
+    if record.batch.crcValid:
+        what = f"the message at offset {record.offset} in {batch}"
+        return f"{what} does not match its checksum" if record.is_damaged else ""
+    return f"{batch} is incomplete" if record.batch.is_torn else f"{batch} does not match its checksum"

@@ -15,7 +15,7 @@ from typing import Any
 
 from kdump import jsonl
 from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_and_count_findings
+from kdump.check.rules.records import Shown, with_findings
 from kdump.core.arrow_buffers import (
     ArrowLists,
     ArrowStrings,
@@ -147,7 +147,7 @@ class RecordRows(SliceRows):
         self.decoding = _decoding(options) if is_decoded else None
         self.known = KnownRecords(self.decoding)
         self.on_finding: Callable[[Finding], None] | None = None
-        """Called with the findings about batches that are added, which reading their records shows."""
+        """Called with the findings about records that are added, and about their batches."""
         self.on_rejected: Callable[[dict[str, Any]], None] = ignore
         """Called with the row of a record that does not fit the schema whose fields are columns."""
         self.target = Target("", None, None, None)
@@ -196,11 +196,10 @@ class RecordRows(SliceRows):
     def _matching(self, batch: Batch) -> Iterator[ArrowBatch]:
         """Add the matching records of a batch."""
         if self._may_match(batch):
-            reading = Reading(batch)
-            yield from self._batch(reading)
-            if self.on_finding is not None:
-                for finding in noted_and_count_findings(self.target, reading):
-                    self.on_finding(finding)
+            yield from self._batch(Reading(batch))
+
+    def _told(self, reading: Reading[Batch], records: Iterable[Shown]) -> Iterable[Shown]:
+        return records if self.on_finding is None else with_findings(self.target, reading, records, self.on_finding)
 
     def _may_match(self, batch: Batch) -> bool:
         return (
@@ -246,7 +245,7 @@ class RecordRows(SliceRows):
         if not isinstance(batch, DefaultRecordBatch) or not is_columnar or self._decodes(batch):
             yield from self._others(reading)
             return
-        for columns, _ in decode_columns(reading):
+        for columns, _ in self._told(reading, decode_columns(reading)):
             if self.selection.chooses_records:
                 self.selection.keep(batch, columns)
             if len(columns):
@@ -286,14 +285,15 @@ class RecordRows(SliceRows):
     def _others(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
         batch = reading.batch
         is_whole = self._is_plain and not self.selection.chooses_records
-        if is_whole and isinstance(batch, LegacyRecordBatch):
-            columns = plain_messages(batch)
-            if columns is not None:
-                self._messages(batch, columns)
-                if self._full():
-                    yield from self.rest()
-                return
-        yield from self._one_by_one(reading)
+        columns = plain_messages(batch) if is_whole and isinstance(batch, LegacyRecordBatch) else None
+        if columns is None:
+            yield from self._one_by_one(reading)
+            return
+        assert isinstance(batch, LegacyRecordBatch)
+        for each in self._told(reading, (columns,)):
+            self._messages(batch, each)
+        if self._full():
+            yield from self.rest()
 
     def _messages(self, batch: LegacyRecordBatch, columns: RecordColumns) -> None:
         """Add a message, or those of a wrapper, as kdump.core.message_set returns them."""
@@ -311,7 +311,7 @@ class RecordRows(SliceRows):
 
     def _one_by_one(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
         batch = reading.batch
-        for record in self._records(reading):
+        for record in self._told(reading, self._records(reading)):
             fields = self._fields(record)
             if fields is None:
                 continue

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kdump.check.finding import INFO, SEVERITIES, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
@@ -57,6 +57,7 @@ CODES = {**byte_rules.CODES, **codes_in(globals())}
 
 MARKERS = ("COMMIT", "ABORT")
 Make = Callable[..., Finding]
+Shown = TypeVar("Shown")
 
 
 def findings(part: SegmentContext, context: PartitionContext, source: Batch | Reading[Any]) -> Iterator[Finding]:
@@ -292,6 +293,28 @@ def noted_findings(target: Target, source: Batch | Reading[Any]) -> Iterator[Fin
         yield crc_mismatch(target, batch)
     for problem in reading.problems:
         yield _noted(target, batch, problem)
+
+
+def with_findings(
+    target: Target, reading: Reading[Any], records: Iterable[Shown], found: Callable[[Finding], object]
+) -> Iterator[Shown]:
+    """Yield the records of a batch that are shown, or columns of them, and call `found` with the findings about them
+    and their batch: with what is known before its records are read, after a record with those about it, and at the end
+    with what reading them has noted."""
+    known = 0
+    if reading.problems or not reading.batch.crcValid:
+        known = len(reading.problems)
+        for finding in noted_findings(target, reading):
+            found(finding)
+    for record in records:
+        yield record
+        if isinstance(record, Record) and (record.crc is not None or record.is_control):
+            for finding in record_findings(target, record):
+                found(finding)
+    for problem in reading.problems[known:]:
+        found(_noted(target, reading.batch, problem))
+    for finding in count_findings(target, reading):
+        found(finding)
 
 
 def noted_and_count_findings(target: Target, batch: Batch | Reading[Batch]) -> Iterator[Finding]:

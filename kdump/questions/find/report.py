@@ -144,7 +144,7 @@ class FoundTable(Sink[Answer]):
     def add(self, answer: Answer) -> None:
         if isinstance(answer, Found):
             self._found = answer
-            self.table.add(answer, "" if answer.record.batch.crcValid else "bad")
+            self.table.add(answer, "bad" if answer.record.is_damaged else "")
             for line in lines(answer.reading) if self._has_notes and answer.reading else ():
                 self.table.line(*line)
 

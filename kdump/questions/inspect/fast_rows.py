@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_and_count_findings, noted_findings
+from kdump.check.rules.records import with_findings
 from kdump.core.column_numbers import (
     ATTRIBUTES,
     BATCH_END,
@@ -404,11 +404,9 @@ class FastRows:
 
     def _batch(self, target: Target, reading: Reading[Any]) -> int:
         batch: DefaultRecordBatch = reading.batch
-        noted = list(noted_findings(target, reading))
-        self._findings(noted)
         which = VALID if batch.crcValid else DAMAGED
         heads, chooses, count = None, self.selection.chooses_records, 0
-        for columns, base in decode_columns(reading):
+        for columns, base in with_findings(target, reading, decode_columns(reading), self._finding):
             if chooses:
                 self.selection.keep(batch, columns)
             if len(columns):
@@ -416,13 +414,11 @@ class FastRows:
                 self._rows(target, columns, which, heads, 0, partial(rows_of, batch, base=base, index=0))
                 count += len(columns)
         self._flush()
-        if reading.problems:
-            self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return count
 
-    def _findings(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self.view.finding(finding)
+    def _finding(self, finding: Finding) -> None:
+        self._flush()
+        self.view.finding(finding)
 
     def _rows(
         self,

@@ -14,6 +14,7 @@ from kdump.command_line.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import RecordDecoder
+from kdump.log.record import damage_text
 from kdump.parallel_jobs import usual_jobs
 from kdump.questions.inspect.fast_rows import FastView
 from kdump.questions.inspect.options import HEX, TEMPLATE
@@ -137,9 +138,8 @@ def extract(files: SelectedFiles) -> int:
     if size < 0:
         print_error(f"the {options.extract} of the record at offset {first.offset} is null")
         return 2
-    if not first.batch.crcValid:
-        why = "is incomplete" if first.batch.is_torn else "does not match its checksum"
-        print_error(f"the batch at byte {first.position} {why}: these bytes may be damaged")
+    if damage := damage_text(first):
+        print_error(f"{damage}: these bytes may be damaged")
     output.write_now(memoryview(first.data)[start : start + size])
     output.flush()
     return exit_status(files, is_empty=output.is_empty)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kdump import jsonl
 from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
+from kdump.check.rules.records import noted_and_count_findings, with_findings
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import plain_count
@@ -55,8 +55,13 @@ class View:
         return 0
 
     def finding(self, finding: Finding) -> None:
-        """Write a finding in a file without batches."""
         raise NotImplementedError
+
+    def of_batch(self, target: Target, reading: Reading[Batch]) -> int:
+        """Write the findings about a batch whose row has been written; return the number of rows."""
+        for finding in noted_and_count_findings(target, reading):
+            self.finding(finding)
+        return 1
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         """Write bytes that are not a batch or an entry."""
@@ -165,31 +170,24 @@ class TableView(View):
         return 1
 
     def finding(self, finding: Finding) -> None:
-        self._findings([finding])
+        self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         batch, self.target = reading.batch, target
-        style = "" if batch.crcValid else "bad"
         if not self.records:
-            self._for("batch").add(batch, style)
-            self._findings(noted_and_count_findings(target, reading))
-            return 1
-        noted = list(noted_findings(target, reading))
+            self._for("batch").add(batch, "" if batch.crcValid else "bad")
+            return self.of_batch(target, reading)
         table = self._for("record")
-        self._findings(noted)
         decoding = self.decoding if self.shows_decoded and self.decoding.decoder(target) else None
         rows = 0
-        for record in records:
-            bad = "bad" if record.crcValid is False else ""
-            self._add(table, record, style or bad or ("control" if record.is_control else ""))
-            self._findings(record_findings(target, record))
+        for record in with_findings(target, reading, records, self.finding):
+            self._add(table, record, "bad" if record.is_damaged else "control" if record.is_control else "")
             decoded = decoding.read(target, record) if decoding else None
             if self.below:
                 self._value_below(table, self.below, record)
             for line, line_style in lines(decoded) if decoded else ():
                 table.line(line, line_style)
             rows += 1
-        self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return rows
 
     def record(self, target: Target, record: Record, reading: DecodedRecord | None = None) -> None:
@@ -236,10 +234,6 @@ class TableView(View):
             line += f", offset {region.claimed[0]}"
         self._current.line(f"{line}: {region.reason}" if region.reason else line, region.kind)
 
-    def _findings(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
-
     def tick(self) -> None:
         if self.table is not None:
             self.table.tick()
@@ -264,31 +258,21 @@ class JsonView(View):
         return 1
 
     def finding(self, finding: Finding) -> None:
-        self._findings([finding])
+        self._write(answer_object(finding))
 
     def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         if not self.records:
             self._write(batch_object(target, reading.batch))
-            self._findings(noted_and_count_findings(target, reading))
-            return 1
-        noted = list(noted_findings(target, reading))
-        self._findings(noted)
+            return self.of_batch(target, reading)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
-        for record in records:
+        for record in with_findings(target, reading, records, self.finding):
             self._record(target, record, decoding)
-            if record.is_control or record.crc is not None:
-                self._findings(record_findings(target, record))
             rows += 1
-        self._findings(finding for finding in noted_and_count_findings(target, reading) if finding not in noted)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self._write(region_object(target, region))
-
-    def _findings(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self._write(answer_object(finding))
 
     def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
         self.record(target, record, decoding.read(target, record) if decoding else None)
@@ -339,6 +323,9 @@ class RowsView(View):
 
     complain: Complain
 
+    def finding(self, finding: Finding) -> None:
+        self.complain(f"{path_text(finding.file)}: {finding.code} at byte {finding.position}: {finding.message}")
+
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
 
@@ -358,26 +345,16 @@ class CsvView(RowsView):
         self.rows.add(entry_object(target, entry))
         return 1
 
-    def finding(self, finding: Finding) -> None:
-        self.complain(f"{path_text(finding.file)}: {finding.code} at byte {finding.position}: {finding.message}")
-
     def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
-        if self.records:
-            rows = sum(1 for record in records if self._record(target, record))
-        else:
+        if not self.records:
             self.rows.add(batch_object(target, reading.batch))
-            rows = 1
-        for finding in noted_and_count_findings(target, reading):
-            self.finding(finding)
+            return self.of_batch(target, reading)
+        rows = 0
+        decoding = self.decoding if self.decoding.decoder(target) is not None else None
+        for record in with_findings(target, reading, records, self.finding):
+            self.rows.add(record_object(target, record, decoding.read(target, record) if decoding else None))
+            rows += 1
         return rows
-
-    def _record(self, target: Target, record: Record) -> bool:
-        decodes = self.decoding.decoder(target) is not None
-        self.rows.add(record_object(target, record, self.decoding.read(target, record) if decodes else None))
-        if record.is_control or record.crc is not None:
-            for finding in record_findings(target, record):
-                self.finding(finding)
-        return True
 
     def end(self) -> None:
         self.rows.end()
@@ -451,17 +428,12 @@ class TemplateView(RowsView):
         self.first = ""
         """Position and problem of the first of them."""
 
-    def finding(self, finding: Finding) -> None:
-        self.complain(f"{path_text(finding.file)}: {finding.code}: {finding.message}")
-
     def batch(self, target: Target, reading: Reading[Batch], records: Iterable[Record]) -> int:
         rows = 0
-        for record in records:
+        for record in with_findings(target, reading, records, self.finding):
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
             self._decoded(target, record)
             rows += 1
-        for finding in noted_and_count_findings(target, reading):
-            self.complain(f"{path_text(target.path)}: {finding.code} at byte {finding.position}: {finding.message}")
         return rows
 
     def _decoded(self, target: Target, record: Record) -> None:

@@ -27,7 +27,7 @@ from kdump.questions.find.answer import ABORTED, BELOW, LIVE, OPEN, SUPERSEDED, 
 from kdump.tables import arrow, c_data
 from kdump.tables.as_pyarrow import as_pyarrow, as_schema
 from tests.conftest import DISKS, FIXTURES, each_segment, examples, some_segments
-from tests.craft import batch, record
+from tests.craft import batch, flip, message, record, wrapper, write_file
 from tests.disks import partition
 from tests.each_case import each_case
 
@@ -177,6 +177,19 @@ def test_damage_is_a_table_with_positions(tmp_path: Path) -> None:
     assert {each.position for each in rows.findings} >= {0, len(data)}
     assert run("export", tmp_path / "none", "--out", tmp_path / "none.parquet").exit_code == 2
     assert not (tmp_path / "none.parquet").exists()
+
+
+def test_what_is_wrong_with_a_selected_record_alone_is_a_finding(tmp_path: Path) -> None:
+    """A message in a wrapper whose checksum matches, and a marker that does not decode."""
+    good, bad = message(1, b"good", offset=0), message(1, b"bad", offset=1)
+    marker = batch([record(key=b"\0\0\0\1", value=b"\0")], offset=2, attributes=0x30, producerId=1, producerEpoch=0)
+    messages = wrapper(1, [good, flip(bad, 8 * len(bad) - 1)], offset=1)
+    write_file(tmp_path / "a-0" / f"{0:020}.log", messages + marker)
+    for offset, codes in (("0", set()), ("1", {"crc-mismatch"}), ("2", {"control-batch-invalid"})):
+        out = tmp_path / f"{offset}.parquet"
+        run("export", tmp_path / "a-0", "--out", out, "--control-records", "--offset", offset)
+        found = tmp_path / f"{offset}.findings.parquet"
+        assert {row["code"] for row in (pq.read_table(found).to_pylist() if found.exists() else ())} == codes
 
 
 @each_case("out", ["rows.parquet", "rows.arrow", "rows"])

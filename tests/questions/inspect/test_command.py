@@ -665,6 +665,19 @@ def test_a_broken_inner_message(tmp_path: Path) -> None:
     assert "! crc-mismatch" in run(path, "--records").stdout
     assert run(path, "--records", "--columns", "damaged").stdout.split()[:3] == ["damaged", "no", "yes"]
     assert "the computed checksum differs" in run(path, "--hex").stdout
+    for form in (["--records", "--format", "csv"], ["-f", "%s"]):
+        assert "crc-mismatch at byte 0: offset 1: " in run(path, *form).stderr
+        assert not run(path, "--offset", "0", *form).stderr
+    extracted = run(path, "--offset", "1", "--extract", "value")
+    assert "the message at offset 1 in the batch at byte 0 does not match its checksum" in extracted.stderr
+    assert not run(path, "--offset", "0", "--extract", "value").stderr
+
+
+def test_a_control_record_that_does_not_decode_is_named_in_every_form(tmp_path: Path) -> None:
+    marker = craft.batch([craft.record(key=b"\0\0\0\1", value=b"\0")], attributes=0x30, producerId=1, producerEpoch=0)
+    path = write(tmp_path / f"{0:020}.log", marker)
+    for form in (["--records"], ["--records", "--json"], ["--records", "--format", "csv"], ["-f", "%s"]):
+        assert "control-batch-invalid" in run(path, *form).output
 
 
 def test_a_wrapper_offset_below_its_inner_ones(tmp_path: Path) -> None:
