@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import make_dataclass
+from datetime import timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +23,9 @@ from kdump.check.finding import Code, Finding
 from kdump.check.totals import CheckTotals, MissingTotals
 from kdump.log.paths import target
 from kdump.problems import catalogue
+from kdump.render.stdout import Output
+from kdump.spark.scan_answer import FleetSummary, ReplicaDifference, ScannedUnits
+from kdump.spark.scan_command import ScanReport
 from kdump.tables.small_tables import finding_of, row_of
 from tests import craft
 from tests.command import objects, run
@@ -292,3 +299,23 @@ def test_no_consequence_without_its_offset(code: str) -> None:
         assert "?" not in text
         assert "{" not in text
         assert ("12" in text) == (offset is not None and "{offset}" in catalogue.findings()[code].consequence)
+
+
+def test_a_scan_names_what_is_missing_on_disks_and_where_replicas_differ() -> None:
+    """Its counts are those of the summary: only the worst findings are passed to the report."""
+    numbers = ("partitions", "bytes", "batches", "records", "damagedBatches", "damagedRecords", "replicaDifferences")
+    nothing: dict[str, Any] = dict.fromkeys(FleetSummary._fields, ()) | dict.fromkeys(numbers, 0)
+    differing = ReplicaDifference(None, "a", 0, "diverged", "warning", 1, 2, [None], ["x"], [0], [2], 2, [2], "why")
+    found = {"error": 0, "warning": 3, "info": 4}
+    nothing |= {"findings": found, "units": ScannedUnits(5, 0, 6, 0), "replicas": [differing], "files": 9, "out": "x"}
+    stream = io.TextIOWrapper(io.BytesIO())
+    gap = Code("offset-gap").finding(target("a-0/0.log"), message="", expected=5, actual=7)
+    report = ScanReport(Output(stream=stream), timezone.utc)
+    report.write(FleetSummary(**nothing), [("a-0", [gap])], Counter({"zeros": 4}))
+    stream.seek(0)
+    text = " ".join(stream.read().split())
+    assert text.startswith(
+        "INCOMPLETE: 3 warnings in 1 of 11 places; 2 offsets missing, REPLICAS DIFFER at 1 range of offsets (2 records "
+        "that a replica truncates or lacks)"
+    )
+    assert "informational: 4 zeros (show with --info)" in text

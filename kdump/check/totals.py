@@ -26,10 +26,6 @@ class MissingTotals:
     partitions: list[str] = field(default_factory=list)
     gaps: int = 0
     markers: int = 0
-    differing: int = 0
-    """Number of ranges of offsets at which replicas differ without a legitimate reason; `truncated`: of records there
-    that a follower truncates, or a replica lacks. Only a scan compares replicas."""
-    truncated: int = 0
     ends: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
 
     @property
@@ -53,12 +49,11 @@ class MissingTotals:
 
     def __add__(self, other: MissingTotals) -> MissingTotals:
         made = MissingTotals(self.partitions + other.partitions, self.gaps + other.gaps, self.markers + other.markers)
-        made.differing, made.truncated = self.differing + other.differing, self.truncated + other.truncated
         made.ends = {log: max(self.ends.get(log, 0), other.ends.get(log, 0)) for log in {**self.ends, **other.ends}}
         return made
 
     def __bool__(self) -> bool:
-        return bool(self.partitions or self.offsets or self.markers or self.differing)
+        return bool(self.partitions or self.offsets or self.markers)
 
     @property
     def text(self) -> str:
@@ -68,9 +63,6 @@ class MissingTotals:
         parts = [names] if self.partitions else []
         parts += [f"{count_text(self.offsets, 'offset')} missing"] if self.offsets else []
         parts += [f"{count_text(self.markers, 'transaction')} without a marker"] if self.markers else []
-        ranges = count_text(self.differing, "range of offsets", "ranges of offsets")
-        lost = f" ({count_text(self.truncated, 'record')} that a replica truncates or lacks)" if self.truncated else ""
-        parts += [f"REPLICAS DIFFER at {ranges}{lost}"] if self.differing else []
         return ", ".join(parts)
 
 

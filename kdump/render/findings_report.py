@@ -132,10 +132,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self.output, self.info = output, info
         self.width = min(output.width or PLAIN_WIDTH, 160)
         self.groups: list[PartitionFindings] = []
-        self.places = 0
-        """Number of partitions, with or without findings."""
-        self.counts: Counter[str] = Counter()
-        self.shown_info: Counter[str] = Counter()
+        self.hidden: Counter[str] = Counter()
+        """Codes of informational findings that are only counted."""
         self.hit: set[str] = set()
         self.newer: dict[str, None] = {}
         """What only a release newer than the newest known one writes."""
@@ -143,7 +141,6 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
         self.groups.append(PartitionFindings(name))
-        self.places += 1
 
     def add(self, answer: Finding | CheckEnd) -> None:
         if isinstance(answer, Finding):
@@ -154,20 +151,28 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self.write(*answer)
 
     def _finding(self, finding: Finding) -> None:
-        self.counts[finding.severity] += 1
         if finding.code == NEWER_RELEASE.code:
             self.newer[finding.message] = None
         if finding.case == "damage" and self.groups[-1].explains(finding):
             return
         if finding.severity == INFO and not self.info:
-            self.shown_info[finding.code] += 1
+            self.hidden[finding.code] += 1
             return
         self.hit.add(self.groups[-1].name)
         self.groups[-1].add(finding)
 
-    def write(self, totals: CheckTotals, seconds: float, families: str) -> None:
+    def write(
+        self,
+        totals: CheckTotals,
+        seconds: float,
+        families: str,
+        places: int | None = None,
+        hidden: Counter[str] | None = None,
+    ) -> None:
+        """Write the report. `places`: number of partitions and files, if not each was a `part`; `hidden`: codes of
+        informational findings, if these were not added."""
         self.shows_unread = True
-        self._verdict(totals)
+        self._verdict(totals, len(self.groups) if places is None else places)
         for unread in totals.unread[:TOLD_UNREAD]:
             self._text(f"  not read: {printable(path_text(unread))}", "bad")
         if len(totals.unread) > TOLD_UNREAD:
@@ -181,8 +186,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         # What the code does by default is more than in its cases: it has the actions.
         self._what_to_do(sorted((groups[0][1].first for groups in everywhere.values()), key=lambda one: one.case != ""))
         self.output.line("")
-        if self.shown_info:
-            kinds = ", ".join(f"{count} {code}" for code, count in self.shown_info.most_common())
+        if hidden := hidden or self.hidden:
+            kinds = ", ".join(f"{count} {code}" for code, count in hidden.most_common())
             self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
             self._text(f"{plain_count(totals.known, 'finding')} in the baseline are not shown", "dim")
@@ -262,10 +267,10 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self._text(f"          {shown} … (--json)", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
-    def _verdict(self, totals: CheckTotals) -> None:
-        errors, warnings = self.counts[ERROR], self.counts[WARNING]
+    def _verdict(self, totals: CheckTotals, all_places: int) -> None:
+        errors, warnings = totals.findings[ERROR], totals.findings[WARNING]
         parts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
-        places = f"{len(self.hit)} of {plain_count(self.places, 'place')}" if self.places > 1 else ""
+        places = f"{len(self.hit)} of {plain_count(all_places, 'place')}" if all_places > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
         headline = "; ".join([word + (f": {counts}" if counts else ""), *newer(self.newer), *incomplete(totals)])

@@ -56,6 +56,25 @@ class FleetEnd(NamedTuple):
     counts: Callable[[], Counter[str]]
 
 
+@dataclass
+class FleetMissing(MissingTotals):
+    """What is missing in a fleet. `differing`: number of ranges of offsets at which replicas differ without a
+    legitimate reason; `truncated`: of records there that a follower truncates, or a replica lacks."""
+
+    differing: int = 0
+    truncated: int = 0
+
+    def __bool__(self) -> bool:
+        return super().__bool__() or self.differing > 0
+
+    @property
+    def text(self) -> str:
+        parts = [super().text] if super().__bool__() else []
+        ranges = count_text(self.differing, "range of offsets", "ranges of offsets")
+        lost = f" ({count_text(self.truncated, 'record')} that a replica truncates or lacks)" if self.truncated else ""
+        return ", ".join([*parts, *([f"REPLICAS DIFFER at {ranges}{lost}"] if self.differing else [])])
+
+
 class ScanReport(Sink[FleetEnd]):
     """Writes the report of one summary, with times in `zone`."""
 
@@ -71,27 +90,25 @@ class ScanReport(Sink[FleetEnd]):
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
         are only counted."""
         report = FindingsReport(self.output, info=False)
-        missing = MissingTotals()
+        differing = [difference for difference in summary.replicas if difference.severity != INFO]
+        missing = FleetMissing(
+            differing=len(differing), truncated=sum(difference.lost or 0 for difference in differing)
+        )
         for name, findings in units:
             report.part(name)
             for finding in findings:
                 report.add(finding)
                 missing.add(finding)
-        report.places = summary.units.read + summary.units.kept
-        report.counts = Counter(summary.findings)
-        report.shown_info = counts
-        differing = [difference for difference in summary.replicas if difference.severity != INFO]
-        missing.differing = len(differing)
-        missing.truncated = sum(difference.lost or 0 for difference in differing)
         totals = of_fact(
             CheckTotals,
             summary,
+            findings=Counter(summary.findings),
             damaged_batches=summary.damagedBatches,
             damaged_records=summary.damagedRecords,
             missing=missing,
             withheld=Counter(summary.notInBundle or {}),
         )
-        report.write(totals, summary.seconds, "everything")
+        report.write(totals, summary.seconds, "everything", summary.units.read + summary.units.kept, counts)
         self._copies(summary)
         self._replicas(summary)
         self._table("open transactions", summary.openTransactions, None)
