@@ -8,16 +8,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from kdump.cli import COMMANDS
-from kdump.io.errors import went_away
+from kdump.command_line.command_run import report_unreadable, unreadable
+from kdump.io import unreadable_paths
+from kdump.io.errors import Located, SourceNotFound, went_away
 from tests.command import run
 from tests.conftest import FIXTURES, few
 from tests.test_typos import of_paths
@@ -282,6 +286,20 @@ def test_workers_tell_what_they_could_not_read(
         assert stderr.count(f"{name}: cannot read ") == 1
     if command.startswith("verify"):
         assert stdout.splitlines()[:-1] == healthy.splitlines()[:-1]
+
+
+def test_what_is_reported_is_compared_by_path(tmp_path: Path) -> None:
+    """Whatever the texts say, and a path may contain what ends it in them."""
+    first, second = f"{tmp_path}/a: b", f"{tmp_path}/c"
+    error = pickle.loads(pickle.dumps(SourceNotFound.at(f"{tmp_path}/./a: b", f"see: {second}: damaged")))
+    assert error.path == f"{tmp_path}/./a: b"
+    unreadable_paths.begin()
+    for path in (first, second):
+        unreadable_paths.note(Located(f"the device has lost {path}", path))
+    with click.Context(click.Command("ls")):
+        report_unreadable(error)
+        report_unreadable(SourceNotFound.at(first, f"see: {second}: damaged"))
+        assert unreadable() == [str(error), f"the device has lost {second}"]
 
 
 def test_doctor_takes_nothing_unread_for_read(disk: Path) -> None:

@@ -57,7 +57,7 @@ class Log:
         reader = PartitionReader(self.options.open, Run(self.options.limits))
         for file in self.files:
             if file.kind not in BATCHES and file.kind is not None:
-                raise SourceError(f"{file.path}: {file.kind.title}, which has no batches; use entries()")
+                raise SourceError.at(file.path, f"{file.kind.title}, which has no batches; use entries()")
             for region in reader.segment(file):
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
@@ -87,7 +87,7 @@ class Log:
             try:
                 kind = file.kind or by_content(window)
                 if kind in BATCHES:
-                    raise SourceError(f"{file.path}: {kind.title}; use regions(), batches() or records()")
+                    raise SourceError.at(file.path, f"{kind.title}; use regions(), batches() or records()")
                 yield from read_entries(kind, window, file.name_offset or 0)
             finally:
                 window.source.close()
@@ -106,11 +106,11 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     mount_paths([path])
     if path == "-" or "://" in path or not file_system.isdir(path):
         if path != "-" and "://" not in path and not file_system.exists(path):
-            raise SourceError(f"{path}: no such file or directory")
+            raise SourceError.at(path, "no such file or directory")
         file = target(path)
         return Log(path, [file], file.topic, file.partition, options)
     place = directory_at(path)
     if not isinstance(place, PartitionDirectory):
-        raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
+        raise SourceError.at(path, "not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]
     return Log(path, files, place.topic, place.partition, options)

@@ -127,7 +127,7 @@ def records(
     names = _known(columns, [each.name for each in (of.every_column if decode and fields is None else of.columns)])
     for path in sources:
         if "://" not in path and not file_system.lexists(path):
-            raise SourceError(f"{path}: no such file or directory")
+            raise SourceError.at(path, "no such file or directory")
     topic_names, numbers = frozenset(topics or (() if fields is None else (str(schema_of),))), frozenset(partitions)
     selection = Selection(offsets=offsets and Range(*offsets), times=times and Range(*times))
     reading = ReadOptions(

@@ -334,7 +334,7 @@ class OpenFile:
     def window(self) -> Window:
         """The window. Raises SourceError if the file cannot be opened, or has been closed."""
         if self._closed:
-            raise SourceError(f"{self.target.path}: closed")
+            raise SourceError.at(self.target.path, "closed")
         if self._window is None:
             self._window = open_window(self.target)
             self._window.source.keep = True  # compressed files: the browser also moves backward in them

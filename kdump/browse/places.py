@@ -208,7 +208,7 @@ class Places:
         self.unread = []
         places = list(find_directories(self.path, Run(unreadable=lambda error: self.unread.append(str(error)))))
         if not places:
-            raise SourceError(f"{self.path}: no Kafka files here")
+            raise SourceError.at(self.path, "no Kafka files here")
         place = places[0]
         if len(places) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(entry) for entry in places]
@@ -218,7 +218,7 @@ class Places:
         if isinstance(place, PartitionDirectory):
             return self._partition(single_partition_summary(place), None)
         if "://" not in place.path and not file_system.exists(place.path):
-            raise SourceError(f"{place.path}: no such file or directory")
+            raise SourceError.at(place.path, "no such file or directory")
         return self._file(place, None)
 
     def into(self, row: BrowseRow, level: Level) -> Level | None:

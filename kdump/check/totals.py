@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 
 from kdump.check.finding import INFO, WARNING, Finding, problem_of
 from kdump.format.count_text import count_text, first_of
-from kdump.io.errors import SourceError, is_gone
-from kdump.io.unreadable_paths import same_failure
+from kdump.io.errors import SourceError, is_gone, same_failure
 from kdump.log.region import Batch
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
@@ -154,7 +153,7 @@ class CheckTotals(LogCounts):
     """Codes of findings that had to be checked again, of the unit that was checked last."""
     coverage: Coverage | None = None
     """What was checked over all runs, of a check that remembers them."""
-    _problems: set[str] = field(default_factory=set, repr=False, compare=False)
+    _problems: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
 
     @property

@@ -292,9 +292,10 @@ class Disks:
         self.one_cluster()
         if len(self.clusters) > 1:
             (first, *_), (other, *_) = islice(self.clusters.values(), 2)
-            raise SourceError(
-                f"{other.path}: no meta.properties states its cluster, and its topics are not those of {first.path}; "
-                "pass log directories of one cluster"
+            raise SourceError.at(
+                other.path,
+                f"no meta.properties states its cluster, and its topics are not those of {first.path}; "
+                "pass log directories of one cluster",
             )
 
     def remote_log(self, metadata: MetadataImage | None, directory: LogDirectory) -> RemoteLog:

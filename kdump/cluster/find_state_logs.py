@@ -37,7 +37,7 @@ def metadata_in(path: str, run: Run) -> Iterator[tuple[MetadataFiles, LogDirecto
             is_any = True
             yield copy
     if not is_any:
-        raise SourceError(f"{path}: no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
+        raise SourceError.at(path, f"no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
 
 
 def metadata_at(path: str, run: Run) -> MetadataImage | None:
@@ -52,7 +52,7 @@ def metadata_at(path: str, run: Run) -> MetadataImage | None:
 
 def _places(path: str, run: Run) -> Iterator[Place]:
     if path == "-" or "://" in path:
-        raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
+        raise SourceError.at(path, "not supported here; give a file or directory on a local disk")
     yield from find_directories(path, run)
 
 
@@ -103,7 +103,7 @@ def _of_file(target: Target) -> MetadataFiles | None:
 
 def _is_file(target: Target, run: Run) -> bool:
     if is_no_file(target.path):
-        run.unreadable(SourceError(f"{target.path}: not a file"))
+        run.unreadable(SourceError.at(target.path, "not a file"))
         return False
     if not file_system.exists(target.path):
         run.unreadable(missing(target.path))

@@ -68,9 +68,10 @@ def listed_objects(
     _, metadata = disks.newest_metadata(run=run)
     remote = disks.whole_remote_log(metadata, run.limits)
     if metadata is None or not (remote.segments or remote.is_complete):
-        raise SourceError(
-            f"{storage.url}: these disks have no __cluster_metadata or no __remote_log_metadata, which state what is "
-            "in remote storage; pass log directories that have them, too"
+        raise SourceError.at(
+            storage.url,
+            "these disks have no __cluster_metadata or no __remote_log_metadata, which state what is "
+            "in remote storage; pass log directories that have them, too",
         )
     for problem in remote.problems:
         run.unreadable(SourceError(problem))

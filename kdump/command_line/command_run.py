@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from kdump.format.count_text import count_text
-from kdump.io.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
-from kdump.io.unreadable_paths import failures, paths_in, same_failure
+from kdump.io.errors import NOT_KNOWN, NotKnown, SourceError, is_gone, same_failure, whole_path
+from kdump.io.unreadable_paths import failures
 from kdump.render.escape import path_text, printable
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class CommandRun:
     names: Pseudonyms | None = None
     deleted: int = 0
     """Number of files and directories that were deleted during the run."""
-    reported: dict[str, str] = field(default_factory=dict)
+    reported: dict[tuple[str, str], str] = field(default_factory=dict)
     """The errors reported about what could not be read, by `same_failure`."""
     output: Output | None = None
     outputs: list[Output] = field(default_factory=list)
@@ -122,8 +122,7 @@ def unreadable() -> list[str]:
 
 def _unreported() -> list[str]:
     """Return the failures to read a file or directory whose path is in no error that the command has reported."""
-    reported = this_run().reported.values()
-    paths = {path for message in reported for path in paths_in(message)}
+    paths = set(map(whole_path, this_run().reported.values()))
     return [message for path, message in failures().items() if path not in paths]
 
 

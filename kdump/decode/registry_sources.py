@@ -35,7 +35,7 @@ def schemas_at(path: str) -> KnownSchemas:
         logs = find_registries([path], topic, Run(unreadable=problems.append)).registries if topic else []
         if logs:
             return _only(path, logs)
-    raise problems[0] if problems else SourceError(f"{path}: no {SCHEMAS_TOPIC} found")
+    raise problems[0] if problems else SourceError.at(path, f"no {SCHEMAS_TOPIC} found")
 
 
 def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None:
@@ -44,7 +44,7 @@ def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None
     own = os.path.join(directory, f"{SCHEMAS_TOPIC}-0")
     if file_system.isdir(own):
         if file_system.isdir(os.path.join(directory, f"{SCHEMAS_TOPIC}-1")):
-            raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry rejects")
+            raise SourceError.at(directory, f"{SCHEMAS_TOPIC} has several partitions, which a registry rejects")
         return _only(own, find_registries([own], SCHEMAS_TOPIC, PLAIN_RUN).registries)
     registries = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
     mine = [
@@ -58,7 +58,7 @@ def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None
 def _only(path: str, logs: list[RegistryLog]) -> KnownSchemas:
     if len(logs) > 1:
         several = "several partitions" if len({log.cluster for log in logs}) < len(logs) else "several clusters"
-        raise SourceError(f"{path}: {len(logs)} registries found, not one: {several}; name the directory of one")
+        raise SourceError.at(path, f"{len(logs)} registries found, not one: {several}; name the directory of one")
     (registry,) = logs
     state = read_registry(registry, keep_gone=True)
     gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state)]
@@ -91,7 +91,7 @@ def exported_schemas(path: str) -> SchemaRegistry | None:
 def _values(file: str) -> Iterator[dict[str, Any]]:
     """Yield the versions in a file: an object, a list of them, or one in each line."""
     if file_system.getsize(file) > MAX_EXPORT_BYTES:
-        raise SourceError(f"{file}: too large to be an export of schemas (at most {MAX_EXPORT_BYTES} bytes)")
+        raise SourceError.at(file, f"too large to be an export of schemas (at most {MAX_EXPORT_BYTES} bytes)")
     with open(file, "rb") as stream:
         start = stream.read(1)
         if start not in (b"[", b"{"):
@@ -104,7 +104,7 @@ def _values(file: str) -> Iterator[dict[str, Any]]:
         except json.JSONDecodeError:
             values = [json.loads(line) for line in content.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{file}: not JSON: {type(error).__name__}: {error}") from None
+        raise SourceError.at(file, f"not JSON: {type(error).__name__}: {error}") from None
     for value in values if isinstance(values, list) else [values]:
         if isinstance(value, dict) and isinstance(value.get("schema"), str) and "version" in value:
             yield _stored(value)

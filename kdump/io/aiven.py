@@ -113,7 +113,7 @@ def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
         return open_raw(path) if is_plain else ChunkedSource(open_raw(path), manifest)
     position, size = manifest.parts.get(PARTS[suffix], (0, 0))
     if suffix == "txnindex" and not size:
-        raise SourceNotFound(f"{path}: the manifest states no transaction index")
+        raise SourceNotFound.at(path, "the manifest states no transaction index")
     with closing(open_raw(stem + INDEXES)) as source:
         stored = source.read_at(position, size)
     if len(stored) < size:
@@ -200,7 +200,7 @@ def _private_keys() -> list[Any]:
             reason = (
                 error.strerror if isinstance(error, OSError) else "not an RSA private key in PEM without a password"
             )
-            raise SourceError(f"{path}: {reason}") from error
+            raise SourceError.at(path, reason or "") from error
     return keys
 
 
@@ -277,7 +277,7 @@ class ChunkedSource(PartlyReadable):
             try:
                 _data_key(manifest.encryption.wrapped, _key_files)
             except SourceError as error:
-                raise SourceError(f"{self.name}: {error}") from error
+                raise SourceError.at(self.name, str(error)) from error
 
     def read_at(self, position: int, count: int) -> bytes:
         size, parts = self._manifest.chunk, []

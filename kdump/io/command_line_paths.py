@@ -50,7 +50,7 @@ def missing(path: str) -> SourceError:
     except FileNotFoundError:
         pass
     except OSError as error:
-        return SourceError(f"{path}: {reason(error, path)}")
+        return SourceError.at(path, reason(error, path))
     except ValueError:  # a null byte
         pass
     return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")

@@ -69,7 +69,7 @@ def items(directory: str) -> list[DirectoryEntry]:
                     found.append(DirectoryEntry(entry.name, directory, False))
     except OSError as error:
         if not is_only_noted(error, directory):
-            note(directory, listing_error(error, directory))
+            note(listing_error(error, directory))
         raise
     return sorted(found)
 
@@ -207,11 +207,11 @@ def _store(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
+        raise SourceError.at(url, f"reading URLs needs fsspec: {how_to_install('remote')}") from None
     try:
         store: tuple[Any, str] = url_to_fs(url)
     except Exception as error:  # every store has its own errors, also when it connects
-        raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
+        raise SourceError.at(url, f"{str(error) or type(error).__name__}") from error
     return store
 
 

@@ -5,17 +5,59 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["SourceError"]
+
+
+class Located(str):
+    """The text of an error. `path`: the file or directory that it is about, as it is written in the text; empty if it
+    is about no single one."""
+
+    path: str
+
+    def __new__(cls, text: str, path: str = "") -> Self:
+        """`path`: by default, that of the text, if it is Located."""
+        made = super().__new__(cls, text)
+        made.path = path or getattr(text, "path", "")
+        return made
+
+
+def whole_path(text: str) -> str:
+    """Return the absolute path of what a text is about, or its URL; empty if it is not Located."""
+    path = getattr(text, "path", "")
+    return os.path.abspath(path) if path and "://" not in path else path
+
+
+def same_failure(text: str) -> tuple[str, str]:
+    """Return what is equal for two texts about one failure: its path may be written in several ways."""
+    return whole_path(text), text.replace(getattr(text, "path", ""), "", 1)
 
 
 class SourceError(Exception):
     """A path or device cannot be read. The message is one line: path, position and reason. The command line prints it
     and exits with 2, except for a Gone."""
 
+    def __init__(self, message: str = "", path: str = "") -> None:
+        super().__init__(message if isinstance(message, Located) else Located(message, path))
+
+    @classmethod
+    def at(cls, path: str, reason: str) -> Self:
+        """Return the error for a path that cannot be read for this reason."""
+        return cls(f"{path}: {reason}", path)
+
+    @property
+    def path(self) -> str:
+        """What cannot be read, as it is written in the message; empty if that is no single path."""
+        return getattr(str(self), "path", "")
+
     def __str__(self) -> str:
-        """Return the text as it was given: a Gone or Unread keeps its type."""
-        return self.args[0] if self.args and isinstance(self.args[0], str) else super().__str__()
+        """Return the text, which is Located; a Gone or Unread keeps its type."""
+        text: str = self.args[0]
+        return text
 
 
 class SourceNotFound(SourceError):
@@ -29,10 +71,6 @@ class DamagedObject(SourceError):
 class Unlisted(SourceError):
     """A directory cannot be listed: it may contain anything."""
 
-    def __init__(self, message: str, path: str) -> None:
-        super().__init__(message, path)
-        self.path = path
-
 
 class RequestLimit(SourceError):
     """An object store may be asked for nothing more."""
@@ -42,7 +80,7 @@ class ReadingStopped(SourceError):
     """Raised to stop reading a file because the time for it is over."""
 
 
-class Unread(str):
+class Unread(Located):
     """The text of a SourceError in a list of problems that are text: something was not read at all."""
 
 
@@ -61,7 +99,7 @@ def not_known(problems: Iterable[str]) -> str:
     return first and f"{NOT_KNOWN}: {first}; "
 
 
-class Gone(str):
+class Gone(Located):
     """The text of a SourceError about a file or directory that was listed and no longer exists, because retention,
     compaction or topic deletion removed it, or that no broker reads. It is noted, the rest is read, and the exit status
     is 0."""
@@ -73,7 +111,7 @@ class Foreign(Gone):
 
 def went_away(path: str) -> Gone:
     """Return the message for a file or directory that went away."""
-    return Gone(f"{path}: deleted during this run, for example by retention or compaction")
+    return Gone(f"{path}: deleted during this run, for example by retention or compaction", path)
 
 
 def is_gone(problem: SourceError | str) -> bool:
@@ -98,18 +136,19 @@ def is_only_noted(error: OSError, path: str) -> bool:
     return is_missing(error) or (error.errno == errno.EACCES and os.path.basename(path) == "lost+found")
 
 
-def listing_error(error: OSError, path: str) -> str:
+def listing_error(error: OSError, path: str) -> Located:
     """Return why a directory, or a file that was listed in one, cannot be read."""
     if is_missing(error):
         return went_away(path)
     if is_only_noted(error, path):
-        return Foreign(f"{path}: fsck's directory, which no broker reads, may not be read by this user")
-    return f"{path}: {reason(error, path)}"
+        return Foreign(f"{path}: fsck's directory, which no broker reads, may not be read by this user", path)
+    return Located(f"{path}: {reason(error, path)}", path)
 
 
-def reading_error(error: OSError, path: str, position: int) -> str:
+def reading_error(error: OSError, path: str, position: int) -> Located:
     """Return why an open file cannot be read: on NFS, one that another machine has deleted is gone (ESTALE)."""
-    return went_away(path) if is_missing(error) else f"{path}: cannot read at byte {position}: {error.strerror}"
+    text = f"{path}: cannot read at byte {position}: {error.strerror}"
+    return went_away(path) if is_missing(error) else Located(text, path)
 
 
 def reason(error: OSError, path: str) -> str:
@@ -144,7 +183,7 @@ def _user(number: int) -> str:
 
 def damaged_mount(path: str, error: Exception) -> SourceError:
     """Return the error for a file in a bundle that is damaged."""
-    return SourceError(f"{path}: the bundle is damaged: {error}; make it again")
+    return SourceError.at(path, f"the bundle is damaged: {error}; make it again")
 
 
 def within(place: str, problem: str) -> str:

@@ -45,10 +45,10 @@ def read_hash_key(path: str) -> HashKey:
         with open(path, "rb") as file:
             key = file.read(MAX_KEY + 1)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from error
+        raise SourceError.at(path, str(error.strerror)) from error
     if not MIN_KEY <= len(key) <= MAX_KEY:
-        raise SourceError(
-            f"{path}: a key has {MIN_KEY} to {MAX_KEY} bytes; make one with: head -c 32 /dev/urandom > {path}"
+        raise SourceError.at(
+            path, f"a key has {MIN_KEY} to {MAX_KEY} bytes; make one with: head -c 32 /dev/urandom > {path}"
         )
     return HashKey(key, _hash(key, b"kdump bundle").hex())
 

@@ -34,7 +34,7 @@ def before_request(url: str) -> None:
     """Count a request to an object store. Raises RequestLimit if there may be no more."""
     global _requests
     if _max_requests is not None and _requests >= _max_requests:
-        raise RequestLimit(f"{url}: not read: {_requests:,} requests were sent, as many as --max-requests allows")
+        raise RequestLimit.at(url, f"not read: {_requests:,} requests were sent, as many as --max-requests allows")
     _requests += 1
 
 

@@ -63,7 +63,7 @@ def refuse_packed(window: Window) -> None:
     if begins_as_packed(bytes(window.peek(0, HEAD))):
         name = window.source.name
         what = "a compressed bundle: decompress it, then" if name.endswith(COMPRESSED) else "a packed bundle:"
-        raise SourceError(f"{name}: {what} give the path of a file whose name ends in {CONTAINER}")
+        raise SourceError.at(name, f"{what} give the path of a file whose name ends in {CONTAINER}")
 
 
 def _refuse_compressed(path: str) -> None:

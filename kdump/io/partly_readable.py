@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from kdump.format.count_text import plain_count
+from kdump.io.errors import Located
 from kdump.io.unreadable_paths import note
 
 
@@ -20,13 +21,12 @@ class PartlyReadable:
         """Why the last read failed."""
 
     @property
-    def unreadable_text(self) -> str:
+    def unreadable_text(self) -> Located:
         """How much of the file cannot be read, and why."""
         count = sum(size for _, size in self.unreadable)
-        return (
-            f"{self.name}: cannot read {plain_count(count, 'byte')}"
-            f", the first at byte {self.unreadable[0][0]}: {self.fault}"
-        )
+        first = self.unreadable[0][0]
+        text = f"{self.name}: cannot read {plain_count(count, 'byte')}, the first at byte {first}: {self.fault}"
+        return Located(text, self.name)
 
     def unreadable_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """Return (position, size) of each byte range in these bytes that is known to be unreadable."""
@@ -57,4 +57,4 @@ class PartlyReadable:
     def note_unreadable(self) -> None:
         """Note what could not be read, when the source is closed."""
         if self.unreadable:
-            note(self.name, self.unreadable_text)
+            note(self.unreadable_text)

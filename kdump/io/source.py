@@ -102,7 +102,7 @@ class FileSource:
             is_stated = stat.S_ISREG(status.st_mode) and status.st_size > 0
             self.size: int | None = status.st_size if is_stated else os.lseek(fd, 0, os.SEEK_END)
         except OSError as error:
-            raise SourceError(f"{path}: {error.strerror}") from error
+            raise SourceError.at(path, str(error.strerror)) from error
 
     def start(self, count: int) -> bytes:
         """Return the first bytes. A small file is read as a whole then, and not again. Raises SourceError."""
@@ -124,7 +124,7 @@ class FileSource:
             data = self._read(position, count)
         except SourceError as error:
             if not is_gone(error):
-                note(self.name, str(error))
+                note(str(error))
             raise
         after_read(len(data))
         return data
@@ -225,7 +225,7 @@ class SeekableSource:
         except SourceError:
             raise
         except Exception as error:  # every store has its own exceptions
-            raise SourceError(f"{self.name}: cannot read at byte {position}: {error}") from error
+            raise SourceError.at(self.name, f"cannot read at byte {position}: {error}") from error
         after_read(len(data))
         return data
 
@@ -260,7 +260,7 @@ class StreamSource:
 
     def read_at(self, position: int, count: int) -> bytes:
         if position < self._start:
-            raise SourceError(f"{self.name}: byte {position} of the stream is no longer available")
+            raise SourceError.at(self.name, f"byte {position} of the stream is no longer available")
         while self.size is None and self._start + len(self._blocks) * BLOCK < position + count:
             self._pull()
         if self.size is not None:
@@ -372,15 +372,15 @@ def _open(path: str, of_file: type[FileSource], *, as_stored: bool = False) -> S
         refuse(path)
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        message = f"{path}: {reason(error, path) if isinstance(error, OSError) else error}"
         if isinstance(error, OSError) and is_missing(error):
-            raise SourceNotFound(message) from error
-        note(path, message)
-        raise SourceError(message) from error
+            raise SourceNotFound.at(path, reason(error, path)) from error
+        unread = SourceError.at(path, reason(error, path) if isinstance(error, OSError) else str(error))
+        note(str(unread))
+        raise unread from error
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         os.close(fd)
-        raise SourceError(f"{path}: is a directory")
+        raise SourceError.at(path, "is a directory")
     if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode):
         file = of_file(path, fd, status)
         if as_stored or not file.start(4).startswith((GZIP, ZSTD)):
@@ -395,7 +395,7 @@ def _stream(name: str, stream: Any) -> Source:
     try:
         start = stream.peek(4)[:4]
     except OSError as error:
-        raise SourceError(f"{name}: {error.strerror}") from error
+        raise SourceError.at(name, str(error.strerror)) from error
     if start.startswith(GZIP):
         import gzip
 
@@ -447,7 +447,7 @@ def _open_url(url: str, *, as_stored: bool) -> Source:
     try:
         import fsspec
     except ImportError:
-        raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
+        raise SourceError.at(url, f"reading URLs needs fsspec: {how_to_install('remote')}") from None
     before_request(url)
     try:
         file = fsspec.open(url, "rb").open()
@@ -455,11 +455,11 @@ def _open_url(url: str, *, as_stored: bool) -> Source:
         start = file.read(4)
         file.seek(0)
     except FileNotFoundError as error:
-        raise SourceNotFound(f"{url}: {error}") from error
+        raise SourceNotFound.at(url, str(error)) from error
     except SourceError:
         raise
     except Exception as error:  # every store has its own exceptions
-        raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
+        raise SourceError.at(url, f"{str(error) or type(error).__name__}") from error
     if start.startswith((GZIP, ZSTD)) and not as_stored:
         return _stream(url, io.BufferedReader(file, BLOCK))
     return SeekableSource(url, file)

@@ -80,7 +80,7 @@ class StoredBytes:
     def __init__(self, name: str, frames: FramesReader, extent: Extent) -> None:
         self._name, self._frames, self._start, self.size = name, frames, *extent
         if extent.start + extent.size > frames.size:
-            raise SourceError(f"{name}: the bundle is damaged: {extent.size} bytes are not in it")
+            raise SourceError.at(name, f"the bundle is damaged: {extent.size} bytes are not in it")
 
     def read(self, position: int, count: int) -> bytes:
         """Return bytes, fewer at the end. Raises SourceError for a damaged bundle."""
@@ -123,7 +123,7 @@ class StoredSegment:
         """Raises SourceError, unless there are no such bytes."""
         if count <= 0 or position >= self.log.data.size:
             return b""
-        raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
+        raise SourceError.at(self.name, "the bytes of a segment are not in the bundle")
 
     def next_data(self, position: int) -> int:
         return position

@@ -89,7 +89,7 @@ def read_small(path: str, opener: Opener | None = None) -> bytes | None:
         if not file_system.lexists(path):
             return None
         if is_no_file(path) or (file_system.islink(path) and not file_system.exists(path)):
-            raise SourceError(f"{path}: not a file")
+            raise SourceError.at(path, "not a file")
     try:
         source = (opener or open_source)(path)
     except SourceNotFound:  # it went away in the meantime
@@ -101,7 +101,7 @@ def read_small(path: str, opener: Opener | None = None) -> bytes | None:
     finally:
         source.close()
     if len(data) > LARGEST_TEXT:
-        raise SourceError(f"{path}: more than {LARGEST_TEXT} bytes, too large for a checkpoint")
+        raise SourceError.at(path, f"more than {LARGEST_TEXT} bytes, too large for a checkpoint")
     return data
 
 

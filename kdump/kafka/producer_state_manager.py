@@ -78,8 +78,8 @@ class SnapshotFiles:
         size = window.source.size or 0
         if size > LARGEST:
             window.source.close()
-            raise SourceError(
-                f"{target.path}: {plain_count(size, 'byte')}, too large for a snapshot (at most {LARGEST} are read)"
+            raise SourceError.at(
+                target.path, f"{plain_count(size, 'byte')}, too large for a snapshot (at most {LARGEST} are read)"
             )
         found: dict[int, int] = {}
         try:

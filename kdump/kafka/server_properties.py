@@ -108,14 +108,14 @@ def read_properties(path: str) -> ServerProperties:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SourceError(f"{path}: {reason(error, path)}") from None
+        raise SourceError.at(path, reason(error, path)) from None
     if len(data) > MAX_BYTES or b"\0" in data:
-        raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
+        raise SourceError.at(path, f"not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
     stated: dict[str, str] = {}
     repeated = []
     for line in properties(data):
         if line.problem:
-            raise SourceError(f"{path}: not a properties file: byte {line.position}: {line.problem}")
+            raise SourceError.at(path, f"not a properties file: byte {line.position}: {line.problem}")
         if line.values:
             name, value = line.values["name"], line.values["value"].strip()
             if stated.setdefault(name, value) != value:
@@ -134,10 +134,10 @@ def client_properties(path: str) -> dict[str, str]:
         with open(path, "rb") as file:
             lines = list(properties(file.read(MAX_BYTES)))
     except OSError as error:
-        raise SourceError(f"{path}: {reason(error, path)}") from None
+        raise SourceError.at(path, reason(error, path)) from None
     bad = next((line for line in lines if line.problem), None)
     if bad is not None:
-        raise SourceError(f"{path}: not a properties file: byte {bad.position}: {bad.problem}")
+        raise SourceError.at(path, f"not a properties file: byte {bad.position}: {bad.problem}")
     return {line.values["name"]: line.values["value"].strip() for line in lines if line.values}
 
 

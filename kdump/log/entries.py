@@ -269,7 +269,7 @@ TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], st
 def _text(kind: FileKind, window: Window) -> Iterator[Item]:
     data = b"".join(bytes(chunk) for chunk in window.chunks(0, LARGEST_TEXT + 1))
     if len(data) > LARGEST_TEXT:
-        raise SourceError(f"{window.source.name}: more than {LARGEST_TEXT} bytes, too large for {kind.title}")
+        raise SourceError.at(window.source.name, f"more than {LARGEST_TEXT} bytes, too large for {kind.title}")
     parse, type_name, code = TEXTS[kind]
     for line in parse(data):
         own = data[line.position : line.position + line.size]

@@ -90,14 +90,14 @@ class _Walk:
                 self.seen.add(seen[:2])
             return items(directory), seen
         except OSError as error:
-            self.run.unreadable(Unlisted(listing_error(error, directory), directory))
+            self.run.unreadable(Unlisted(listing_error(error, directory)))
             return None
 
     def _note_partitions(self, place: LogDirectory) -> None:
         for candidate in place.candidates:
             seen = candidate.listing.seen
             if candidate.listing_errors:
-                self.run.unreadable(Unlisted(candidate.listing_errors[0], candidate.path))
+                self.run.unreadable(Unlisted(candidate.listing_errors[0]))
             elif seen is not None and not candidate.directories:
                 self.seen.add(seen[:2])
 

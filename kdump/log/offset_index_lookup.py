@@ -18,7 +18,7 @@ from kdump.format.batch_formats import FORMATS
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import SourceError, is_missing, reason
+from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.file_system import tree_at
 from kdump.io.link_boundary import refuse
 from kdump.io.run import Limits
@@ -39,7 +39,7 @@ def index_size(path: str, source: Source) -> int:
     """Return the size in bytes of the index at `path`, 0 if it is unknown. Raises SourceError if it is too large."""
     size = source.size or 0
     if size > LARGEST:
-        raise SourceError(f"{path}: {plain_count(size, 'byte')}, too large for an index (at most {LARGEST} are read)")
+        raise SourceError.at(path, f"{plain_count(size, 'byte')}, too large for an index (at most {LARGEST} are read)")
     return size
 
 
@@ -157,7 +157,7 @@ def _opened(path: str) -> FileSource:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if not is_missing(error):
-            note(path, f"{path}: {reason(error, path)}")
+            note(listing_error(error, path))
         raise
     return FileSource(path, fd)
 

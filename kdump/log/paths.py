@@ -78,7 +78,7 @@ def reject_pipe(target: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""
     if target.source != target.path and "://" not in target.path and is_no_file(target.path):
-        raise SourceError(f"{target.path}: not a file")
+        raise SourceError.at(target.path, "not a file")
 
 
 def is_live(path: str) -> bool:
@@ -116,7 +116,7 @@ def directories(path: str, run: Run) -> Iterator[str]:
     calls `run.unreadable` for the others."""
 
     def report(error: OSError) -> None:
-        run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
+        run.unreadable(Unlisted(listing_error(error, str(error.filename))))
 
     if is_url(path):
         yield from _below_url(path, run)
@@ -145,7 +145,7 @@ def _below_url(url: str, run: Run) -> Iterator[str]:
     try:
         items_below = items(url)
     except OSError as error:
-        run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
+        run.unreadable(Unlisted(listing_error(error, str(error.filename))))
         return
     for item in sorted(items_below, key=lambda item: natural(item.name)):
         if item.is_directory:

@@ -94,7 +94,7 @@ def _recognized(window: Window, reading: Iterator[Region]) -> Iterator[Region]:
             return
     if window.source.error is None:
         problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
+        raise SourceError.at(window.source.name, f"{problem}, and its name is not that of a segment (<20 digits>.log)")
 
 
 class Reader:

@@ -17,7 +17,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import SourceError, SourceNotFound
+from kdump.io.errors import Located, SourceError, SourceNotFound
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.remote_paths import remote_partition
 from kdump.io.source import Source, open_source
@@ -94,10 +94,10 @@ class RemoteFiles(dict[str, RemoteFile]):
 
     def open(self, inside: str, path: str) -> Source:
         if inside not in self:
-            raise SourceNotFound(f"{path}: no such file")
+            raise SourceNotFound.at(path, "no such file")
         file = self[inside]
         if file.problem:
-            raise SourceError(f"{path}: {file.problem}")
+            raise SourceError.at(path, file.problem)
         source = open_source(file.object)
         kind, base = by_name(inside)
         if file.stop is None or kind is not SEGMENT:
@@ -128,9 +128,8 @@ class _Beginning(PartlyReadable):
         self.unreadable = getattr(source, "unreadable", self.unreadable)
 
     @property
-    def unreadable_text(self) -> str:
-        text: str = getattr(self._source, "unreadable_text", "")
-        return text
+    def unreadable_text(self) -> Located:
+        return getattr(self._source, "unreadable_text", Located(""))
 
     def read_at(self, position: int, count: int) -> bytes:
         return self._source.read_at(position, max(0, min(count, (self.size or 0) - position)))

@@ -140,7 +140,9 @@ def list_objects(storage: RemoteStorage, more: Callable[[int], object] = ignore)
             if len(listing.some_others) < MAX_NAMED:
                 listing.some_others.append(path)
         elif listing.count == MAX_OBJECTS:
-            listing.unread.append(SourceError(f"{url}: only its first {MAX_OBJECTS:,} objects of segments were listed"))
+            listing.unread.append(
+                SourceError.at(url, f"only its first {MAX_OBJECTS:,} objects of segments were listed")
+            )
             break
         else:
             listing.count += 1

@@ -70,14 +70,14 @@ class SegmentBytes(StoredSegment):
             taken.known = KnownBatch(contents=None if view is None else view.contents)
             batch = None if taken.is_compressed and taken.known.contents is None else taken
         if batch is None or batch.size != size:
-            raise SourceError(f"{self.name}: the batch at byte {position} is not in the bundle")
+            raise SourceError.at(self.name, f"the batch at byte {position} is not in the bundle")
         return without_problems(batch)
 
     def require_bytes(self, position: int, count: int) -> None:
         """Raises SourceError if bytes are not in the bundle."""
         self._hold(position)
         if not any(start <= position and position + count <= end for start, end in self._known):
-            raise SourceError(f"{self.name}: the bytes at byte {position} are not in the bundle")
+            raise SourceError.at(self.name, f"the bytes at byte {position} are not in the bundle")
 
     def require(self, position: int, *, magic: bool = False) -> None:
         """Raises SourceError if the bundle does not have what a broker finds at a position, with `magic` also the
@@ -86,8 +86,8 @@ class SegmentBytes(StoredSegment):
         view = self._views.get(position)
         is_known = position in self._whole or (view is not None and not (magic and view.header is None))
         if not is_known and not any(start <= position < end for start, end in self._padding):
-            raise SourceError(
-                f"{self.name}: what a broker reads at byte {position}, where no batch begins, is not in the bundle"
+            raise SourceError.at(
+                self.name, f"what a broker reads at byte {position}, where no batch begins, is not in the bundle"
             )
 
     def checksum_of(self, position: int, size: int) -> int:
@@ -98,7 +98,7 @@ class SegmentBytes(StoredSegment):
             return view.crc
         is_other = isinstance(batch, DefaultRecordBatch) and is_taken_for_message(batch)
         if batch is None or batch.size != size or is_other or not self.log.checksums:
-            raise SourceError(f"{self.name}: the checksum of the batch at byte {position} is not in the bundle")
+            raise SourceError.at(self.name, f"the checksum of the batch at byte {position} is not in the bundle")
         return batch.computedCrc
 
     def _hold(self, position: int) -> None:

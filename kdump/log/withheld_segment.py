@@ -51,7 +51,7 @@ class NoPayload:
     def view(self, position: int, count: int) -> memoryview:
         """Raises SourceError if there is anything to read."""
         if count > 0:
-            raise SourceError(f"{self.name}: the records before byte {position + count} are not in the bundle")
+            raise SourceError.at(self.name, f"the records before byte {position + count} are not in the bundle")
         return memoryview(b"")
 
     peek = view

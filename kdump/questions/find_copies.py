@@ -97,7 +97,7 @@ def side(path: str, options: Options) -> Side:
                 continue
             key = (each.topic, each.partition)
             if key in copies:
-                raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}; pass one of them")
+                raise SourceError.at(path, f"{each.name} is in {copies[key].path} and in {each.path}; pass one of them")
             copies[key] = copy_of(each, known)
     return Side(path, None, copies, frozenset(identities - {""}))
 
@@ -150,7 +150,7 @@ def reject_others(target: Target, options: Options) -> None:
         finally:
             window.source.close()
     if kind not in BATCHES:
-        raise SourceError(f"{target.path}: {kind.title}, not a log; pass a segment or a directory")
+        raise SourceError.at(target.path, f"{kind.title}, not a log; pass a segment or a directory")
 
 
 class CopyGroup(NamedTuple):

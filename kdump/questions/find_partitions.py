@@ -142,7 +142,7 @@ def _of_files(here: list[CheckUnit], options: Options) -> Iterable[PartitionInpu
             options.unreadable(error)
             continue
         if kind is not file_kinds.SEGMENT:
-            options.unreadable(SourceError(f"{target.path}: {kind.title}, not a segment; kdump inspect shows it"))
+            options.unreadable(SourceError.at(target.path, f"{kind.title}, not a segment; kdump inspect shows it"))
         elif _is_alone(target) or target.kind is None:
             alone = one_file(target, SegmentFiles("", target.name_offset or 0, target))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)

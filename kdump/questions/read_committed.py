@@ -216,7 +216,7 @@ class ReadCommitted:
         tracker = scan.transactions.state
         if view.is_full or tracker.untracked:
             limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
-            raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
+            raise SourceError.at(place.path, f"more than {limit_text} transactions; pass its segments one by one")
         view.held_by = scan.held_by
         view.stable = None if view.held_by is None else scan.last_stable_offset
         view.damages = scan.transactions.damages

@@ -99,14 +99,15 @@ class Scrub:
         about = self.state.about()
         for path, ids in about.items():
             if path not in here:
-                raise SourceError(
-                    f"{self.state.directory}: the state is also about {path}, which is not among the log directories "
-                    "here: name it, mount it, or use another --state"
+                raise SourceError.at(
+                    self.state.directory,
+                    f"the state is also about {path}, which is not among the log directories "
+                    "here: name it, mount it, or use another --state",
                 )
             if ids != here[path]:
-                raise SourceError(
-                    f"{self.state.directory}: the state is of another disk: meta.properties of {path} has changed; use "
-                    "another --state"
+                raise SourceError.at(
+                    self.state.directory,
+                    f"the state is of another disk: meta.properties of {path} has changed; use another --state",
                 )
         for path, ids in here.items():
             if path not in about:
@@ -287,7 +288,7 @@ def refuse_sources(paths: Iterable[str]) -> None:
     """Raise SourceError for a path that a state cannot be about: a URL, a bundle, standard input."""
     for path in paths:
         if path == "-" or is_url(path) or tree_at(path) is not None or not os.path.isdir(path):
-            raise SourceError(f"{path}: --state is about log directories on a disk; leave it out for anything else")
+            raise SourceError.at(path, "--state is about log directories on a disk; leave it out for anything else")
 
 
 def _key(unit: CheckUnit) -> str:

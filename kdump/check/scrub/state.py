@@ -73,10 +73,10 @@ class ScrubState:
         try:
             refuse_output(directory, sources)
             if os.path.lexists(directory) and not os.path.isdir(directory):
-                raise SourceError(f"{directory}: exists and is not a directory; choose another one for --state")
+                raise SourceError.at(directory, "exists and is not a directory; choose another one for --state")
             if not os.path.lexists(self.path) and os.path.isdir(directory) and os.listdir(directory):
-                raise SourceError(
-                    f"{directory}: is not empty, and is not the state of kdump verify; choose another one"
+                raise SourceError.at(
+                    directory, "is not empty, and is not the state of kdump verify; choose another one"
                 )
             make_directories(os.path.abspath(directory), OWNER)
             self._lock = lock_directory(directory, "another kdump verify uses this state")
@@ -85,7 +85,7 @@ class ScrubState:
         except OutputError as error:
             raise SourceError(str(error)) from error
         except OSError as error:
-            raise SourceError(f"{directory}: {error.strerror}") from error
+            raise SourceError.at(directory, str(error.strerror)) from error
         self._changed = time.monotonic()
         self._sums: dict[tuple[str, Key], int] = {}
         """Checksums of all rows, by table and key."""
@@ -104,14 +104,14 @@ class ScrubState:
         except sqlite3.OperationalError as error:
             if "malformed" in str(error) or "no such" in str(error):
                 raise self.damaged(str(error)) from error
-            raise SourceError(f"{self.path}: the state cannot be read or written: {error}") from error
+            raise SourceError.at(self.path, f"the state cannot be read or written: {error}") from error
         except (sqlite3.Error, RecordError, UnicodeDecodeError) as error:  # also of a message that is of damaged bytes
             raise self.damaged(str(error)) from error
 
     def damaged(self, reason: str) -> SourceError:
         """Return the error for a state that is damaged."""
-        return SourceError(
-            f"{self.path}: the state is damaged ({reason}); delete {self.directory} to check everything again"
+        return SourceError.at(
+            self.path, f"the state is damaged ({reason}); delete {self.directory} to check everything again"
         )
 
     def _open(self) -> None:
@@ -126,11 +126,12 @@ class ScrubState:
                 f"INSERT INTO whole VALUES ({self._whole()}); COMMIT;"
             )
         elif application != APPLICATION:
-            raise SourceError(f"{self.path}: is not the state of kdump verify; choose another directory for --state")
+            raise SourceError.at(self.path, "is not the state of kdump verify; choose another directory for --state")
         elif layout > LAYOUT:
-            raise SourceError(
-                f"{self.path}: the state has layout {layout}, which is of a newer kdump (this one reads {LAYOUT}): "
-                "use the newer kdump, or another --state"
+            raise SourceError.at(
+                self.path,
+                f"the state has layout {layout}, which is of a newer kdump (this one reads {LAYOUT}): "
+                "use the newer kdump, or another --state",
             )
         problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":

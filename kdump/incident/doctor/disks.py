@@ -70,7 +70,7 @@ class Disks(cluster.Disks):
         if not self.unread and not file_system.lexists(first):
             return missing(first)
         if file_system.isfile(first):
-            return SourceError(f"{first}: {NOT_LOG_DIRECTORY}")
+            return SourceError.at(first, NOT_LOG_DIRECTORY)
         return SourceError(self.unread[0] if self.unread else f"{first}: nothing of Kafka's here or below")
 
     @property
@@ -167,7 +167,7 @@ class Disks(cluster.Disks):
 
     def _places(self, path: str) -> list[Place]:
         if is_other_file(path):
-            raise SourceError(f"{path}: {NOT_LOG_DIRECTORY}")
+            raise SourceError.at(path, NOT_LOG_DIRECTORY)
         if not is_directory(path):
             self._empty.append(path)
             return []

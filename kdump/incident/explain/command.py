@@ -135,7 +135,7 @@ class ExplainCommand:
             self.options.reading.run(unreadable=report_unreadable, more=progress.more, expect=progress.expect),
         )
         if not disk.places.directories and not disk.places.partitions:
-            raise SourceError(f"{self.options.disks[0]}: no log directory or partition; --disk takes one of these")
+            raise SourceError.at(self.options.disks[0], "no log directory or partition; --disk takes one of these")
         return disk
 
     def _explain_logs(self, disk: DiskEvidence | None, progress: Progress) -> int:

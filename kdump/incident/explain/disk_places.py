@@ -33,7 +33,7 @@ class DiskPlaces:
             elif isinstance(place, PartitionDirectory):
                 self._add_partition(place)
             else:
-                raise SourceError(f"{place.path}: not a directory; pass a log directory or a partition directory")
+                raise SourceError.at(place.path, "not a directory; pass a log directory or a partition directory")
 
     @cached_property
     def topics(self) -> set[str]:

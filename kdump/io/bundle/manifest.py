@@ -56,9 +56,9 @@ def read_manifest(path: str, read: ReadPart) -> Manifest:
         if any(not name or "/" in name or "\0" in name or name in (".", "..") for name in manifest.names):
             raise ValueError("an impossible name of a directory")
     except OSError as error:
-        raise SourceError(f"{path}: {MANIFEST}: {error.strerror}") from error
+        raise SourceError.at(path, f"{MANIFEST}: {error.strerror}") from error
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError, DecodeError) as error:
-        raise SourceError(f"{path}: {MANIFEST} is not that of a bundle: {error}") from error
+        raise SourceError.at(path, f"{MANIFEST} is not that of a bundle: {error}") from error
     return manifest
 
 

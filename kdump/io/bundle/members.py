@@ -59,11 +59,11 @@ def parts_of_file(path: str) -> ReadPart:
             ends.setdefault(part.name, end)  # a later one takes the place of an earlier one
             end = part.start
     except DecodeError as error:
-        raise SourceError(f"{path}: the bundle is damaged: {error}") from error
+        raise SourceError.at(path, f"the bundle is damaged: {error}") from error
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from error
+        raise SourceError.at(path, str(error.strerror)) from error
     if MANIFEST not in ends:
-        raise SourceError(f"{path}: not a packed bundle: it has no {MANIFEST}")
+        raise SourceError.at(path, f"not a packed bundle: it has no {MANIFEST}")
 
     def read(name: str) -> FramesReader:
         if name not in ends:

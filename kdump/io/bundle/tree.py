@@ -37,7 +37,7 @@ class BundleFile:
         self.keep = True
         self._bytes = StoredBytes(name, frames, data)
         if data.size > size or size > MAX_FILE:
-            raise SourceError(f"{name}: the bundle is damaged: {data.size} bytes of a file of {size} bytes")
+            raise SourceError.at(name, f"the bundle is damaged: {data.size} bytes of a file of {size} bytes")
 
     def read_at(self, position: int, count: int) -> bytes:
         assert self.size is not None
@@ -94,8 +94,8 @@ class Bundle:
                 self._directory(source, "")
             except OSError as error:
                 if os.path.isdir(os.path.join(path, FACTS)):
-                    raise SourceError(f"{path}: a bundle that was unpacked: give the path of the tar file") from error
-                raise SourceError(f"{path}: {error.strerror}") from error
+                    raise SourceError.at(path, "a bundle that was unpacked: give the path of the tar file") from error
+                raise SourceError.at(path, str(error.strerror)) from error
 
     @property
     def note(self) -> str:
@@ -158,17 +158,17 @@ class Bundle:
         try:
             file, frames = self._file(above, name, inside), self.directory(above).frames
         except FileNotFoundError:
-            raise SourceNotFound(f"{path}: no such file in the bundle") from None
+            raise SourceNotFound.at(path, "no such file in the bundle") from None
         except OSError as error:
-            message = f"{path}: {error.strerror}"
-            note(path, message)
-            raise SourceError(message) from error
+            unread = SourceError.at(path, str(error.strerror))
+            note(str(unread))
+            raise unread from error
         if file.is_directory:
-            raise SourceError(f"{path}: is a directory")
+            raise SourceError.at(path, "is a directory")
         if file.seen is None:
-            raise SourceNotFound(f"{path}: no such file in the bundle")
+            raise SourceNotFound.at(path, "no such file in the bundle")
         if file.contents is None:
-            raise SourceError(f"{path}: {file.error or 'its contents are not in the bundle'}")
+            raise SourceError.at(path, f"{file.error or 'its contents are not in the bundle'}")
         if isinstance(file.contents, Bytes):
             size = file.seen.size if file.contents.size is None else file.contents.size
             return BundleFile(path, frames, file.contents.data, size)

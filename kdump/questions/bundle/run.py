@@ -82,11 +82,11 @@ def answers(query: BundleQuery) -> BundleSummary:
     sources = [os.path.abspath(path) for path in query.paths]
     for path in sources:
         if is_bundle(path):
-            raise SourceError(f"{path}: is a bundle")
+            raise SourceError.at(path, "is a bundle")
         if not os.path.lexists(path):
             raise missing(path)
         if not os.path.isdir(path):
-            raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
+            raise SourceError.at(path, "not a directory; a bundle is made of log directories")
     _refuse_without_files(sources, run)
     if query.names is not None and query.topics:
         raise ValueError("the records of clients cannot be redacted")
@@ -209,11 +209,11 @@ class _BundleWriter:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self._run.unreadable(SourceError(f"{path}: {reason(error, path)}"))
+                self._run.unreadable(SourceError.at(path, reason(error, path)))
                 continue
             outside = refusal(path)
             if outside is not None:
-                self._run.unreadable(SourceError(f"{path}: {outside}"))
+                self._run.unreadable(SourceError.at(path, outside))
                 continue
             identity = status.st_dev, status.st_ino
             links += bool(inside) and os.path.islink(path)

@@ -101,7 +101,7 @@ def _files(path: str, run: Run) -> Iterator[Target]:
                 is_known = True
                 yield target(os.path.join(folder, name), source=path)
     if not is_known:
-        run.unreadable(SourceError(f"{path}: no files in or below this directory"))
+        run.unreadable(SourceError.at(path, "no files in or below this directory"))
 
 
 def _is_skipped(path: str) -> bool:

@@ -123,7 +123,7 @@ def _find(paths: tuple[str, ...], query: ConnectQuery) -> tuple[FoundConnect, li
     topic = selects(query.connect_topics) if query.connect_topics else lambda name: False
     sources = find_connect(paths, query.run, topic)
     if not sources.clusters and not sources.checkpoints and sources.topics.is_complete:
-        query.run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
+        query.run.unreadable(SourceError.at(", ".join(paths), "no topics of Connect or MirrorMaker found"))
     return sources, [Note(log.path, OLDER) for log in sources.topics.older]
 
 

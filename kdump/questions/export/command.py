@@ -83,7 +83,7 @@ def answer_rows(lines: Iterable[bytes], source: str) -> Iterator[tuple[SparkTabl
         except (ValueError, KeyError, TypeError, RecursionError):
             table = None
         if table is None:
-            raise SourceError(f"{source}: line {number} is not a line that kdump --json writes")
+            raise SourceError.at(source, f"line {number} is not a line that kdump --json writes")
         yield table, {column.name: _value(row.get(column.name), column.type) for column in table.columns}
 
 
@@ -301,7 +301,7 @@ def export_answers(options: ExportOptions) -> int:
                 files.add(table, row)
         files.end()
         if not files.rows:
-            raise SourceError(f"{path_text(options.paths[0])}: is empty")
+            raise SourceError(f"{path_text(options.paths[0])}: is empty", options.paths[0])
     if not options.quiet:
         for name, count in files.rows.items():
             print_error(f"{count_text(count, 'row')} of {name} in {path_text(options.out)}")
@@ -314,7 +314,7 @@ def _lines(path: str) -> Iterator[bytes]:
         with click.open_file(path, "rb") as file:
             yield from iter(partial(file.readline, MAX_LINE), b"")
     except OSError as error:
-        raise SourceError(f"{path}: {reason(error, path)}") from None
+        raise SourceError.at(path, reason(error, path)) from None
 
 
 def _refuse(options: ExportOptions, query: ExportQuery) -> None:

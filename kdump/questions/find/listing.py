@@ -84,7 +84,7 @@ class Listing:
                 if not is_link:
                     if not is_missing(error):
                         closed = os.path.dirname(file) if error.errno == errno.EACCES else file  # for all files in it
-                        self.run.unreadable(Unlisted(listing_error(error, closed), closed))
+                        self.run.unreadable(Unlisted(listing_error(error, closed)))
                     continue
                 size, is_file = 0, False
             if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):

@@ -16,7 +16,7 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder, schemas_of
 from kdump.format.batch_header import BatchHeader
 from kdump.format.codec import decompress
 from kdump.format.errors import RECORD_COUNT_MISMATCH, DecodeError
-from kdump.io.errors import SourceError, Unlisted, is_gone
+from kdump.io.errors import SourceError, is_gone
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.partly_readable import PartlyReadable
 from kdump.io.run import PLAIN_RUN
@@ -111,8 +111,7 @@ class Search:
     def unlisted(self, error: SourceError) -> None:
         """Take note of a directory that cannot be listed."""
         if not is_gone(error):
-            path = error.path if isinstance(error, Unlisted) else str(error).partition(": ")[0]
-            self.coverage.add(path, str(error), None, 0)
+            self.coverage.add(error.path, str(error), None, 0)
         self.options.unreadable(error)
 
     def _files(self, files: list[tuple[Target, int]]) -> Iterator[Found]:

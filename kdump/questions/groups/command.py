@@ -164,7 +164,7 @@ class GroupsCommand:
                 raise click.UsageError(f"--as-of: {error}") from None
         if not read.logs:
             if not self.notes.failed:
-                unreadable(SourceError(f"{', '.join(query.paths)}: no {OFFSETS_TOPIC} found"))
+                unreadable(SourceError.at(", ".join(query.paths), f"no {OFFSETS_TOPIC} found"))
             self.sink.end()
             return
         if isinstance(query.groups, TopicFilter):

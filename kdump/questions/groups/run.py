@@ -147,7 +147,7 @@ def answers(query: GroupsQuery) -> Iterator[GroupsAnswer]:
     notes, changes = list[Note](), list[RecordedChange]()
     read = GroupsRead(query, notes.append, changes.append)
     if not read.logs:
-        query.run.unreadable(SourceError(f"{', '.join(query.paths)}: no {OFFSETS_TOPIC} found"))
+        query.run.unreadable(SourceError.at(", ".join(query.paths), f"no {OFFSETS_TOPIC} found"))
         return
     yield from notes
     yield from read.not_read()

@@ -125,7 +125,7 @@ def _find(paths: tuple[str, ...], query: RegistryQuery) -> tuple[FoundRegistries
         sources = _with_lost(sources, query)
     elif not sources.registries and sources.topics.is_complete:
         where = holders(topic, sources.topics.disks.newest_metadata()[1])
-        query.run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {where or IN_IMAGE}"))
+        query.run.unreadable(SourceError.at(", ".join(paths), f"no {topic} found; {where or IN_IMAGE}"))
     return sources, notes
 
 

@@ -434,20 +434,19 @@ def _segment(target: Target, run: Run) -> SegmentFiles | None:
     """Return a file given by the user as a segment; if it is not one, tell `options.unreadable` and return None."""
     if target.path == "-" or "://" in target.path:
         run.unreadable(
-            SourceError(
-                f"{target.path}: the base offset comes from the segment's name; "
-                "copy the segment to a file with that name"
+            SourceError.at(
+                target.path, "the base offset comes from the segment's name; copy the segment to a file with that name"
             )
         )
     elif not file_system.exists(target.path):
         run.unreadable(missing(target.path))
     elif target.kind is None or (target.name_offset is None and target.kind is SEGMENT):
         run.unreadable(
-            SourceError(f"{target.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
+            SourceError.at(target.path, "not named like a segment (<20 digits>.log), whose name states its base offset")
         )
     elif target.kind is not SEGMENT:
         run.unreadable(
-            SourceError(f"{target.path}: {target.kind.title}, not a segment; pass the .log in the same directory")
+            SourceError.at(target.path, f"{target.kind.title}, not a segment; pass the .log in the same directory")
         )
     else:
         return SegmentFiles("", target.name_offset or 0, target, _adjacent_indexes(target))

@@ -132,7 +132,7 @@ class CopyRescuer(Rescuer):
         try:
             self.files = metadata_files(folder)
         except OSError as error:
-            raise SourceError(f"{folder}: {reason(error, folder)}") from error
+            raise SourceError.at(folder, reason(error, folder)) from error
         used = self.histories.used
         image = self._first_replay()
         try:

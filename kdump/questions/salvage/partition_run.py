@@ -211,7 +211,7 @@ def salvage_partition(
             continue
         made.notes.append(f"{found}; they are written in offset order")
         return made
-    raise SourceError(f"{found.path}: changed after each of {SURVEYS} surveys")
+    raise SourceError.at(found.path, f"changed after each of {SURVEYS} surveys")
 
 
 def bytes_to_read(job: SalvageInput, wishes: SalvageQuery) -> int:

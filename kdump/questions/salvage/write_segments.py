@@ -100,8 +100,8 @@ class SegmentWriter:
         except KafkaError as error:
             raise BatchRejected(str(error)) from error
         if write_batch(self._file, head.batch) != size:
-            raise SourceError(
-                f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
+            raise SourceError.at(
+                place.target.path, "changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
         count_batch(self.transactions, head)
         position, self._size = self._size, self._size + size

@@ -224,7 +224,7 @@ def read_brokers(paths: Iterable[str], run: Run) -> tuple[list[Node], Disks]:
     disks = Disks.at(named, replace(run, unreadable=errors.append))
     for path in named:
         if not disks.below(path):
-            raise SourceError(f"{path}: not a log directory; pass a broker's log directories")
+            raise SourceError.at(path, "not a log directory; pass a broker's log directories")
     for error in errors:
         run.unreadable(error)
     return [node for node in disks.nodes if not node.is_copy], disks

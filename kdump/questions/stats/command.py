@@ -145,7 +145,7 @@ class StatsCommand:
             self.sink.add(StatsPart(stats))
         elif by != "producer" and (stats.unknown or stats.keyless):
             missing = WITHHELD.partition(":")[0]
-            report_unreadable(SourceError(f"{stats.source}: {missing}, so --by {by} lacks them"))
+            report_unreadable(SourceError.at(stats.source, f"{missing}, so --by {by} lacks them"))
         self.total.add(stats)
 
     def _end(self) -> None:

@@ -17,11 +17,11 @@ from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.kafka_release import KafkaRelease
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, whole_path
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import ignore
-from kdump.io.unreadable_paths import failures, paths_in
+from kdump.io.unreadable_paths import failures
 from kdump.problems.catalogue import family_names, findings
 from kdump.query import (
     Names,
@@ -162,7 +162,7 @@ class Check:
                 yield from self._counted(remote.findings(place, topic, self.totals))
         if remote is not None:
             remote.end(self.totals)
-        stated = self._stated.union(*map(paths_in, self.totals.unread))
+        stated = self._stated.union(map(whole_path, self.totals.unread))
         for path, failure in failures().items():
             if path not in stated:
                 self.totals.problem(failure)
@@ -228,11 +228,13 @@ def read_baseline(path: str) -> set[FindingKey]:
                     elif row["type"] != "summary" or not row.keys() >= OF_SUMMARY:
                         raise ValueError(row["type"])
                 except (ValueError, KeyError, TypeError) as error:
-                    raise SourceError(f"{path}: line {number} is not a line that kdump verify --json writes") from error
+                    raise SourceError.at(
+                        path, f"line {number} is not a line that kdump verify --json writes"
+                    ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise SourceError.at(path, f"{getattr(error, 'strerror', None) or error}") from error
     if not lines:
-        raise SourceError(f"{path}: is empty, and the output of kdump verify --json is not")
+        raise SourceError.at(path, "is empty, and the output of kdump verify --json is not")
     return keys
 
 

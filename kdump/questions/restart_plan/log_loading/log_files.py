@@ -42,7 +42,7 @@ class LogFiles:
             raise StartupFailed(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
         if seen.error is not None:
             if not is_missing(seen.error):
-                note(plan.path, listing_error(seen.error, plan.path))
+                note(listing_error(seen.error, plan.path))
             raise seen.error
         self.files = dict(seen.files)
         self.directories = seen.directories
@@ -144,7 +144,7 @@ class LogFiles:
                 exception = f"IOException: Could not read file {self.files[name]}"
                 raise StartupFailed(denied(self.files[name], "read", exception, self.rights))
             if file_system.tree_at(self.files[name]) is None and not os.access(self.files[name], os.R_OK):
-                raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
+                raise SourceError.at(self.files[name], "permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
                 self.delete(name, "already marked for deletion", "sweep")
             elif name.endswith(".cleaned"):

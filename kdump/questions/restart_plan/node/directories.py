@@ -42,14 +42,14 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
     errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
         if is_url(path) or is_other_file(path):
-            raise SourceError(f"{path}: {NOT_LOG_DIRECTORY}")
+            raise SourceError.at(path, NOT_LOG_DIRECTORY)
         try:
             names(path)
         except OSError as error:
             failed = _failure(error)
             plans.append(DirectoryPlan(path, None, failed=failed))
             action = "" if isinstance(error, PermissionError) else "; pass a broker's log directory"
-            errors.append(SourceError(f"{path}: {failed if action else reason(error, path)}{action}"))
+            errors.append(SourceError.at(path, f"{failed if action else reason(error, path)}{action}"))
         else:
             plans += _log_directories(path, disks, several=len(paths) > 1)
     if all(plan.failed and not file_system.isdir(plan.path) for plan in plans):
@@ -98,14 +98,16 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
     if not directories and errors:
         raise errors[0]
     if not directories:
-        raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
+        raise SourceError.at(path, "not a log directory; a partition alone does not show how its broker was shut down")
     if len(directories) > 1:
         listed = ", ".join(directory.path for directory in directories[:4])
-        raise SourceError(f"{path}: contains {len(directories)} log directories ({listed} …); pass those of one broker")
+        raise SourceError.at(
+            path, f"contains {len(directories)} log directories ({listed} …); pass those of one broker"
+        )
     holds_metadata = several and any(partition.topic == METADATA_TOPIC for partition in directories[0].partitions)
     if not holds_metadata and directories[0].is_copy_of_partitions:
         advice = "it does not show how the broker was shut down; pass a log directory"
-        raise SourceError(f"{directories[0].path}: {COPY_OF_PARTITIONS}: {advice}")
+        raise SourceError.at(directories[0].path, f"{COPY_OF_PARTITIONS}: {advice}")
     plan = _directory(directories[0], disks)
     plan.unlisted = collector.apart_from([directories[0].path])
     plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]

@@ -158,9 +158,10 @@ def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
         number = of_path[path].node_id if path in of_path else None
         if number is None:
             listed = ", ".join(map(str, nodes))
-            raise SourceError(
-                f"{path}: no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
-                "those of its node alone"
+            raise SourceError.at(
+                path,
+                f"no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
+                "those of its node alone",
             )
         groups.setdefault(number, []).append(path)
     return dict(sorted(groups.items()))

@@ -149,7 +149,7 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
             misnamed, unknown_names = _misnamed(place, options)
             if copy.segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
-                options.unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
+                options.unreadable(SourceError.at(place.path, f"{stray}; left out, pass its path to salvage it"))
             is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_selected and (copy.segments or spares or misnamed)):
                 continue
@@ -166,7 +166,7 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
             try:
                 reject_others(unit.target, options)
                 if unit.target.kind not in (None, SEGMENT):
-                    raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
+                    raise SourceError.at(unit.target.path, f"{unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
             except SourceError as error:
                 options.unreadable(error)
