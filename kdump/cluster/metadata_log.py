@@ -23,7 +23,7 @@ from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.format.numbers import LONG_MAX
 from kdump.io.directory_listing import length
-from kdump.io.errors import SourceError, Unread, listing_error, unread
+from kdump.io.errors import Gone, SourceError, Unread, listing_error, unread
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
@@ -35,6 +35,16 @@ from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_
 from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
+from kdump.state.metadata_problem import (
+    DAMAGED,
+    EMPTIED,
+    MISSING,
+    NOT_CHECKED,
+    SKIPPED,
+    TOO_LARGE,
+    UNREAD,
+    MetadataProblem,
+)
 from kdump.state.metadata_replay import MetadataReplay
 
 MAX_ABORTED_RANGES = 100_000
@@ -57,7 +67,7 @@ def read_metadata(directory: str, run: Run = PLAIN_RUN, choice: RecordChoice | N
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
+        return MetadataImage(problems=[_problem_of(unread(SourceError(listing_error(error, folder))))])
     if not files.snapshots and not files.segments:
         return None
     reader = _MetadataReader(
@@ -206,23 +216,23 @@ class _MetadataReader:
             self.is_broken = replay.is_partial = True
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
-        replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
+        problems = [MetadataProblem(SKIPPED, text, self.gap) for text in skipped[:MAX_PROBLEMS]]
+        replay.metadata.problems[:0] = problems
         replay.in_log = True
         self._read_log(replay, start)
         older = self.newest_epoch
         if start is not None and older is not None and older < replay.metadata.snapshot_epoch:
             replay = self._snapshot_alone(start, replay.metadata)
-            replay.note(
-                f"the records from offset {start} on are of leader epoch {older}, before that of the snapshot "
-                f"({replay.metadata.snapshot_epoch}): a node deletes them when it starts"
-            )
+            text = f"the records from offset {start} on are of leader epoch {older}, before that of the snapshot "
+            text += f"({replay.metadata.snapshot_epoch}): a node deletes them when it starts"
+            replay.note(MetadataProblem(DAMAGED, text))
         if replay.transaction is not None:
             replay.metadata.open_transaction = replay.transaction
             replay.metadata.places[replay.transaction] = (*replay.begun_at, None)
         log_start, segments = self.files.log_start, self.files.segments
         if start is not None and log_start is not None and log_start < start and not _bytes(segments):
             missing = f"is empty, and what came after its snapshot at offset {start} is missing"
-            replay.metadata.emptied = f"{self.files.path} {missing}"
+            replay.metadata.emptied = MetadataProblem(EMPTIED, f"{self.files.path} {missing}")
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.is_broken
@@ -279,7 +289,7 @@ class _MetadataReader:
         def note(problem: str) -> None:
             nonlocal reason
             reason = problem
-            replay.note(problem)
+            replay.note(_problem_of(problem))
 
         def take(batch: DefaultRecordBatch, columns: RecordColumns, row: int) -> int:
             nonlocal first, last
@@ -312,6 +322,7 @@ class _MetadataReader:
                 if is_state:
                     replay.apply(record, value, metadata_record_name(value))
             elif control is not None:
+                replay.offset = record.offset
                 metadata_node_handlers.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "the first record is not its header", time
@@ -344,14 +355,11 @@ class _MetadataReader:
                     metadata.committed, led = led, None
             return end
 
-        def note(problem: str) -> None:
-            replay.note(Unread(problem) if isinstance(problem, Malformed) else problem)  # a node may halt there
-
         def refuse_empty(batch: Batch) -> None:
             replay.file = self.reading
             replay.refuse_empty(batch)
 
-        for record in self._log(needed, start, note, take, refuse_empty):
+        for record in self._log(needed, start, replay.note, take, refuse_empty):
             assert record.offset is not None
             is_control = record.is_control
             value = record.value
@@ -401,7 +409,7 @@ class _MetadataReader:
         self,
         paths: Sequence[str],
         start: int | None,
-        note: Callable[[str], None],
+        note: Callable[[MetadataProblem], None],
         take: Callable[[DefaultRecordBatch, RecordColumns, int, int], int] = lambda batch, columns, row, offset: row,
         on_empty: Callable[[Batch], object] = ignore,
     ) -> Iterator[Record]:
@@ -422,13 +430,16 @@ class _MetadataReader:
             expected += end - row
             return end
 
+        def damaged(problem: str) -> None:
+            note(_problem_of(problem, (expected or 0) if begun or start is None else None))
+
         def empty(batch: Batch) -> None:
             if start is None or batch.lastOffset >= start:
                 self.reading = path
                 on_empty(batch)
 
         for path in paths:
-            for record in read_records(path, note, Run(self.run.limits, more=self._more), take_next, empty):
+            for record in read_records(path, damaged, Run(self.run.limits, more=self._more), take_next, empty):
                 if record is None:
                     if (begun or start is None) and self._has_gap(expected or 0):
                         return
@@ -442,9 +453,10 @@ class _MetadataReader:
                     continue  # an offset has no checksum: one that is too high must not hide later records
                 if expected is None and record.offset > 0:
                     reason = f"the log starts at offset {record.offset}, and there is no valid snapshot of the records"
-                    note(Unread(f"{reason} before it"))
+                    note(MetadataProblem(MISSING, Unread(f"{reason} before it")))
                 if expected is not None and record.offset not in (expected, ends_at):
-                    note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
+                    text = f"{os.path.basename(path)}: offset {record.offset}, expected {expected}"
+                    note(MetadataProblem(MISSING, text, expected))
                     if self._has_gap(expected, is_broken=record.offset < expected or not begun):
                         return
                 begun = True
@@ -469,16 +481,24 @@ class _TakenBack:
             self.copy.file = path
             self.copy.apply(record, value, name)
         else:
-            self.replay.at("not checked: it is in a transaction that was aborted, or never ended")
+            self.replay.at(NOT_CHECKED, "not checked: it is in a transaction that was aborted, or never ended")
 
 
-def _count_from_base(record: Record, path: str, note: Callable[[str], None]) -> None:
+def _problem_of(text: str, offset: int | None = None) -> MetadataProblem:
+    """Return the problem that read_records states. `offset`: of the first record that is missing because of it."""
+    if isinstance(text, Malformed):
+        return MetadataProblem(DAMAGED, Unread(text), offset)  # a node may halt there
+    return MetadataProblem(UNREAD if isinstance(text, (Unread, Gone)) else DAMAGED, text, offset)
+
+
+def _count_from_base(record: Record, path: str, note: Callable[[MetadataProblem], None]) -> None:
     """Give a record the offset that a node reads: MetadataBatchLoader and RecordsIterator count the records of a batch
     from its base offset on."""
     if record.offset is not None and isinstance(record.batch, DefaultRecordBatch) and not record.is_control:
         position = record.batch.header.baseOffset + record.index
         if record.offset != position:
-            note(f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}")
+            text = f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}"
+            note(MetadataProblem(DAMAGED, text))
             record.offset = position
 
 
@@ -496,10 +516,9 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
         if begun is not None and name == ABORT:
             ranges.append((begun, record.offset - 1))
             if len(ranges) == MAX_ABORTED_RANGES:
-                replay.note(
-                    f"at offset {record.offset}: more than {MAX_ABORTED_RANGES} aborted transactions; "
-                    "the rest of the log is ignored"
-                )
+                text = f"at offset {record.offset}: more than {MAX_ABORTED_RANGES} aborted transactions; "
+                text += "the rest of the log is ignored"
+                replay.note(MetadataProblem(TOO_LARGE, text, record.offset))
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == BEGIN:
             # A node refuses a second one, which is left out.

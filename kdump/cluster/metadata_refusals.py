@@ -17,6 +17,7 @@ from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_problem import NEWER, REFUSED, TOO_LARGE, MetadataProblem
 from kdump.state.metadata_refusal import Refusal, Rule
 from kdump.state.metadata_replay import NESTED
 
@@ -48,13 +49,19 @@ def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
     return sorted(refused, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
 
 
+def may_be_applied(problem: MetadataProblem, metadata: MetadataImage, release: KafkaRelease) -> bool:
+    """Return whether a node of this release may apply what the replay left out because of this problem: it exceeds
+    kdump's limits, a newer release has written it, or only other releases refuse it."""
+    is_refused = problem.refusal is None or problem.refusal in refusals(metadata, release)
+    return problem.kind in (NEWER, TOO_LARGE) or (problem.kind == REFUSED and not is_refused)
+
+
 def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
     """Return the problems of a replay; those with a record that nodes of this release refuse state the exception and
     the byte."""
-    problems = list(metadata.problems)
+    problems = [each.text for each in metadata.problems]
     for refusal in refusals(metadata, release):
-        start = f"at offset {refusal.offset}: "
-        place = next((number for number, problem in enumerate(problems) if problem.startswith(start)), None)
+        place = next((number for number, each in enumerate(metadata.problems) if each.is_of(refusal)), None)
         if place is not None:
             where = f" (byte {refusal.position} of {os.path.basename(refusal.file)})" if refusal.file else ""
             problems[place] += f"; a node cannot apply it: {refusal.exception}{where}"

@@ -104,7 +104,7 @@ class Expected(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Whether the disk's metadata states which partitions the node has; damaged metadata may be out of date."""
-        return self.metadata is not None and not self.metadata.problems and bool(self.metadata.topics)
+        return self.metadata is not None and self.metadata.doubt is None and bool(self.metadata.topics)
 
     def is_only_replica(self, key: PartitionKey) -> bool:
         """Return True if the metadata assigns the partition to this node alone."""

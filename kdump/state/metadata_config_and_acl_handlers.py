@@ -57,8 +57,7 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
     resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
     known = replay.metadata.configs
     if resource[0] == BROKER and resource[1] and resource not in known and not _is_java_int(resource[1]):
-        replay.refuse(NO_BROKER_NUMBER, **values)
-        replay.at(f"a config of broker {resource[1]}, which is not a number")
+        replay.refuse(NO_BROKER_NUMBER, f"a config of broker {resource[1]}, which is not a number", **values)
         return
     topic = replay.metadata.topics.get(resource[1]) if resource[0] == TOPIC else None
     if resource not in known and (
@@ -132,12 +131,11 @@ def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
     acl = replay.metadata.acls.get(number)
     if acl is None:
         if not replay.is_full:
-            replay.at(f"there is no ACL with the ID {number}")
-        replay.refuse(replay.for_controller(NO_ACL, number), **values)
+            rule = replay.for_controller(NO_ACL, number)
+            replay.refuse(rule, f"there is no ACL with the ID {number}", **values)
         return
     if acl[1:] not in replay.acls:
-        replay.refuse(SAME_ACL)
-        replay.at("an ACL with the same content has been removed")
+        replay.refuse(SAME_ACL, "an ACL with the same content has been removed")
     replay.acls.discard(acl[1:])
     replay.removed(number)
     replay.drop(replay.metadata.acls, number, "acl", number)
@@ -163,15 +161,13 @@ def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.metadata.scram_keys.pop(key, None)
     if not replay.drop(replay.metadata.scram, key, "scram", f"{name} {mechanism}") and not replay.is_full:
         of = mechanism.replace("-", "_") if values["mechanism"] in SCRAM_MECHANISM else "UNKNOWN"
-        replay.refuse(NO_CREDENTIAL, name=name, mechanism=of)
-        replay.at(f"there is no credential {mechanism} of {name}")
+        replay.refuse(NO_CREDENTIAL, f"there is no credential {mechanism} of {name}", name=name, mechanism=of)
 
 
 def token(replay: ReplayState, values: dict[str, Any]) -> None:
     for principal in (*values["renewers"], values["owner"], values["requester"]):
         if ":" not in principal:
-            replay.refuse(NO_PRINCIPAL, principal=principal)
-            replay.at(f"{principal} is not a principal")
+            replay.refuse(NO_PRINCIPAL, f"{principal} is not a principal", principal=principal)
             return
     entry = DelegationToken(
         **{**{n: values[n] for n in DelegationToken._fields}, "renewers": tuple(values["renewers"])}

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, NAME, Cell, Doc, Shown, answer
 from kdump.format.kafka_uuid import ZERO_UUID
+from kdump.state.metadata_problem import NOT_CHECKED, MetadataProblem
 from kdump.state.metadata_refusal import Refusal
 from kdump.state.value_texts import endpoints_text, features_text
 
@@ -230,8 +231,7 @@ class MetadataImage:
 
     `configs`: the dynamic ones by resource type and name (a broker's name is its ID as text, "" for the cluster-wide
     defaults). `snapshot`: the end offset of the snapshot that the replay started with, None if there was none.
-    `problems`: one line for each thing that could not be read; if there are any, the rest may be out of date or
-    incomplete.
+    `problems`: what could not be read or applied; whether that puts the rest in doubt, `doubt` says.
 
     `levels`: every level of a feature that a record set, since the snapshot and in it, with the offset of the first
     such record in the log, None if it is in the snapshot: a controller refuses a level that it does not know, even if
@@ -283,10 +283,10 @@ class MetadataImage:
     """Whether they are missing because they did not fit into memory."""
     gap: int | None = None
     """Offset of the first record that is invalid or missing, at which a node's replay ends; None if there is none."""
-    emptied: str = ""
+    emptied: MetadataProblem | None = None
     """What is missing if the log was emptied, as by a recovery on a full disk (IO_ERROR_EMPTIES): the state is that of
     the snapshot, and no config is certain."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[MetadataProblem] = field(default_factory=list)
     levels: dict[tuple[str, int], int | None] = field(default_factory=dict)
     newer: dict[str, int | None] = field(default_factory=dict)
     formatted: dict[str, int] = field(default_factory=dict)
@@ -299,6 +299,16 @@ class MetadataImage:
     def replayed_offset(self) -> int:
         """End offset of what a node replays."""
         return self.end_offset if self.gap is None else self.gap
+
+    @property
+    def doubt(self) -> MetadataProblem | None:
+        """The first reason why the state may be out of date or incomplete; None if there is none."""
+        return self.emptied or next((each for each in self.problems if each.kind != NOT_CHECKED), None)
+
+    @property
+    def gap_problem(self) -> MetadataProblem | None:
+        """Why there is a gap; None if there is none, or too many problems came before it."""
+        return None if self.gap is None else next((each for each in self.problems if each.offset == self.gap), None)
 
     def partition_count(self, topic: str) -> int | None:
         """Return how many partitions a topic has; None if that is unknown."""

@@ -21,6 +21,7 @@ from kdump.state.metadata_image import (
     Voter,
     endpoints,
 )
+from kdump.state.metadata_problem import REFUSED
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
@@ -93,13 +94,11 @@ def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     log_dirs = values.get("logDirs") or []
     for endpoint in values["endPoints"]:
         if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(UNKNOWN_PROTOCOL, **endpoint)
-            replay.at(f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown")
+            replay.refuse(UNKNOWN_PROTOCOL, _unknown_protocol(endpoint), **endpoint)
             replay.left_out(_id(number))
             return
     if any(not endpoint["name"] for endpoint in values["endPoints"]):
-        replay.refuse(UNNAMED_LISTENER)
-        replay.at("a listener has no name")
+        replay.refuse(UNNAMED_LISTENER, "a listener has no name")
         return
     if not _own(replay, number, log_dirs):
         return
@@ -119,13 +118,18 @@ def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.brokers, number, broker, "broker", str(number))
 
 
+def _unknown_protocol(endpoint: dict[str, Any]) -> str:
+    return f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown"
+
+
 def _own(replay: ReplayState, number: int, log_dirs: Sequence[str]) -> bool:
     """Note that the log directories are the broker's, and no others are; return False if one is another broker's."""
     owners, before = replay.directory_owners, replay.metadata.brokers.get(number)
     for directory in log_dirs:
         if owners.get(directory, number) != number:
-            replay.refuse(OTHER_OWNER, directory=directory, owner=owners[directory])
-            replay.at(f"log directory {directory} is one of broker {owners[directory]}")
+            owner = owners[directory]
+            text = f"log directory {directory} is one of broker {owner}"
+            replay.refuse(OTHER_OWNER, text, directory=directory, owner=owner)
             replay.left_out(_id(number))
             return False
     for directory in before.logDirs if before is not None else ():
@@ -147,14 +151,14 @@ def _registered(replay: ReplayState, number: int, epoch: int, verb: str) -> Brok
     broker = replay.metadata.brokers.get(number)
     if broker is not None and broker.brokerEpoch == epoch:
         return broker
-    if broker is None and not replay.is_full:
-        replay.at(f"broker {number} is not registered")
-    elif broker is not None:
-        replay.at(f"broker {number} is registered with epoch {broker.brokerEpoch}, but the record has epoch {epoch}")
-    rule = NO_BROKER if broker is None else OTHER_EPOCH
-    names = {"record": replay.record, "verb": verb, "number": number, "epoch": epoch}
+    if broker is None and replay.is_full:
+        return None
+    rule, text, known = NO_BROKER, f"broker {number} is not registered", None
+    if broker is not None:
+        rule, known = OTHER_EPOCH, broker.brokerEpoch
+        text = f"broker {number} is registered with epoch {known}, but the record has epoch {epoch}"
     rule = replay.for_controller(rule, _id(number)) if verb else rule._replace(loader="")
-    replay.refuse(rule, known=broker and broker.brokerEpoch, **names)
+    replay.refuse(rule, text, known=known, record=replay.record, verb=verb, number=number, epoch=epoch)
     return None
 
 
@@ -175,8 +179,8 @@ def broker_change(replay: ReplayState, values: dict[str, Any]) -> None:
     for name, numbers in (("fenced", (FENCE, UNFENCE, NO_CHANGE)), ("inControlledShutdown", (0, SHUTTING_DOWN))):
         value = values.get(name, 0)
         if value not in numbers:
-            replay.refuse(UNKNOWN_VALUE, field=name, byte=value & 0xFF, value=value)
-            replay.at(f"{name} is {value}, which Kafka does not define")
+            text = f"{name} is {value}, which Kafka does not define"
+            replay.refuse(UNKNOWN_VALUE, text, field=name, byte=value & 0xFF, value=value)
             return
     if values["fenced"] != NO_CHANGE:
         changed["fenced"] = values["fenced"] == FENCE
@@ -198,8 +202,7 @@ def _change(replay: ReplayState, number: int, epoch: int, verb: str, **changed: 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     for endpoint in values["endPoints"]:
         if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(CONTROLLER_PROTOCOL, **endpoint)
-            replay.at(f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown")
+            replay.refuse(CONTROLLER_PROTOCOL, _unknown_protocol(endpoint), **endpoint)
             return
     controller = ControllerRegistration(
         values["controllerId"],
@@ -215,8 +218,7 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
 def unregister_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     number = values["controllerId"]
     if number not in replay.metadata.controllers and not replay.is_full:
-        replay.refuse(NO_CONTROLLER)
-        replay.at(f"controller {number} is not registered")
+        replay.refuse(NO_CONTROLLER, f"controller {number} is not registered")
     replay.drop(replay.metadata.controllers, number, "controller", str(number))
 
 
@@ -247,7 +249,7 @@ def formatted(replay: ReplayState, record: MetadataRecord) -> None:
 
 def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
     if values["zkMigrationState"] not in ZK_MIGRATION:
-        replay.refuse(UNKNOWN_MIGRATION, **values)
+        replay.add_refusal(UNKNOWN_MIGRATION, **values)
     state = enum_name(ZK_MIGRATION, values["zkMigrationState"])
     replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
 
@@ -255,8 +257,8 @@ def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
 def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.metadata.producer_ids.get("")
     if known is not None and values["nextProducerId"] <= known.nextProducerId:
-        replay.refuse(LOWER_PRODUCER_ID, known=known, **values)
-        replay.at(f"the next producer ID is {values['nextProducerId']}, after {known.nextProducerId}")
+        text = f"the next producer ID is {values['nextProducerId']}, after {known.nextProducerId}"
+        replay.refuse(LOWER_PRODUCER_ID, text, known=known, **values)
         return
     block = ProducerIds(values["brokerId"], values["brokerEpoch"], values["nextProducerId"])
     replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
@@ -266,21 +268,18 @@ def transaction(replay: ReplayState, values: dict[str, Any]) -> None:
     """Begin, end or abort a metadata transaction (KIP-868); which records count is decided where they are read."""
     names = {"record": replay.record, "offset": replay.offset, "begun": replay.transaction}
     if not replay.in_log:
-        replay.refuse(IN_SNAPSHOT, type=TRANSACTION_TYPES[replay.record], **names)
-        replay.at("a snapshot has no transactions")
+        replay.refuse(IN_SNAPSHOT, "a snapshot has no transactions", type=TRANSACTION_TYPES[replay.record], **names)
     elif replay.record == "BeginTransactionRecord":
         if replay.transaction is not None:
-            replay.refuse(BEGUN, **names)
-            replay.at(f"the transaction at offset {replay.transaction} was never closed")
+            replay.refuse(BEGUN, f"the transaction at offset {replay.transaction} was never closed", **names)
         else:
             before = (replay.offset or 0) - 1
             if before < replay.stable:  # OffsetControlManager has a state of each stable offset, in ascending order
-                replay.refuse(COMMITTED_LATER, before=before, stable=replay.stable)
-                replay.at(f"a batch before it has the offset {replay.stable}")
+                text = f"a batch before it has the offset {replay.stable}"
+                replay.refuse(COMMITTED_LATER, text, before=before, stable=replay.stable)
             replay.transaction, replay.begun_at = replay.offset, (replay.file, replay.position)
     elif replay.transaction is None:
-        replay.refuse(NOT_BEGUN, **names)
-        replay.at("there is no open transaction")
+        replay.refuse(NOT_BEGUN, "there is no open transaction", **names)
     else:
         replay.transaction = None
 
@@ -291,7 +290,7 @@ def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offse
     if record.newer:
         replay.note_newer(record.newer)
     if record.problem is not None:
-        replay.at(str(record.problem))
+        replay.at(REFUSED, str(record.problem))
         return
     if value is None:
         return

@@ -20,6 +20,7 @@ from kdump.log.region import Batch
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_problem import REFUSED, TOO_LARGE
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
@@ -81,10 +82,10 @@ class MetadataReplay(ReplayState):
         self.offset, self.timestamp, self.source, self.record = record.offset, record.timestamp, record, name
         self.position = record.batch.position
         if too_large(record):
-            self.at(f"the record is too large: {plain_count(record.valueSize, 'byte')}")
+            self.at(TOO_LARGE, f"the record is too large: {plain_count(record.valueSize, 'byte')}")
             return
         if self.choice is not None and (rule := self.choice.reason(self.log_offset, name, value or b"")) is not None:
-            self.refuse(rule)
+            self.add_refusal(rule)
             return
         if self._refuse_frame(record):
             return
@@ -99,11 +100,8 @@ class MetadataReplay(ReplayState):
             decoded = decode_metadata_record(value)
             if decoded.newer:
                 self.note_newer(decoded.newer)
-            elif decoded.problem is not None:
-                self.at(str(decoded.problem))
             if decoded.problem is not None:
-                if not decoded.name.startswith("UNKNOWN("):
-                    self._refuse_unreadable(decoded, value)
+                self._refuse_unreadable(decoded, value)
                 return
             values = decoded.values
         if handler is not None and values is not None:
@@ -116,8 +114,8 @@ class MetadataReplay(ReplayState):
     def refuse_empty(self, batch: Batch) -> None:
         """Refuse a batch without records, which no node reads."""
         self.offset, self.source, self.record, self.position = batch.baseOffset, None, "RecordBatch", batch.position
-        self.refuse(UNREADABLE["no records"], offset=batch.baseOffset, epoch=batch.partitionLeaderEpoch)
-        self.at("a batch without records, which no node reads")
+        values = {"offset": batch.baseOffset, "epoch": batch.partitionLeaderEpoch}
+        self.refuse(UNREADABLE["no records"], "a batch without records, which no node reads", **values)
 
     def take(
         self, columns: RecordColumns, row: int, batch: BatchHeader, offset: int, last_offset: int, last_time: int
@@ -168,25 +166,35 @@ class MetadataReplay(ReplayState):
         and that the last byte, the number of headers, is 0."""
         last = record.data[record.end - 1]
         if record.timestampDelta:
-            self.refuse(UNREADABLE["timestamp"], delta=record.timestampDelta)
+            name = "timestamp"
         elif record.keySize >= 0:
-            self.refuse(UNREADABLE["key"])
+            name = "key"
         elif record.valueSize < 0:
-            self.refuse(UNREADABLE["missing"])
+            name = "missing"
         elif last:
-            self.refuse(UNREADABLE["headers"], count=last - 256 if last > 127 else last)
+            name = "headers"
         else:
             return False
-        self.at("no node reads the record: it has more than a value")
+        values = {"delta": record.timestampDelta, "count": last - 256 if last > 127 else last}
+        self.refuse(UNREADABLE[name], "no node reads the record: it has more than a value", **values)
         return True
 
     def _refuse_unreadable(self, decoded: MetadataRecord, value: bytes | None) -> None:
-        problem = decoded.problem
-        if not value:
-            self.refuse(UNREADABLE["empty"])
+        """Refuse a record that does not decode; of one that is newer, that is noted."""
+        problem, values = decoded.problem, {"apiKey": decoded.apiKey}
+        refusal, kind = None, REFUSED
+        if decoded.name.startswith("UNKNOWN("):
+            pass  # whether a release knows the type is decided later
+        elif not value:
+            refusal = self.add_refusal(UNREADABLE["empty"])
         elif isinstance(problem, FrameVersionError):
-            self.refuse(UNREADABLE["other version" if problem.number else "version 0"], version=problem.number)
+            rule = UNREADABLE["other version" if problem.number else "version 0"]
+            refusal = self.add_refusal(rule, version=problem.number)
         elif isinstance(problem, LeftOverError):
-            self.refuse(UNREADABLE["rest"], count=len(value) - problem.position, apiKey=decoded.apiKey)
-        elif not isinstance(problem, OurLimitError):
-            self.refuse(UNREADABLE["content"], apiKey=decoded.apiKey)
+            refusal = self.add_refusal(UNREADABLE["rest"], count=len(value) - problem.position, **values)
+        elif isinstance(problem, OurLimitError):
+            kind = TOO_LARGE
+        else:
+            refusal = self.add_refusal(UNREADABLE["content"], **values)
+        if not decoded.newer:
+            self.at(kind, str(problem), refusal)

@@ -12,6 +12,7 @@ from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+from kdump.state.metadata_problem import NEWER, REFUSED, TOO_LARGE, MetadataProblem
 from kdump.state.metadata_refusal import Refusal, Rule
 
 K = TypeVar("K", bound=Hashable)
@@ -62,19 +63,25 @@ class ReplayState:
         self._created: set[str] = set()
         self._in_delta: set[str] = set()
 
-    def note(self, problem: str) -> None:
+    def note(self, problem: MetadataProblem) -> None:
         if len(self.metadata.problems) < MAX_PROBLEMS:
             self.metadata.problems.append(problem)
 
-    def at(self, problem: str) -> None:
-        """Note a problem in the record being applied."""
-        self.note(f"at offset {self.offset}: {problem}")
+    def at(self, kind: str, text: str, refusal: Refusal | None = None) -> None:
+        """Note a problem of this kind in the record being applied."""
+        self.note(MetadataProblem(kind, f"at offset {self.offset}: {text}", self.log_offset, refusal))
 
-    def refuse(self, rule: Rule, **values: Any) -> None:
-        """Note that a node cannot apply the record. The caller leaves it out."""
+    def refuse(self, rule: Rule, text: str, /, **values: Any) -> None:
+        """Note that a node cannot apply the record: the rule states what it throws, the text what is wrong. The caller
+        leaves the record out."""
+        self.at(REFUSED, text, self.add_refusal(rule, **values))
+
+    def add_refusal(self, rule: Rule, /, **values: Any) -> Refusal | None:
+        """Note what a node throws at the record, and return it; None if that is unknown. Alone if the state is in no
+        doubt: the record is left out on request, or applied here, as other releases do."""
         is_unknown = self.is_partial and not rule.is_certain
         if self.is_full or is_unknown or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
-            return
+            return None
         controller, loader, reader = (end.format(**values) for end in (rule.controller, rule.loader, rule.reader))
         refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
         refusal = refusal._replace(since=rule.since, until=rule.until, number=self.snapshot_number)
@@ -83,6 +90,7 @@ class ReplayState:
         if self.choice is not None:
             self.choice.refused(refusal, self.source.value if self.source is not None else None)
             self.partition_records.forget()
+        return refusal
 
     def new_partition_records(self) -> PartitionRecords:
         """Return what applies the records of partitions to this state from their bytes."""
@@ -134,14 +142,14 @@ class ReplayState:
         known."""
         if len(self.metadata.newer) < MAX_PROBLEMS:
             self.metadata.newer.setdefault(reason, self.log_offset)
-        self.at(reason)
+        self.at(NEWER, reason)
 
     def charge(self, size: int, reserve: int = 0) -> bool:
         """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the
         caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
-                self.at(f"too much metadata to keep in memory ({plain_count(self.all_room, 'byte')})")
+                self.at(TOO_LARGE, f"too much metadata to keep in memory ({plain_count(self.all_room, 'byte')})")
             self.is_full = True
             return False
         self.room -= size
@@ -179,8 +187,8 @@ class ReplayState:
         topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:
-            self.at(f"there is no topic with the ID {values['topicId']}")
-            self.refuse(self.for_controller(rule, values["topicId"]), **values)
+            text = f"there is no topic with the ID {values['topicId']}"
+            self.refuse(self.for_controller(rule, values["topicId"]), text, **values)
         return topic
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:

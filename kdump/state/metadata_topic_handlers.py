@@ -64,8 +64,8 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
     metadata = replay.metadata
     image = metadata.topics.get(name)
     if image is not None:
-        replay.refuse(DUPLICATE_TOPIC if image.id == topic_id else OTHER_TOPIC, known=image.id, **values)
-        replay.at(f"there is a topic {name} with the ID {image.id}, which no record has removed")
+        text = f"there is a topic {name} with the ID {image.id}, which no record has removed"
+        replay.refuse(DUPLICATE_TOPIC if image.id == topic_id else OTHER_TOPIC, text, known=image.id, **values)
         replay.left_out(topic_id)
         return
     image = metadata.by_id.get(topic_id)
@@ -132,8 +132,8 @@ def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     before = image.partitions.get(values["partitionId"])
     if before is None:
         if not replay.is_full:
-            replay.at(f"{image.name} has no partition {values['partitionId']}")
-            replay.refuse(replay.for_controller(NO_PARTITION, image.id), **values)
+            text = f"{image.name} has no partition {values['partitionId']}"
+            replay.refuse(replay.for_controller(NO_PARTITION, image.id), text, **values)
         return
     if _is_refused(replay, values, before.directories, (NO_RECOVERY_CHANGE, 0, 1)):
         return
@@ -144,16 +144,17 @@ def _is_refused(replay: ReplayState, values: dict[str, Any], before: tuple[str, 
     """Return whether Kafka refuses a registration, or a change of one with the directories `before`."""
     replicas, directories = values["replicas"], values.get("directories")
     if replicas is not None and directories and len(directories) != len(replicas):
-        replay.refuse(OTHER_LENGTHS, record=replay.record)
+        rule = OTHER_LENGTHS
     elif values["leaderRecoveryState"] not in states:
-        replay.refuse(UNKNOWN_RECOVERY, **values)
+        rule = UNKNOWN_RECOVERY
     else:
         # Directories that are all unknown yet are as many as the replicas.
         kept = before if directories is None else directories
         if replicas is None or not kept or len(kept) == len(replicas) or set(kept) == {ZERO_UUID}:
             return False
-        replay.refuse(OTHER_LENGTHS_AFTER)
-    replay.at("its replicas and directories differ in number, or its leader recovery state is unknown")
+        rule = OTHER_LENGTHS_AFTER
+    text = "its replicas and directories differ in number, or its leader recovery state is unknown"
+    replay.refuse(rule, text, record=replay.record, **values)
     return True
 
 
@@ -205,8 +206,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
     """Clear the eligible leader replicas of one topic; of all topics if the record has no name."""
     name, topics = values["topicName"], replay.metadata.topics
     if name and name not in topics:
-        replay.at(f"there is no topic {name}")
-        replay.refuse(TOPIC_TO_CLEAR, **values)
+        replay.refuse(TOPIC_TO_CLEAR, f"there is no topic {name}", **values)
     for topic_name in [name] if name else list(replay.with_elr):
         image = topics.get(topic_name)
         for number in sorted(replay.with_elr.pop(topic_name, ())):

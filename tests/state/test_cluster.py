@@ -158,8 +158,8 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = replay_metadata(files(tmp_path, l0=parts[0] + flip(parts[1], 700) + parts[2]))
     assert " ".join(found.topics) == "a c"
-    assert f"byte {len(parts[0])}" in found.problems[0]
-    assert numbers_in(found.problems[1].split(": ", 1)[1]) == [2, 1]  # the offset, and the expected one
+    assert f"byte {len(parts[0])}" in found.problems[0].text
+    assert numbers_in(found.problems[1].text.split(": ", 1)[1]) == [2, 1]  # the offset, and the expected one
 
 
 # Crafted records.
@@ -197,7 +197,7 @@ def test_acls(tmp_path: Path) -> None:
     assert acl == (printed("a"), "TOPIC", "t", "LITERAL", "User:ann", "*", "READ", "ALLOW")
     assert replayed(tmp_path, framed(18, ACL), framed(19, uuid("a") + b"\0")).acls == {}
     (problem,) = replayed(tmp_path, framed(19, uuid("a") + b"\0")).problems
-    assert printed("a") in problem
+    assert printed("a") in problem.text
 
 
 def test_quotas(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_fencing(tmp_path: Path) -> None:
     shutting_down = framed(17, int32(1) + bytes(8) + b"\x01\x01\x01\x01", version=1)
     assert replayed(tmp_path, *said, unfenced, shutting_down).brokers[1].inControlledShutdown
     found = replayed(tmp_path, *said, framed(8, int32(1) + (9).to_bytes(8, "big") + b"\0"))
-    assert [numbers_in(problem) for problem in found.problems] == [[2, 1, 0, 9]]
+    assert [numbers_in(problem.text) for problem in found.problems] == [[2, 1, 0, 9]]
 
 
 def test_controllers_and_producer_ids(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_damaged_snapshot_that_is_all_there_is(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(data[:-1])
     found = replay_metadata(metadata_files(str(tmp_path)))
     assert len(found.topics) == 44
-    assert found.problems[0].startswith(f"{CHECKPOINT}: ")
+    assert found.problems[0].text.startswith(f"{CHECKPOINT}: ")
 
 
 def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from kdump.log.record import Record
 from kdump.state.effective_config import effective
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
+from kdump.state.metadata_problem import MISSING
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples, numbers_in, seeded
 from tests.craft import batch, flip, one, rebase, record, split, write_file
 from tests.each_case import each_case
@@ -269,7 +270,7 @@ def test_records_of_an_older_epoch_than_the_snapshot_are_deleted(
     found = read_metadata(str(tmp_path))
     assert found is not None
     assert (names(found), found.end_offset) == (left, len(left.split()))
-    assert any("a node deletes them" in problem for problem in found.problems) == (left == "a")
+    assert any("a node deletes them" in problem.text for problem in found.problems) == (left == "a")
 
 
 def test_topics_come_and_go(tmp_path: Path) -> None:
@@ -283,8 +284,8 @@ def test_topics_come_and_go(tmp_path: Path) -> None:
     assert (found.topics["a"].id, found.topics["a"].configs, found.topics["a"].partitions) == (printed("D"), {}, {})
     assert found.end_offset == 8
     (problem,) = found.problems
-    assert numbers_in(problem) == [7]
-    assert printed("X") in problem
+    assert numbers_in(problem.text) == [7]
+    assert printed("X") in problem.text
 
 
 def test_a_topic_of_the_same_name_is_left_out_while_the_first_is_not_removed(tmp_path: Path) -> None:
@@ -305,8 +306,8 @@ def test_partitions(tmp_path: Path) -> None:
         0: PartitionRegistration((1, 2), (printed("x"), printed("y")), 2, 6, isr=(2,), partitionEpoch=2),
         1: PartitionRegistration((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
-    assert [numbers_in(problem) for problem in found.problems] == [[3], [7, 9]]  # the offset, and the partition
-    assert printed("Z") in found.problems[0]
+    assert [numbers_in(problem.text) for problem in found.problems] == [[3], [7, 9]]  # the offset, and the partition
+    assert printed("Z") in found.problems[0].text
 
 
 def test_configs(tmp_path: Path) -> None:
@@ -338,7 +339,7 @@ def test_brokers(tmp_path: Path) -> None:
     data = log([broker(1, "x"), broker(2, "yz"), broker_change(2, "z"), broker_change(1, ""), broker_change(3, "q")])
     found = read(tmp_path, l0=data)
     assert found.broker_directories == {1: (printed("x"),), 2: (printed("z"),)}
-    assert [numbers_in(problem) for problem in found.problems] == [[4, 3]]
+    assert [numbers_in(problem.text) for problem in found.problems] == [[4, 3]]
     assert read(tmp_path, l0=log([broker(1, "x"), broker(2, "y"), UNREGISTER_1])).broker_directories == {
         2: (printed("y"),)
     }
@@ -372,7 +373,7 @@ def test_a_transaction_that_damage_cuts_off_does_not_count(tmp_path: Path) -> No
     found = read(tmp_path, l0=flip(data, len(data) * 8 - 1))
     assert names(found) == "b"
     assert len(found.problems) == 1
-    assert "checksum" in found.problems[0]
+    assert "checksum" in found.problems[0].text
 
 
 # Snapshots, and the log after them.
@@ -416,23 +417,23 @@ def test_an_older_snapshot_serves_when_the_newest_is_not_sound(tmp_path: Path, b
     found = read(tmp_path, s3=snapshot(topic("a", "A")), s4=bad, l3=data)
     assert names(found) == "a b c"
     assert len(found.problems) == 1
-    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: ")
-    assert reason in found.problems[0]
+    assert found.problems[0].text.startswith("00000000000000000004-0000000001.checkpoint: ")
+    assert reason in found.problems[0].text
 
 
 def test_without_a_snapshot_the_log_says_what_it_can(tmp_path: Path) -> None:
     found = read(tmp_path, s3=b"damaged", l3=log([topic("b", "B")], offset=3))
     assert (names(found), found.end_offset) == ("b", 4)
-    assert numbers_in(found.problems[1]) == [3]
+    assert numbers_in(found.problems[1].text) == [3]
 
 
 def test_a_gap_between_batches_does_not_end_the_replay(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = read(tmp_path, l0=parts[0] + parts[2])  # a node reads on
     assert (names(found), found.end_offset, found.gap, found.is_partial) == ("a c", 3, 1, False)
-    assert found.problems == [f"{LOG}: offset 2, expected 1"]
+    assert found.problems == [(MISSING, f"{LOG}: offset 2, expected 1", 1, None)]
     found = read(tmp_path, l0=parts[0] + parts[1] + rebase(parts[2], 1))
-    assert (names(found), found.problems) == ("a b", [f"{LOG}: offset 1, expected 2"])
+    assert (names(found), found.gap_problem) == ("a b", (MISSING, f"{LOG}: offset 1, expected 2", 2, None))
     found = read(tmp_path, l0=b"", l9=log([topic("z", "Z")], offset=9), s4=snapshot(topic("y", "Y")))
     assert (names(found), found.end_offset) == ("y", 4)
 
@@ -450,7 +451,7 @@ def test_records_that_do_not_decode_are_skipped_and_told(tmp_path: Path) -> None
     data = log([topic("a", "A")[:-3], topic("b", "B"), framed(99, b""), b"", topic("c", "C")])
     found = read(tmp_path, l0=data)
     assert names(found) == "b c"
-    assert [numbers_in(problem)[0] for problem in found.problems] == [0, 2, 3]  # their offsets
+    assert [numbers_in(problem.text)[0] for problem in found.problems] == [0, 2, 3]  # their offsets
 
 
 def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
@@ -460,7 +461,7 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
     (folder / CHECKPOINT).mkdir()
     found = read_metadata(str(tmp_path))
     assert found is not None
-    assert [problem.rsplit(": ", 1)[1] for problem in found.problems] == ["not a file"] * 2
+    assert [problem.text.rsplit(": ", 1)[1] for problem in found.problems] == ["not a file"] * 2
 
 
 # Hostile bytes.

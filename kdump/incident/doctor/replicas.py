@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from kdump.cluster.metadata_refusals import may_be_applied
+from kdump.cluster.release_evidence import applied_release
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.disks import Disks
@@ -16,6 +18,7 @@ from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.state.effective_config import replication_limits
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
+from kdump.state.metadata_problem import REFUSED
 from kdump.state.partition_problems import least_isr, trouble
 
 CODES = {
@@ -58,6 +61,10 @@ class ReplicasExamination:
         on: Examination,
     ) -> None:
         self.on, self.source, self.metadata = on, source, metadata
+        node = disks.node_of(next(each for each in directories if each.path == source))
+        paths = [each.path for each in node.directories]
+        self.release = applied_release(paths, metadata, disks.options.kafka_version).release
+        """That of the node that has the metadata."""
         self.label = disks.cluster_label(source)
         brokers = [broker for broker in disks.brokers_of(directories) if not broker.is_copy]
         down = [each for each in brokers if all(here.process is None for here in each.directories)]
@@ -96,10 +103,10 @@ class ReplicasExamination:
                     self._partition(name, number, info, problems, least, limits)
         question.partitions += partitions
         self._brokers(metadata)
-        for problem in metadata.problems[:1]:
-            state = "has what is not known here" if metadata.newer else "is damaged"
-            state = "has a record that nodes cannot apply" if metadata.refusals and not metadata.newer else state
-            question.notExamined.append(f"the metadata {state}, so it may be out of date: {problem}")
+        if (doubt := metadata.doubt) is not None:
+            state = "has a record that nodes cannot apply" if doubt.kind == REFUSED else "is damaged"
+            state = "has what is not known here" if may_be_applied(doubt, metadata, self.release) else state
+            question.notExamined.append(f"the metadata {state}, so it may be out of date: {doubt.text}")
         self._answer(metadata, partitions)
 
     def _answer(self, metadata: MetadataImage, partitions: int) -> None:

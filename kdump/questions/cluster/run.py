@@ -161,7 +161,7 @@ def _copy(
     listener = on_change if query.history else None
     metadata = replay_metadata(files, query.moment, on_change=listener, room=ROOM_ALONE, run=run)
     if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
-        raise SourceError.at(files.path, f"no cluster metadata could be read: {metadata.problems[0]}")
+        raise SourceError.at(files.path, f"no cluster metadata could be read: {metadata.problems[0].text}")
     if query.moment == AsOf():
         complete_quorum(metadata, files.path)
     for topic in metadata.topics.values():

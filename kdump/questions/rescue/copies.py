@@ -88,7 +88,7 @@ class MetadataHistories:
             same,
             rest,
             tuple(first + after) if rest else (),
-            list(image.problems[:MAX_COPY_PROBLEMS]),
+            [each.text for each in image.problems[:MAX_COPY_PROBLEMS]],
         )
 
     def committed(self, voters: Iterable[int]) -> int | None:

@@ -50,7 +50,8 @@ def ledger(
         start = last + 1
     yield from _kept(files, start, image.end_offset)
     if image.gap is not None and end <= image.gap:
-        yield RescueRecord(DAMAGED, image.gap, None, files.path, reason=image.problems[-1] if image.problems else "")
+        why = "" if image.gap_problem is None else image.gap_problem.text
+        yield RescueRecord(DAMAGED, image.gap, None, files.path, reason=why)
     if end > image.end_offset:
         yield RescueRecord(AFTER, image.end_offset, end - 1, files.path)
     for copy in copies:

@@ -42,6 +42,7 @@ from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage
+from kdump.state.metadata_problem import MISSING
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
 from kdump.state.secrets import CONFIG, SECRET_FIELDS
@@ -143,15 +144,15 @@ class CopyRescuer(Rescuer):
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
         unread = [each for found in (image, *self.histories.images.values()) if found for each in found.problems]
         for problem in unread:
-            if isinstance(problem, Unread):
-                raise SourceError(problem)
+            if isinstance(problem.text, Unread):
+                raise SourceError(problem.text)
         if image.is_too_large or self.choice.is_full:
             what = "too large to keep in memory" if image.is_too_large else "with too many records that are left out"
             raise RescueError(f"{folder}: the metadata is {what}")
         if image.gap is not None and image.end_offset > image.gap:
             raise _damaged(folder, image, self._others())
         if image.is_partial and image.gap is None:
-            raise RescueError(f"{folder}: {image.problems[0] if image.problems else 'records are missing'}")
+            raise RescueError(f"{folder}: {image.doubt.text if image.doubt else 'records are missing'}")
         if moment.offset is not None and moment.offset >= used.end_offset:
             raise RescueError(f"--as-of: {folder} ends at offset {used.end_offset}")
         if LEVEL not in image.features and self.line >= (4, 0):
@@ -242,8 +243,8 @@ class CopyRescuer(Rescuer):
         if unlisted:
             yield title_of(NOTE, "unlisted", paths=first_of(sorted(log.path for log in unlisted)))
         for problem in self.image.problems:
-            if "at offset" not in problem:  # those of records are in the ledger
-                yield problem
+            if not problem.is_of_record:  # those are in the ledger
+                yield problem.text
         if self.image.newer:
             yield f"left out: {', '.join(self.image.newer)}"
 
@@ -279,7 +280,8 @@ def _refuse_missing(disks: Disks) -> None:
 
 def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> RescueError:
     """Return what is damaged in the log, and what to do."""
-    where = next((f" ({each})" for each in image.problems if " at byte " in each), "")
+    why = image.gap_problem
+    where = "" if why is None or why.kind == MISSING else f" ({why.text})"
     copies = " ".join(f"--replica {host_word(os.path.join(each, METADATA_LOG))}" for each in others)
     values = {"path": folder, "gap": image.gap, "last": image.end_offset - 1, "where": where, "copies": copies}
     error = refused("damagedElsewhere" if others else "damaged", **values)

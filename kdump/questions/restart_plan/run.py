@@ -255,7 +255,7 @@ def _cluster_knowledge(node: StartingNode, log: PartitionPlan | None, quorum: Qu
     if node.starts_empty and node.is_kraft:
         metadata = MetadataImage()
     # An unfinished tail does not count as damage.
-    is_cut = metadata is not None and bool(metadata.problems) and log is not None and bool(log.loses or log.stops)
+    is_cut = metadata is not None and metadata.doubt is not None and log is not None and bool(log.loses or log.stops)
     is_whole = metadata is not None and not metadata.newer and not is_cut
     voters = [] if quorum is None or not quorum.isVoter else quorum.voters
     is_sole = node.starts_empty or (metadata is not None and len(voters) == 1)
@@ -298,7 +298,7 @@ def _look_for_metadata(node: StartingNode, known: ClusterKnowledge, plan: Restar
     lacks_topics = has_logs and not (known.has_topics or known.is_sole)
     plan.withoutTopics = node.is_kraft and has_metadata and lacks_topics
     problems = [] if known.metadata is None else known.metadata.problems
-    unread = [problem for problem in problems if isinstance(problem, Unread)]
+    unread = [problem.text for problem in problems if isinstance(problem.text, Unread)]
     plan.directories[0].unread += [problem for problem in unread if problem not in plan.unread]
     is_unknown = not has_metadata or (lacks_topics and not plan.unread)
     plan.withoutMetadata = node.is_kraft and not node.leaves_zookeeper and is_unknown
@@ -365,7 +365,7 @@ def assumptions(node: StartingNode, known: ClusterKnowledge, plan: RestartPlan) 
     elif not known.is_whole:
         assumed.append(
             f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
-            f"are stray is unknown ({metadata.problems[0]})"
+            f"are stray is unknown ({metadata.doubt.text if metadata.doubt else ''})"
         )
     else:
         is_here = any(directory.path == node.source for directory in node.directories)

@@ -18,6 +18,7 @@ from kdump.query import offered
 from kdump.questions.find_partitions import find_partitions, is_away, of_topics, release_doubts
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
+from kdump.state.metadata_problem import EMPTIED
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
 __all__ = ["retention"]
@@ -76,11 +77,11 @@ def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:
     """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
     partitions."""
     metadata = made.metadata
-    emptied = [metadata.emptied] if metadata is not None and metadata.emptied else []
-    if not (made.config.is_known or emptied or made.place.partition.state):
+    doubt = None if metadata is None else metadata.doubt
+    if not (made.config.is_known or (doubt and doubt.kind == EMPTIED) or made.place.partition.state):
         yield Note(made.directory or "-", NOT_KNOWN)
-    for problem in [*emptied, *(metadata.problems if metadata is not None else ())][:1]:
-        yield Note(made.directory, f"{OLD_CONFIGS}: {problem}")
+    if doubt is not None:
+        yield Note(made.directory, f"{OLD_CONFIGS}: {doubt.text}")
     for problem in clusters.checkpoint_problems(made.directory):
         yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
 

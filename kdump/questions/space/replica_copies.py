@@ -63,7 +63,7 @@ class ReplicaCopies:
         topic, number = usage.key
         described = self.metadata.topics.get(topic) if self.metadata is not None else None
         info = described.partitions.get(number) if described is not None else None
-        if node_id is None or info is None or self.metadata is None or self.metadata.problems:
+        if node_id is None or info is None or self.metadata is None or self.metadata.doubt:
             return ReplicaVerdict(False, "the metadata does not show who leads it")
         why = self._why_needed(topic, node_id, info.leader, info.isr, info.eligibleLeaderReplicas)
         if why:
@@ -149,7 +149,7 @@ def stray_verdict(place: PartitionDirectory, copies: ReplicaCopies, node_id: int
 def _by_metadata(place: PartitionDirectory, copies: ReplicaCopies, node_id: int | None) -> tuple[str | None, str]:
     """Return what removing it costs by the metadata alone, None if that is unknown, and why it is stray."""
     own, metadata, number = topic_id(place), copies.metadata, place.partition
-    if metadata is None or metadata.problems or not metadata.topics or own is None:
+    if metadata is None or metadata.doubt or not metadata.topics or own is None:
         return None, "the metadata or the topic ID is missing"
     described = metadata.by_id.get(own)
     if described is None:

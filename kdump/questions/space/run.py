@@ -194,7 +194,7 @@ def _summary(
     disks: Sequence[Disk], state: str, retained: Sequence[RetainedTopic], metadata: MetadataImage | None, **more: Any
 ) -> SpaceSummary:
     """Return what the file systems have and lack, and what their steps amount to. `more`: the other fields."""
-    problem = None if metadata is None else metadata.emptied or next(iter(metadata.problems), None)
+    problem = None if metadata is None or metadata.doubt is None else metadata.doubt.text
     systems = [disk.system for disk in disks if disk.system is not None]
     goals = [disk.goal for disk in disks if disk.goal is not None]
     goal = sum(goals) if len(goals) == len(disks) else None

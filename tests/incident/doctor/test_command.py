@@ -53,6 +53,7 @@ from tests.questions.restart_plan.restart_damages import chosen
 from tests.questions.restart_plan.restart_recipe import second
 from tests.restored_disk import RestoredDisks
 from tests.state import test_metadata as metadata
+from tests.state.test_cluster import feature
 from tests.state.test_groups import commit
 from tests.test_printed_commands import SUPPLIED
 from tests.test_streams import wait_for
@@ -533,6 +534,34 @@ def test_metadata_of_a_stopped_node_are_those_of_the_time_at_which_it_stopped(tm
     write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
     rows = items_in(answers(root))
     assert [each["severity"] for each in rows if each["code"] == "partition-offline"] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("said", "snapshot", "state"),
+    [
+        (
+            [feature("metadata.version", 25), metadata.config(4, "one", "a", "1")],
+            b"",
+            "has a record that nodes cannot apply",
+        ),
+        # Kafka up to 3.6, as meta.properties has no directory.id, applies it.
+        ([metadata.config(4, "one", "a", "1")], b"", "has what is not known here"),
+        ([metadata.framed(100, b"\0")], b"", "has what is not known here"),
+        ([metadata.framed(100, b"\0"), metadata.config(4, "one", "a", "1")], b"damaged", "is damaged"),
+    ],
+)
+def test_what_is_wrong_with_the_metadata_is_the_problem_that_is_named(
+    said: list[bytes], snapshot: bytes, state: str, tmp_path: Path
+) -> None:
+    """Not another one, nor what only another release than the disk's refuses."""
+    root = tmp_path / "disk"
+    write_file(root / "__cluster_metadata-0" / f"{0:020}.log", metadata.log([metadata.topic("t", "T"), *said]))
+    write_file(root / "meta.properties", b"version=1\nnode.id=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\n")
+    if snapshot:
+        write_file(root / "__cluster_metadata-0" / f"{9:020}-0000000001.checkpoint", snapshot)
+    (text, *_) = question_in(answers(root), "replicas")["notExamined"]
+    assert text.startswith(f"the metadata {state}, so it may be out of date: ")
+    assert ("not a valid snapshot" in text) == bool(snapshot)
 
 
 def test_a_healthy_disk_has_a_short_page(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str, ex
     image = read_metadata(str(disk))
     assert image is not None
     assert "b" in image.topics
-    assert (list(image.newer.values()), image.problems[0].partition(": ")[2]) == ([1], next(iter(image.newer)))
+    assert (list(image.newer.values()), image.problems[0].text.partition(": ")[2]) == ([1], next(iter(image.newer)))
     assert next(iter(image.newer)).startswith(said)
     for version in (None, BEFORE, NEWEST.number, "4.9"):
         found = plan(disk, version)
