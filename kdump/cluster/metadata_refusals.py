@@ -56,6 +56,11 @@ def may_be_applied(problem: MetadataProblem, metadata: MetadataImage, release: K
     return problem.kind in (NEWER, TOO_LARGE) or (problem.kind == REFUSED and not is_refused)
 
 
+def first_hidden(metadata: MetadataImage, release: KafkaRelease) -> MetadataProblem | None:
+    """Return the first problem because of which the state lacks what a node of this release may apply."""
+    return next((each for each in metadata.problems if may_be_applied(each, metadata, release)), None)
+
+
 def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
     """Return the problems of a replay; those with a record that nodes of this release refuse state the exception and
     the byte."""

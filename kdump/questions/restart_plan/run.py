@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_refusals import first_hidden
 from kdump.cluster.node_ids import has_controller_role
 from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
 from kdump.format.kafka_release import KRAFT, NEWEST, KafkaRelease
@@ -256,12 +257,12 @@ def _cluster_knowledge(node: StartingNode, log: PartitionPlan | None, quorum: Qu
         metadata = MetadataImage()
     # An unfinished tail does not count as damage.
     is_cut = metadata is not None and metadata.doubt is not None and log is not None and bool(log.loses or log.stops)
-    is_whole = metadata is not None and not metadata.newer and not is_cut
+    is_whole = metadata is not None and not (metadata.newer or is_cut or first_hidden(metadata, node.release))
     voters = [] if quorum is None or not quorum.isVoter else quorum.voters
     is_sole = node.starts_empty or (metadata is not None and len(voters) == 1)
     if is_sole and log is not None and not node.leaves_zookeeper:
         own = metadata_after(log, node.disks)
-        if own is not None and not own.newer and log.cuts:
+        if own is not None and log.cuts and not (own.newer or first_hidden(own, node.release)):
             metadata, is_whole = own, True
     strays = StrayPartitions(metadata, node.leaves_zookeeper, lambda id_: node.disks.topic_history(id_, node.source))
     known = ClusterKnowledge(metadata, is_whole, is_sole, strays)
@@ -362,11 +363,11 @@ def assumptions(node: StartingNode, known: ClusterKnowledge, plan: RestartPlan) 
             "the cluster's metadata has records of a release that kdump does not know: which directories are stray is "
             "unknown"
         )
-    elif not known.is_whole:
-        assumed.append(
-            f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
-            f"are stray is unknown ({metadata.doubt.text if metadata.doubt else ''})"
-        )
+    elif not known.is_whole and metadata.doubt is not None:
+        hidden = first_hidden(metadata, node.release)
+        state = "has what is not known here" if hidden else f"is damaged after offset {metadata.end_offset}"
+        unknown = f"which directories are stray is unknown ({(hidden or metadata.doubt).text})"
+        assumed.append(f"the cluster's metadata on this disk {state}: {unknown}")
     else:
         is_here = any(directory.path == node.source for directory in node.directories)
         source = "this disk's metadata" if is_here else f"the metadata of {node.source}"

@@ -169,8 +169,8 @@ def metadata_after(log: PartitionPlan, disks: Disks) -> MetadataImage | None:
     image = disks.copies.replayed(log.source)
     if image is None or log.logEndOffset is None or not log.cuts:
         return image
-    if image.end_offset == log.logEndOffset and len(image.problems) == 1:  # what ended the replay is truncated
-        return replace(image, problems=[])
+    if image.end_offset == log.logEndOffset:  # what ended the replay is truncated
+        return replace(image, problems=[each for each in image.problems if each is not image.gap_problem])
     if image.end_offset <= log.logEndOffset:
         return image
     try:
