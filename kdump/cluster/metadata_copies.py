@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
@@ -22,14 +22,7 @@ from kdump.log.live_files import see
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.metadata_log import TopicTimes
     from kdump.state.left_out_records import RecordChoice
-    from kdump.state.metadata_image import MetadataImage
-
-OF_QUORUM = (
-    *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial", "is_too_large"),
-    *("brokers", "controllers", "epochs", "snapshot", "snapshot_epoch", "end_time", "gap", "problems"),
-    *("refusals", "places", "levels", "frames", "open_transaction", "committed", "formatted", "has_format"),
-)
-"""What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""
+    from kdump.state.metadata_image import MetadataImage, QuorumImage
 
 
 def may_have_log(directory: str) -> bool:
@@ -66,20 +59,19 @@ class _Copy(NamedTuple):
     seen: dict[str, Identity]
     age: Age | None = None
     has_newer: bool = False
-    quorum: MetadataImage | None = None
+    quorum: QuorumImage | None = None
     image: Callable[[], MetadataImage | None] = lambda: None
 
 
 class MetadataCopies:
     """Reads the metadata of each log directory once, and again if a broker has written to it since: what is examined
     later must not be compared with the topics of a minute ago. The newest copy of each cluster stays in memory, the
-    others while they are in use."""
+    others while they are in use. `choices`: what is left out of each copy, so that its image has what is needed to
+    write it again."""
 
-    def __init__(self, limits: Limits = PLAIN_RUN.limits) -> None:
+    def __init__(self, limits: Limits = PLAIN_RUN.limits, choices: Mapping[str, RecordChoice] | None = None) -> None:
         self.limits = limits
-        self.choices: dict[str, RecordChoice] | None = None
-        """What is left out of each copy, so that its image has what is needed to write it again; to be set before
-        anything is read."""
+        self.choices = choices
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
         self._times: dict[str, tuple[dict[str, Identity], TopicTimes]] = {}
@@ -92,8 +84,8 @@ class MetadataCopies:
             _, image = self._look(directory, run)
         return image
 
-    def quorum(self, directory: str) -> MetadataImage | None:
-        """Return OF_QUORUM of what a node replays; None without a metadata log."""
+    def quorum(self, directory: str) -> QuorumImage | None:
+        """Return the quorum of what a node replays; None without a metadata log."""
         self._look(directory, PLAIN_RUN)
         return self._copies[directory].quorum
 
@@ -155,12 +147,11 @@ class MetadataCopies:
             return None, None
         from kdump.cluster.metadata_log import read_metadata
         from kdump.cluster.release_evidence import newer_in
-        from kdump.state.metadata_image import MetadataImage
 
         choice = None if self.choices is None else self.choices[directory]
         image = read_metadata(directory, replace(run, limits=self.limits), choice)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))
-            quorum = MetadataImage(**{name: getattr(image, name) for name in OF_QUORUM})
-            copy = self._copies[directory] = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
+            copy = _Copy(seen, Age.of(image), has_newer, image.quorum(), ref(image))
+            self._copies[directory] = copy
         return copy.age, image

@@ -16,7 +16,7 @@ from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import QuorumImage
 from kdump.state.metadata_problem import NEWER, REFUSED, TOO_LARGE, MetadataProblem
 from kdump.state.metadata_refusal import Refusal, Rule
 from kdump.state.metadata_replay import NESTED
@@ -37,7 +37,7 @@ BEFORE_KRAFT = -1
 """The level of all versions before 3.0 in MetadataVersion."""
 
 
-def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
+def refusals(metadata: QuorumImage, release: KafkaRelease) -> list[Refusal]:
     """Return the records that a node of this release cannot apply when it replays the log, in order. A record that it
     cannot read comes first: since 3.8, a node reads all before it applies any."""
     if release.mode not in (None, KRAFT) or release.is_newer:
@@ -49,19 +49,19 @@ def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
     return sorted(refused, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
 
 
-def may_be_applied(problem: MetadataProblem, metadata: MetadataImage, release: KafkaRelease) -> bool:
+def may_be_applied(problem: MetadataProblem, metadata: QuorumImage, release: KafkaRelease) -> bool:
     """Return whether a node of this release may apply what the replay left out because of this problem: it exceeds
     kdump's limits, a newer release has written it, or only other releases refuse it."""
     is_refused = problem.refusal is None or problem.refusal in refusals(metadata, release)
     return problem.kind in (NEWER, TOO_LARGE) or (problem.kind == REFUSED and not is_refused)
 
 
-def first_hidden(metadata: MetadataImage, release: KafkaRelease) -> MetadataProblem | None:
+def first_hidden(metadata: QuorumImage, release: KafkaRelease) -> MetadataProblem | None:
     """Return the first problem because of which the state lacks what a node of this release may apply."""
     return next((each for each in metadata.problems if may_be_applied(each, metadata, release)), None)
 
 
-def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
+def problem_texts(metadata: QuorumImage, release: KafkaRelease) -> list[str]:
     """Return the problems of a replay; those with a record that nodes of this release refuse state the exception and
     the byte."""
     problems = [each.text for each in metadata.problems]
@@ -75,7 +75,7 @@ def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
     return problems
 
 
-def refused_text(refusal: Refusal, metadata: MetadataImage) -> str:
+def refused_text(refusal: Refusal, metadata: QuorumImage) -> str:
     """Return which record a node cannot apply."""
     if not refusal.record:
         return f"the metadata up to offset {metadata.end_offset} has no {LEVEL}"
@@ -85,12 +85,12 @@ def refused_text(refusal: Refusal, metadata: MetadataImage) -> str:
     return f"{refusal.record} at offset {refusal.offset} of the metadata log{where}"
 
 
-def _placed(metadata: MetadataImage, record: str, key: Hashable, offset: int | None) -> Refusal:
+def _placed(metadata: QuorumImage, record: str, key: Hashable, offset: int | None) -> Refusal:
     file, position, number = metadata.places.get(key, ("", 0, None))
     return Refusal(record, offset, file, position, number=number)
 
 
-def _levels(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
+def _levels(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield the records that set a feature to a level that the release does not know, even if a later one lowers it."""
     for (name, level), offset in metadata.levels.items():
         rule = _level_rule(name, level, release)
@@ -122,7 +122,7 @@ def unknown_level(level: int, release: KnownRelease) -> str:
     return f"IllegalArgumentException: No MetadataVersion with {what} {level}"
 
 
-def _frames(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
+def _frames(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield the first record of each type that the release does not know, and of each version that it does not read."""
     for frame, offset in metadata.frames.items():
         name, rule = _frame_rule(*frame, release)
@@ -161,7 +161,7 @@ def record_rule(value: bytes, release: KnownRelease) -> Rule | None:
     return _frame_rule(frame.apiKey, frame.version, is_nested, release)[1]
 
 
-def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusal | None:
+def activation_refusal(metadata: QuorumImage, release: KafkaRelease) -> Refusal | None:
     """Return why a controller halts when it is elected, if it can replay the log: it does not abort a transaction if
     the metadata.version has none (ActivationRecordsGenerator)."""
     nearest, begun = at_most(release.line), metadata.open_transaction
@@ -175,7 +175,7 @@ def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusa
     return _placed(metadata, "BeginTransactionRecord", begun, begun)._replace(controller=exception, until=release.line)
 
 
-def _without_level(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
+def _without_level(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield that nothing states the level, without which MetadataLoader makes no image; it makes none before an open
     transaction ends."""
     is_whole = metadata.frames and not metadata.is_partial and metadata.open_transaction is None

@@ -12,7 +12,7 @@ from kdump.log.live_files import Open, open_window
 from kdump.log.log_directory import META, LogDirectory
 
 if TYPE_CHECKING:  # most commands ask for IDs alone
-    from kdump.state.metadata_image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage, QuorumImage
 
 
 def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:
@@ -48,7 +48,7 @@ def may_be_broker(
 
 
 def has_controller_role(
-    nodes: Collection[int | None], voters: Collection[int], metadata: MetadataImage, server: ServerProperties | None
+    nodes: Collection[int | None], voters: Collection[int], metadata: QuorumImage, server: ServerProperties | None
 ) -> bool | None:
     """Return whether the node has the controller role, by its properties or what the metadata states of it; None if
     neither does. `nodes`: as for may_be_broker; `voters`: of the quorum, none if they are not known."""

@@ -28,7 +28,7 @@ from kdump.log.log_directory import META, LogDirectory, directory_at
 from kdump.log.paths import target
 
 if TYPE_CHECKING:  # most disks have no metadata
-    from kdump.state.metadata_image import MetadataImage, SupportedFeature
+    from kdump.state.metadata_image import MetadataImage, QuorumImage, SupportedFeature
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"
@@ -263,7 +263,7 @@ def _level(features: Sequence[SupportedFeature]) -> int | None:
     return next((feature.maxSupportedVersion for feature in features if feature.name == LEVEL), None)
 
 
-def all_levels(metadata: MetadataImage) -> dict[tuple[str, int], int | None]:
+def all_levels(metadata: QuorumImage) -> dict[tuple[str, int], int | None]:
     """Return the levels of features that a node replays, with the offset of the first record that sets each, None for
     the snapshot."""
     levels = dict(metadata.levels)

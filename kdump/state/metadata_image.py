@@ -5,7 +5,7 @@ Names are those of the records' fields. Source: org.apache.kafka.image.MetadataI
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, NAME, Cell, Doc, Shown, answer
@@ -226,31 +226,20 @@ QuotaEntityKey = tuple[tuple[str, str | None], ...]
 
 
 @dataclass
-class MetadataImage:
-    """The known state of the cluster as of `end_offset`, the offset after the last record that was read.
+class QuorumImage:
+    """The quorum as of `end_offset`, the offset after the last record that was read, and how far the rest can be known:
+    what is kept of each copy of the metadata.
 
-    `configs`: the dynamic ones by resource type and name (a broker's name is its ID as text, "" for the cluster-wide
-    defaults). `snapshot`: the end offset of the snapshot that the replay started with, None if there was none.
-    `problems`: what could not be read or applied; whether that puts the rest in doubt, `doubt` says.
+    `snapshot`: the end offset of the snapshot that the replay started with, None if there was none. `problems`: what
+    could not be read or applied; whether that puts the rest in doubt, `doubt` says.
 
     `levels`: every level of a feature that a record set, since the snapshot and in it, with the offset of the first
     such record in the log, None if it is in the snapshot: a controller refuses a level that it does not know, even if
     it was lowered later. `newer`: what only a newer release than the newest known one writes, with the same offset."""
 
-    topics: dict[str, TopicImage] = field(default_factory=dict)
-    by_id: dict[str, TopicImage] = field(default_factory=dict)
-    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
     controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
-    quotas: dict[QuotaEntityKey, dict[str, float]] = field(default_factory=dict)
-    acls: dict[str, StandardAcl] = field(default_factory=dict)
-    scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
-    scram_keys: dict[tuple[str, str], ScramKeys] = field(default_factory=dict, repr=False)
-    """Secrets of the credentials, only if they are to be written again."""
-    tokens: dict[str, DelegationToken] = field(default_factory=dict)
-    producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
-    """At most one, under the empty name."""
     zk_migration: dict[str, str] = field(default_factory=dict)
     """At most one, under the empty name: state of the migration from ZooKeeper; none in a cluster that started with
     KRaft before 3.4."""
@@ -310,6 +299,34 @@ class MetadataImage:
         """Why there is a gap; None if there is none, or too many problems came before it."""
         return None if self.gap is None else next((each for each in self.problems if each.offset == self.gap), None)
 
+    @property
+    def epoch(self) -> int:
+        """The last leader epoch. In the log, it is the one of the last leader's own record, with which each epoch
+        begins: a batch's epoch has no checksum."""
+        return max(self.snapshot_epoch, self.leader.leaderEpoch if self.leader is not None else 0)
+
+
+@dataclass
+class MetadataImage(QuorumImage):
+    """The known state of the cluster. `configs`: the dynamic ones by resource type and name (a broker's name is its ID
+    as text, "" for the cluster-wide defaults)."""
+
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    by_id: dict[str, TopicImage] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    quotas: dict[QuotaEntityKey, dict[str, float]] = field(default_factory=dict)
+    acls: dict[str, StandardAcl] = field(default_factory=dict)
+    scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    scram_keys: dict[tuple[str, str], ScramKeys] = field(default_factory=dict, repr=False)
+    """Secrets of the credentials, only if they are to be written again."""
+    tokens: dict[str, DelegationToken] = field(default_factory=dict)
+    producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
+    """At most one, under the empty name."""
+
+    def quorum(self) -> QuorumImage:
+        """Return what a QuorumImage has."""
+        return QuorumImage(**{each.name: getattr(self, each.name) for each in fields(QuorumImage)})
+
     def partition_count(self, topic: str) -> int | None:
         """Return how many partitions a topic has; None if that is unknown."""
         return len(self.topics[topic].partitions) if topic in self.topics else None
@@ -325,12 +342,6 @@ class MetadataImage:
         some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
         more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
         return not (some or more) and self.leader is None and self.kraft_version is None
-
-    @property
-    def epoch(self) -> int:
-        """The last leader epoch. In the log, it is the one of the last leader's own record, with which each epoch
-        begins: a batch's epoch has no checksum."""
-        return max(self.snapshot_epoch, self.leader.leaderEpoch if self.leader is not None else 0)
 
     @property
     def broker_configs(self) -> dict[str, dict[str, str]]:

@@ -19,7 +19,7 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.rescue.answer import AHEAD, BEHIND, DAMAGED, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import QuorumImage
 
 MAX_COPY_PROBLEMS = 20
 """Maximum number of problems of a copy that are reported."""
@@ -47,7 +47,7 @@ class MetadataHistories:
         raise RescueError(f"--copy {chosen}: not one of the log directories with a copy of the metadata log")
 
     @property
-    def used(self) -> MetadataImage:
+    def used(self) -> QuorumImage:
         image = self.images[self.source]
         assert image is not None
         return image
@@ -117,7 +117,7 @@ class MetadataHistories:
         return max(offsets, default=None)
 
 
-def lineage(image: MetadataImage) -> EpochLineage:
+def lineage(image: QuorumImage) -> EpochLineage:
     """Return the leader epochs of a copy, from its snapshot on."""
     start = image.snapshot or 0
     entries = [EpochEntry(image.snapshot_epoch, start)] if start else []

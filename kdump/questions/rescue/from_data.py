@@ -48,7 +48,7 @@ from kdump.questions.rescue.steps import aside_step, step_text, steps
 from kdump.questions.rescue.topic_configs import BROKER_MIN_ISR, HELD, HOLD, MIN_ISR, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
-from kdump.state.metadata_image import TOPIC, MetadataImage, PartitionRegistration, ProducerIds, TopicImage
+from kdump.state.metadata_image import TOPIC, MetadataImage, PartitionRegistration, ProducerIds, QuorumImage, TopicImage
 
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 """DirectoryId.UNASSIGNED: the broker chooses a log directory."""
@@ -224,7 +224,7 @@ class DataRescuer(Rescuer):
             self.losses.append(RescueLoss(topic.name, number, *place, first, own.end - 1, committed, reason))
 
     @property
-    def images(self) -> list[MetadataImage]:
+    def images(self) -> list[QuorumImage]:
         quorums = [self.disks.copies.quorum(each.path) for each in self._old]
         return [*(each for each in quorums if each is not None), self.image]
 

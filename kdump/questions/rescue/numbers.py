@@ -20,14 +20,14 @@ from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.rescue.answer import RescueError
-from kdump.state.metadata_image import MetadataImage, PartitionRegistration
+from kdump.state.metadata_image import MetadataImage, PartitionRegistration, QuorumImage
 
 MORE_OFFSETS, MORE_EPOCHS, MORE_PRODUCER_IDS = 1_000_000, 1000, 1_000_000
 """How far the new numbers are above those that were found. A broker takes 1,000 producer IDs at a time."""
 LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
 
 
-def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_OFFSETS) -> int:
+def new_offset(images: Iterable[QuorumImage], places: Sequence[LogDirectory], more: int = MORE_OFFSETS) -> int:
     """Return an offset above the end of each copy, each snapshot, and each broker epoch, which is the offset of a
     registration. Raises RescueError if there is none."""
     offsets = [0]
@@ -38,7 +38,7 @@ def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory], 
     return _above(max(offsets), more, LARGEST_LONG, "an offset or broker epoch")
 
 
-def new_epoch(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_EPOCHS) -> int:
+def new_epoch(images: Iterable[QuorumImage], places: Sequence[LogDirectory], more: int = MORE_EPOCHS) -> int:
     """Return an epoch above that of each copy, each snapshot and each quorum-state. Raises RescueError if there is
     none."""
     epochs = [0]

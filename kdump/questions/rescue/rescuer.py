@@ -44,7 +44,7 @@ from kdump.questions.rescue.numbers import (
 from kdump.questions.rescue.write_log import NewDirectory, NewLog, write_logs
 from kdump.state.as_of import AskedAsOf, AsOf
 from kdump.state.image_records import image_records
-from kdump.state.metadata_image import Endpoint, MetadataImage, ProducerIds, Voter
+from kdump.state.metadata_image import Endpoint, MetadataImage, ProducerIds, QuorumImage, Voter
 
 LEDGER = "ledger.jsonl"
 WITH_DIRECTORY_ID = (3, 7)
@@ -155,7 +155,7 @@ class Rescuer:
         return at_most(self.release.line).line
 
     @property
-    def images(self) -> list[MetadataImage]:
+    def images(self) -> list[QuorumImage]:
         """What was found in copies of the metadata log, and the state that is written."""
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
@@ -41,7 +42,7 @@ from kdump.state.as_of import AsOf
 from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
-from kdump.state.metadata_image import TOPIC, MetadataImage
+from kdump.state.metadata_image import TOPIC, MetadataImage, QuorumImage
 from kdump.state.metadata_problem import MISSING
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
@@ -85,9 +86,8 @@ class CopyRescuer(Rescuer):
         """Types and versions of records that the release takes whatever their content is."""
         # Each copy is replayed once, before it is known which release has written it.
         self.release = asked.release or NEWEST
-        choices = disks.copies.choices = _Choices(
-            self._rule_of_any if asked.release is None else self._rule, asked.offsets
-        )
+        choices = _Choices(self._rule_of_any if asked.release is None else self._rule, asked.offsets)
+        disks.copies = MetadataCopies(run.limits, choices)
         self.histories = MetadataHistories(disks, asked.copy, run)
         refuse_copies(disks)
         self.source = self.histories.source
@@ -193,7 +193,7 @@ class CopyRescuer(Rescuer):
         return next((place for place in self.histories.places if self.histories.node_id(place) == number), None)
 
     @property
-    def images(self) -> list[MetadataImage]:
+    def images(self) -> list[QuorumImage]:
         return [image for image in (*self.histories.images.values(), self.image) if image is not None]
 
     def invent(self, log: NewLog) -> None:

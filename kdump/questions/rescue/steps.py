@@ -14,7 +14,7 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.problems.problem import title_of
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import QuorumImage
 from kdump.text import shell_word, shell_words
 
 STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
@@ -115,7 +115,7 @@ def _aside(directory: str) -> str:
     return f"mv {shell_word(os.path.join(path, METADATA_LOG))} {shell_word(path + METADATA_LOG + ASIDE)}"
 
 
-def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:
+def _must_go(image: QuorumImage | None, release: KafkaRelease) -> str:
     """Return why a node does not start with its own copy; empty if it does."""
     if image is None:
         return ""

@@ -202,6 +202,12 @@ def test_what_depends_on_such_a_record_is_unknown(tmp_path: Path) -> None:
         assert any("which directories are stray is unknown" in text for text in found.assumptions) != is_stray
 
 
+@pytest.mark.parametrize("role", [controller, broker_of])
+def test_an_unfinished_migration_from_zookeeper_is_a_doubt_in_both_roles(tmp_path: Path, role: Any) -> None:
+    disk = role(tmp_path / "disk", KNOWN_BY_ALL, framed(21, b"\x02\0"))
+    assert any("PRE_MIGRATION" in each for each in plan(disk, LINE).unknowns)
+
+
 def test_a_control_record_of_a_newer_release(tmp_path: Path) -> None:
     disk = controller(tmp_path / "disk", KNOWN_BY_ALL)
     path = disk / "__cluster_metadata-0" / f"{0:020}.log"

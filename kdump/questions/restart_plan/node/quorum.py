@@ -36,13 +36,13 @@ from kdump.questions.restart_plan.answer import (
     failure,
 )
 from kdump.state.as_of import AsOf
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import MetadataImage, QuorumImage
 from kdump.state.releases import VOTERS_COMPARED
 
 LISTENERS = ("listeners", "advertised.listeners")
 
 
-def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: MetadataImage | None) -> Quorum:
+def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: QuorumImage | None) -> Quorum:
     """Return the quorum. `directory`: metadata.log.dir; `plan`: that of the metadata log, None if there is none."""
     folder = plan.path if plan is not None else ""
     known = [] if metadata is None else [(each.voterId, each.voterDirectoryId) for each in metadata.voters.values()]
@@ -146,7 +146,7 @@ def _other_directory(directory: DirectoryPlan, expected: str | None) -> dict[str
 
 
 def quorum_warnings(
-    quorum: Quorum, directory: DirectoryPlan, metadata: MetadataImage | None, *, is_controller: bool
+    quorum: Quorum, directory: DirectoryPlan, metadata: QuorumImage | None, *, is_controller: bool
 ) -> list[Problem]:
     """Return what the administrator should know before startup."""
     path = os.path.join(directory.path, METADATA_LOG, "quorum-state")

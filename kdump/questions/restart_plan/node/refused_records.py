@@ -14,7 +14,7 @@ from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.kafka.config_def import config_exception
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import EXIT, Quorum, StartupFailure, failure
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import MetadataImage, QuorumImage
 
 UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
 
@@ -35,14 +35,14 @@ class RefusedMetadata:
     def is_one_of_several(self) -> bool:
         return self.quorum is not None and len(self.quorum.voters) > 1
 
-    def uncommitted(self, metadata: MetadataImage, offset: int | None) -> str:
+    def uncommitted(self, metadata: QuorumImage, offset: int | None) -> str:
         """Return under which condition a node does not apply a record of its log: one voter of several commits nothing.
         A snapshot, without an `offset`, is committed."""
         may = offset is not None and offset >= metadata.committed and self.is_one_of_several
         return UNCOMMITTED if may else ""
 
     def add_records(
-        self, metadata: MetadataImage, release: KafkaRelease, *, is_controller: bool | None, with_levels: bool
+        self, metadata: QuorumImage, release: KafkaRelease, *, is_controller: bool | None, with_levels: bool
     ) -> None:
         """Add what happens at the first record that a node of this release cannot apply. `is_controller`: whether it
         has the controller role, None if unknown; `with_levels`: whether levels, types and versions that the release

@@ -32,7 +32,7 @@ from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, StartupFail
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import RefusedMetadata
 from kdump.state.groups import CLASSIC, GroupCoordinatorState
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_image import MetadataImage, QuorumImage
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 
 IGNORES_UNKNOWN_GROUPS = (3, 4)
@@ -53,7 +53,7 @@ know."""
 
 
 def add_levels(
-    part: RefusedMetadata, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
+    part: RefusedMetadata, release: KafkaRelease, metadata: QuorumImage | None, *, is_controller: bool
 ) -> None:
     """Add why a node of this release does not start with the levels in the metadata on the disk. What a broker does
     with a level that it does not know, and that was lowered later, and an unfinished migration from ZooKeeper (KIP-866)
@@ -111,7 +111,7 @@ def add_levels(
 
 def _stop(
     part: RefusedMetadata,
-    metadata: MetadataImage,
+    metadata: QuorumImage,
     level: tuple[str, int],
     problem: str,
     exception: str,
