@@ -35,16 +35,7 @@ from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_
 from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
-from kdump.state.metadata_problem import (
-    DAMAGED,
-    EMPTIED,
-    MISSING,
-    NOT_CHECKED,
-    SKIPPED,
-    TOO_LARGE,
-    UNREAD,
-    MetadataProblem,
-)
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from kdump.state.metadata_replay import MetadataReplay
 
 MAX_ABORTED_RANGES = 100_000
@@ -216,7 +207,7 @@ class _MetadataReader:
             self.is_broken = replay.is_partial = True
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
-        problems = [MetadataProblem(SKIPPED, text, self.gap) for text in skipped[:MAX_PROBLEMS]]
+        problems = [MetadataProblem(Kind.SKIPPED, text, self.gap) for text in skipped[:MAX_PROBLEMS]]
         replay.metadata.problems[:0] = problems
         replay.in_log = True
         self._read_log(replay, start)
@@ -225,14 +216,14 @@ class _MetadataReader:
             replay = self._snapshot_alone(start, replay.metadata)
             text = f"the records from offset {start} on are of leader epoch {older}, before that of the snapshot "
             text += f"({replay.metadata.snapshot_epoch}): a node deletes them when it starts"
-            replay.note(MetadataProblem(DAMAGED, text))
+            replay.note(MetadataProblem(Kind.DAMAGED, text))
         if replay.transaction is not None:
             replay.metadata.open_transaction = replay.transaction
             replay.metadata.places[replay.transaction] = (*replay.begun_at, None)
         log_start, segments = self.files.log_start, self.files.segments
         if start is not None and log_start is not None and log_start < start and not _bytes(segments):
             missing = f"is empty, and what came after its snapshot at offset {start} is missing"
-            replay.metadata.emptied = MetadataProblem(EMPTIED, f"{self.files.path} {missing}")
+            replay.metadata.emptied = MetadataProblem(Kind.EMPTIED, f"{self.files.path} {missing}")
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.is_broken
@@ -453,10 +444,10 @@ class _MetadataReader:
                     continue  # an offset has no checksum: one that is too high must not hide later records
                 if expected is None and record.offset > 0:
                     reason = f"the log starts at offset {record.offset}, and there is no valid snapshot of the records"
-                    note(MetadataProblem(MISSING, Unread(f"{reason} before it")))
+                    note(MetadataProblem(Kind.MISSING, Unread(f"{reason} before it")))
                 if expected is not None and record.offset not in (expected, ends_at):
                     text = f"{os.path.basename(path)}: offset {record.offset}, expected {expected}"
-                    note(MetadataProblem(MISSING, text, expected))
+                    note(MetadataProblem(Kind.MISSING, text, expected))
                     if self._has_gap(expected, is_broken=record.offset < expected or not begun):
                         return
                 begun = True
@@ -481,14 +472,14 @@ class _TakenBack:
             self.copy.file = path
             self.copy.apply(record, value, name)
         else:
-            self.replay.at(NOT_CHECKED, "not checked: it is in a transaction that was aborted, or never ended")
+            self.replay.at(Kind.NOT_CHECKED, "not checked: it is in a transaction that was aborted, or never ended")
 
 
 def _problem_of(text: str, offset: int | None = None) -> MetadataProblem:
     """Return the problem that read_records states. `offset`: of the first record that is missing because of it."""
     if isinstance(text, Malformed):
-        return MetadataProblem(DAMAGED, Unread(text), offset)  # a node may halt there
-    return MetadataProblem(UNREAD if isinstance(text, (Unread, Gone)) else DAMAGED, text, offset)
+        return MetadataProblem(Kind.DAMAGED, Unread(text), offset)  # a node may halt there
+    return MetadataProblem(Kind.UNREAD if isinstance(text, (Unread, Gone)) else Kind.DAMAGED, text, offset)
 
 
 def _count_from_base(record: Record, path: str, note: Callable[[MetadataProblem], None]) -> None:
@@ -498,7 +489,7 @@ def _count_from_base(record: Record, path: str, note: Callable[[MetadataProblem]
         position = record.batch.header.baseOffset + record.index
         if record.offset != position:
             text = f"{os.path.basename(path)}: offset {record.offset}, which a node reads as {position}"
-            note(MetadataProblem(DAMAGED, text))
+            note(MetadataProblem(Kind.DAMAGED, text))
             record.offset = position
 
 
@@ -518,7 +509,7 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
             if len(ranges) == MAX_ABORTED_RANGES:
                 text = f"at offset {record.offset}: more than {MAX_ABORTED_RANGES} aborted transactions; "
                 text += "the rest of the log is ignored"
-                replay.note(MetadataProblem(TOO_LARGE, text, record.offset))
+                replay.note(MetadataProblem(Kind.TOO_LARGE, text, record.offset))
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == BEGIN:
             # A node refuses a second one, which is left out.

@@ -17,7 +17,7 @@ from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import QuorumImage
-from kdump.state.metadata_problem import NEWER, REFUSED, TOO_LARGE, MetadataProblem
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from kdump.state.metadata_refusal import Refusal, Rule
 from kdump.state.metadata_replay import NESTED
 
@@ -53,7 +53,7 @@ def may_be_applied(problem: MetadataProblem, metadata: QuorumImage, release: Kaf
     """Return whether a node of this release may apply what the replay left out because of this problem: it exceeds
     kdump's limits, a newer release has written it, or only other releases refuse it."""
     is_refused = problem.refusal is None or problem.refusal in refusals(metadata, release)
-    return problem.kind in (NEWER, TOO_LARGE) or (problem.kind == REFUSED and not is_refused)
+    return problem.kind in (Kind.NEWER, Kind.TOO_LARGE) or (problem.kind == Kind.REFUSED and not is_refused)
 
 
 def first_hidden(metadata: QuorumImage, release: KafkaRelease) -> MetadataProblem | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, NAME, Cell, Doc, Shown, answer
 from kdump.format.kafka_uuid import ZERO_UUID
-from kdump.state.metadata_problem import NOT_CHECKED, MetadataProblem
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from kdump.state.metadata_refusal import Refusal
 from kdump.state.value_texts import endpoints_text, features_text
 
@@ -292,7 +292,7 @@ class QuorumImage:
     @property
     def doubt(self) -> MetadataProblem | None:
         """The first reason why the state may be out of date or incomplete; None if there is none."""
-        return self.emptied or next((each for each in self.problems if each.kind != NOT_CHECKED), None)
+        return self.emptied or next((each for each in self.problems if each.kind != Kind.NOT_CHECKED), None)
 
     @property
     def gap_problem(self) -> MetadataProblem | None:

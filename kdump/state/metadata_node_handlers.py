@@ -21,7 +21,7 @@ from kdump.state.metadata_image import (
     Voter,
     endpoints,
 )
-from kdump.state.metadata_problem import REFUSED
+from kdump.state.metadata_problem import Kind
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
@@ -92,11 +92,9 @@ TRANSACTION_TYPES = {
 def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     cordoned, number = values.get("cordonedLogDirs"), values["brokerId"]
     log_dirs = values.get("logDirs") or []
-    for endpoint in values["endPoints"]:
-        if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(UNKNOWN_PROTOCOL, _unknown_protocol(endpoint), **endpoint)
-            replay.left_out(_id(number))
-            return
+    if _is_protocol_unknown(replay, values, UNKNOWN_PROTOCOL):
+        replay.left_out(_id(number))
+        return
     if any(not endpoint["name"] for endpoint in values["endPoints"]):
         replay.refuse(UNNAMED_LISTENER, "a listener has no name")
         return
@@ -118,8 +116,14 @@ def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.brokers, number, broker, "broker", str(number))
 
 
-def _unknown_protocol(endpoint: dict[str, Any]) -> str:
-    return f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown"
+def _is_protocol_unknown(replay: ReplayState, values: dict[str, Any], rule: Rule) -> bool:
+    """Refuse a registration with a security protocol that is not known; return whether it has one."""
+    for endpoint in values["endPoints"]:
+        number = endpoint["securityProtocol"]
+        if number not in SECURITY_PROTOCOL:
+            replay.refuse(rule, f"security protocol {number} of listener {endpoint['name']} is unknown", **endpoint)
+            return True
+    return False
 
 
 def _own(replay: ReplayState, number: int, log_dirs: Sequence[str]) -> bool:
@@ -200,10 +204,8 @@ def _change(replay: ReplayState, number: int, epoch: int, verb: str, **changed: 
 
 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
-    for endpoint in values["endPoints"]:
-        if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(CONTROLLER_PROTOCOL, _unknown_protocol(endpoint), **endpoint)
-            return
+    if _is_protocol_unknown(replay, values, CONTROLLER_PROTOCOL):
+        return
     controller = ControllerRegistration(
         values["controllerId"],
         values["incarnationId"],
@@ -290,7 +292,7 @@ def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offse
     if record.newer:
         replay.note_newer(record.newer)
     if record.problem is not None:
-        replay.at(REFUSED, str(record.problem))
+        replay.at(Kind.REFUSED, str(record.problem))
         return
     if value is None:
         return

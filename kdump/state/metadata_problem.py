@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from kdump.state.metadata_refusal import Refusal
 
-DAMAGED, MISSING, UNREAD, SKIPPED = "damaged", "missing", "unread", "skipped"
-"""Bytes that are not valid, offsets without a record, a file or part that could not be read, a snapshot that is not
-valid."""
-REFUSED, NEWER, TOO_LARGE, NOT_CHECKED = "refused", "newer", "too large", "not checked"
-"""A record that nodes of some release cannot apply, or that only a newer release than the newest known one writes; what
-does not fit into kdump's limits; a record without effect of which it is unknown whether a node can apply it."""
-EMPTIED = "emptied"
-"""The log has no records, and lost those after its snapshot."""
+
+class Kind(Enum):
+    """Kinds of problems; the values say what they are."""
+
+    DAMAGED = "bytes that are not valid"
+    MISSING = "offsets without a record"
+    UNREAD = "what could not be read"
+    SKIPPED = "a snapshot that is not valid"
+    EMPTIED = "a log without records, which lost those after its snapshot"
+    REFUSED = "a record that nodes of some release cannot apply"
+    NEWER = "a record that only a newer release than the newest known one writes"
+    TOO_LARGE = "what exceeds kdump's limits"
+    NOT_CHECKED = "a record without effect of which it is unknown whether nodes can apply it"
 
 
 class MetadataProblem(NamedTuple):
@@ -21,7 +27,7 @@ class MetadataProblem(NamedTuple):
     damage, that of the first record that is missing because of it; None in a snapshot, or if no record is missing.
     `refusal`: of the record."""
 
-    kind: str
+    kind: Kind
     text: str
     offset: int | None = None
     refusal: Refusal | None = None
@@ -29,7 +35,7 @@ class MetadataProblem(NamedTuple):
     @property
     def is_of_record(self) -> bool:
         """Whether it is about one record; the text then begins with its offset."""
-        return self.kind in (REFUSED, NEWER, TOO_LARGE, NOT_CHECKED)
+        return self.kind in (Kind.REFUSED, Kind.NEWER, Kind.TOO_LARGE, Kind.NOT_CHECKED)
 
     def is_of(self, refusal: Refusal) -> bool:
         """Return whether it is about the record of the log that is refused."""

@@ -20,7 +20,7 @@ from kdump.log.region import Batch
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.metadata_problem import REFUSED, TOO_LARGE
+from kdump.state.metadata_problem import Kind
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
@@ -82,7 +82,7 @@ class MetadataReplay(ReplayState):
         self.offset, self.timestamp, self.source, self.record = record.offset, record.timestamp, record, name
         self.position = record.batch.position
         if too_large(record):
-            self.at(TOO_LARGE, f"the record is too large: {plain_count(record.valueSize, 'byte')}")
+            self.at(Kind.TOO_LARGE, f"the record is too large: {plain_count(record.valueSize, 'byte')}")
             return
         if self.choice is not None and (rule := self.choice.reason(self.log_offset, name, value or b"")) is not None:
             self.add_refusal(rule)
@@ -181,20 +181,18 @@ class MetadataReplay(ReplayState):
 
     def _refuse_unreadable(self, decoded: MetadataRecord, value: bytes | None) -> None:
         """Refuse a record that does not decode; of one that is newer, that is noted."""
-        problem, values = decoded.problem, {"apiKey": decoded.apiKey}
-        refusal, kind = None, REFUSED
-        if decoded.name.startswith("UNKNOWN("):
-            pass  # whether a release knows the type is decided later
-        elif not value:
-            refusal = self.add_refusal(UNREADABLE["empty"])
+        problem, name, kind, refusal = decoded.problem, "content", Kind.REFUSED, None
+        values = {"apiKey": decoded.apiKey, "version": getattr(problem, "number", None)}
+        if not value:
+            name = "empty"
         elif isinstance(problem, FrameVersionError):
-            rule = UNREADABLE["other version" if problem.number else "version 0"]
-            refusal = self.add_refusal(rule, version=problem.number)
+            name = "other version" if problem.number else "version 0"
         elif isinstance(problem, LeftOverError):
-            refusal = self.add_refusal(UNREADABLE["rest"], count=len(value) - problem.position, **values)
+            name, values["count"] = "rest", len(value) - problem.position
         elif isinstance(problem, OurLimitError):
-            kind = TOO_LARGE
-        else:
-            refusal = self.add_refusal(UNREADABLE["content"], **values)
+            kind = Kind.TOO_LARGE
+        # Whether a release knows the type of an unknown one is decided later.
+        if kind == Kind.REFUSED and not decoded.name.startswith("UNKNOWN("):
+            refusal = self.add_refusal(UNREADABLE[name], **values)
         if not decoded.newer:
             self.at(kind, str(problem), refusal)

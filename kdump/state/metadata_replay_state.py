@@ -12,7 +12,7 @@ from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration, TopicImage
-from kdump.state.metadata_problem import NEWER, REFUSED, TOO_LARGE, MetadataProblem
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from kdump.state.metadata_refusal import Refusal, Rule
 
 K = TypeVar("K", bound=Hashable)
@@ -67,14 +67,14 @@ class ReplayState:
         if len(self.metadata.problems) < MAX_PROBLEMS:
             self.metadata.problems.append(problem)
 
-    def at(self, kind: str, text: str, refusal: Refusal | None = None) -> None:
+    def at(self, kind: Kind, text: str, refusal: Refusal | None = None) -> None:
         """Note a problem of this kind in the record being applied."""
         self.note(MetadataProblem(kind, f"at offset {self.offset}: {text}", self.log_offset, refusal))
 
     def refuse(self, rule: Rule, text: str, /, **values: Any) -> None:
         """Note that a node cannot apply the record: the rule states what it throws, the text what is wrong. The caller
         leaves the record out."""
-        self.at(REFUSED, text, self.add_refusal(rule, **values))
+        self.at(Kind.REFUSED, text, self.add_refusal(rule, **values))
 
     def add_refusal(self, rule: Rule, /, **values: Any) -> Refusal | None:
         """Note what a node throws at the record, and return it; None if that is unknown. Alone if the state is in no
@@ -142,14 +142,14 @@ class ReplayState:
         known."""
         if len(self.metadata.newer) < MAX_PROBLEMS:
             self.metadata.newer.setdefault(reason, self.log_offset)
-        self.at(NEWER, reason)
+        self.at(Kind.NEWER, reason)
 
     def charge(self, size: int, reserve: int = 0) -> bool:
         """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the
         caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
-                self.at(TOO_LARGE, f"too much metadata to keep in memory ({plain_count(self.all_room, 'byte')})")
+                self.at(Kind.TOO_LARGE, f"too much metadata to keep in memory ({plain_count(self.all_room, 'byte')})")
             self.is_full = True
             return False
         self.room -= size

@@ -15,7 +15,7 @@ from kdump.cluster.metadata_copies import Age, MetadataCopies
 from kdump.io.run import Limits
 from kdump.log.partition_directory import partition
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, TopicImage
-from kdump.state.metadata_problem import DAMAGED, MetadataProblem
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from tests.each_case import each_case
 
 
@@ -24,7 +24,7 @@ def copy(end_offset: int, epoch: int = 1, *, topics: int = 1, problems: int = 0)
         topics={f"topic-{number}": TopicImage(f"topic-{number}", "") for number in range(topics)},
         leader=QuorumLeader(1, epoch),
         end_offset=end_offset,
-        problems=[MetadataProblem(DAMAGED, "damaged")] * problems,
+        problems=[MetadataProblem(Kind.DAMAGED, "damaged")] * problems,
     )
 
 

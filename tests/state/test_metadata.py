@@ -25,7 +25,7 @@ from kdump.log.record import Record
 from kdump.state.effective_config import effective
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
-from kdump.state.metadata_problem import MISSING
+from kdump.state.metadata_problem import Kind
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples, numbers_in, seeded
 from tests.craft import batch, flip, one, rebase, record, split, write_file
 from tests.each_case import each_case
@@ -431,9 +431,9 @@ def test_a_gap_between_batches_does_not_end_the_replay(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = read(tmp_path, l0=parts[0] + parts[2])  # a node reads on
     assert (names(found), found.end_offset, found.gap, found.is_partial) == ("a c", 3, 1, False)
-    assert found.problems == [(MISSING, f"{LOG}: offset 2, expected 1", 1, None)]
+    assert found.problems == [(Kind.MISSING, f"{LOG}: offset 2, expected 1", 1, None)]
     found = read(tmp_path, l0=parts[0] + parts[1] + rebase(parts[2], 1))
-    assert (names(found), found.gap_problem) == ("a b", (MISSING, f"{LOG}: offset 1, expected 2", 2, None))
+    assert (names(found), found.gap_problem) == ("a b", (Kind.MISSING, f"{LOG}: offset 1, expected 2", 2, None))
     found = read(tmp_path, l0=b"", l9=log([topic("z", "Z")], offset=9), s4=snapshot(topic("y", "Y")))
     assert (names(found), found.end_offset) == ("y", 4)
 

@@ -18,7 +18,7 @@ from kdump.problems.problem import Problem
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.state.effective_config import replication_limits
 from kdump.state.metadata_image import MetadataImage, PartitionRegistration
-from kdump.state.metadata_problem import REFUSED
+from kdump.state.metadata_problem import Kind
 from kdump.state.partition_problems import least_isr, trouble
 
 CODES = {
@@ -104,7 +104,7 @@ class ReplicasExamination:
         question.partitions += partitions
         self._brokers(metadata)
         if (doubt := metadata.doubt) is not None:
-            state = "has a record that nodes cannot apply" if doubt.kind == REFUSED else "is damaged"
+            state = "has a record that nodes cannot apply" if doubt.kind == Kind.REFUSED else "is damaged"
             state = "has what is not known here" if may_be_applied(doubt, metadata, self.release) else state
             question.notExamined.append(f"the metadata {state}, so it may be out of date: {doubt.text}")
         self._answer(metadata, partitions)

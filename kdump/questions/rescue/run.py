@@ -43,7 +43,7 @@ from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage, QuorumImage
-from kdump.state.metadata_problem import MISSING
+from kdump.state.metadata_problem import Kind
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
 from kdump.state.secrets import CONFIG, SECRET_FIELDS
@@ -281,7 +281,7 @@ def _refuse_missing(disks: Disks) -> None:
 def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> RescueError:
     """Return what is damaged in the log, and what to do."""
     why = image.gap_problem
-    where = "" if why is None or why.kind == MISSING else f" ({why.text})"
+    where = "" if why is None or why.kind == Kind.MISSING else f" ({why.text})"
     copies = " ".join(f"--replica {host_word(os.path.join(each, METADATA_LOG))}" for each in others)
     values = {"path": folder, "gap": image.gap, "last": image.end_offset - 1, "where": where, "copies": copies}
     error = refused("damagedElsewhere" if others else "damaged", **values)

@@ -18,7 +18,7 @@ from kdump.query import offered
 from kdump.questions.find_partitions import find_partitions, is_away, of_topics, release_doubts
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
-from kdump.state.metadata_problem import EMPTIED
+from kdump.state.metadata_problem import Kind
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
 __all__ = ["retention"]
@@ -78,7 +78,7 @@ def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:
     partitions."""
     metadata = made.metadata
     doubt = None if metadata is None else metadata.doubt
-    if not (made.config.is_known or (doubt and doubt.kind == EMPTIED) or made.place.partition.state):
+    if not (made.config.is_known or (doubt and doubt.kind == Kind.EMPTIED) or made.place.partition.state):
         yield Note(made.directory or "-", NOT_KNOWN)
     if doubt is not None:
         yield Note(made.directory, f"{OLD_CONFIGS}: {doubt.text}")
