@@ -13,12 +13,15 @@ The fields of a class of options (CommandOptions) are declared alike, in the ord
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, PLAIN_RUN, Limits, Run
+from kdump.io.unreadable_paths import begin
 
 if TYPE_CHECKING:  # not needed by ls
     from kdump.format.kafka_release import KafkaRelease
@@ -304,11 +307,25 @@ def selects(values: Iterable[Value] | Callable[[Value], bool]) -> Callable[[Valu
     return lambda value: not selected or value in selected
 
 
+def _in_own_context(answers: Callable[[Asks], Answers], asked: Asks) -> Answers:
+    """Return the answers, with what could not be read for them (kdump.io.unreadable_paths) apart from other runs'."""
+    context = copy_context()
+    context.run(begin)
+    found = context.run(answers, asked)
+    return cast("Answers", _each(found, context)) if isinstance(found, Generator) else found
+
+
+def _each(answers: Generator[Any, None, None], context: Context) -> Iterator[Any]:
+    with closing(answers):
+        while (answer := context.run(next, answers, None)) is not None:
+            yield answer
+
+
 def offered(name: str, query: Callable[P, Asks], answers: Callable[[Asks], Answers]) -> Callable[P, Answers]:
     """Return the function of the API with this name, whose parameters are the fields of the query."""
     from kdump.io.mounted_paths import takes_paths  # not needed by a class of options
 
-    function = takes_paths(lambda *given, **fields: answers(query(*given, **fields)))
+    function = takes_paths(lambda *given, **fields: _in_own_context(answers, query(*given, **fields)))
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = answers.__module__, answers.__doc__
     returned = inspect.signature(answers).return_annotation

@@ -13,11 +13,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import click
 import pytest
 
+import kdump
 from kdump.cli import COMMANDS
 from kdump.command_line.command_run import report_unreadable, unreadable
 from kdump.io import unreadable_paths
@@ -230,16 +232,25 @@ def test_quiet(disk: Path) -> None:
     assert (answer.stdout, answer.status) == ("", 2)
 
 
-def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = (disk / "replication-offset-checkpoint").stat()
+EIO = os.strerror(errno.EIO)
+
+
+def fail_to_read(monkeypatch: pytest.MonkeyPatch, paths: list[Path]) -> None:
+    """Make the device fail to read these files."""
+    failing = [path.stat() for path in paths]
     pread = os.pread
 
-    def failing(fd: int, count: int, position: int) -> bytes:
-        if os.path.samestat(os.fstat(fd), at):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+    def read(fd: int, count: int, position: int) -> bytes:
+        status = os.fstat(fd)
+        if any(os.path.samestat(status, each) for each in failing):
+            raise OSError(errno.EIO, EIO)
         return pread(fd, count, position)
 
-    monkeypatch.setattr(os, "pread", failing)
+    monkeypatch.setattr(os, "pread", read)
+
+
+def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_to_read(monkeypatch, [disk / "replication-offset-checkpoint"])
     done = run("producers", disk)
     assert done.stdout.startswith(f"NOT ALL WAS READ: {disk / 'replication-offset-checkpoint'}: cannot read ")
     assert done.exit_code == 2
@@ -260,14 +271,6 @@ def test_workers_tell_what_they_could_not_read(
     command: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one process does; and no zeros are findings that a device returns in place of bytes of a small file."""
-    failing = [(disk / name).stat() for name in SMALL]
-    pread = os.pread
-
-    def read(fd: int, count: int, position: int) -> bytes:
-        status = os.fstat(fd)
-        if any(os.path.samestat(status, each) for each in failing):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return pread(fd, count, position)
 
     def done(jobs: int) -> tuple[int, str, str]:
         page = tmp_path / "page.html"
@@ -277,7 +280,7 @@ def test_workers_tell_what_they_could_not_read(
         return found.exit_code, re.sub(r'"seconds":[0-9.]+', "", found.stdout), found.stderr
 
     _, healthy, _ = done(1)
-    monkeypatch.setattr(os, "pread", read)
+    fail_to_read(monkeypatch, [disk / name for name in SMALL])
     status, stdout, stderr = done(1)
     assert done(2) == (status, stdout, stderr)
     assert status == 2, stdout
@@ -286,6 +289,15 @@ def test_workers_tell_what_they_could_not_read(
         assert stderr.count(f"{name}: cannot read ") == 1
     if command.startswith("verify"):
         assert stdout.splitlines()[:-1] == healthy.splitlines()[:-1]
+
+
+def test_the_summary_of_the_api_tells_what_no_rule_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the disk of its own call alone, although calls are read by turns."""
+    disks = [Path(shutil.copytree(DISK, tmp_path / name)) for name in ("one", "two", "three")]
+    fail_to_read(monkeypatch, [disk / ".kafka_cleanshutdown" for disk in disks[:2]])
+    (*_, last) = zip_longest(*(kdump.verify(disk, topics=["users"]) for disk in disks))
+    expected = [[f"{disk}/.kafka_cleanshutdown: cannot read 30 bytes, the first at byte 0: {EIO}"] for disk in disks]
+    assert [answer.unread for answer in last] == [*expected[:2], []]
 
 
 def test_what_is_reported_is_compared_by_path(tmp_path: Path) -> None:

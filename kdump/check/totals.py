@@ -4,11 +4,13 @@ missing, which the headline shows whatever the findings' severity."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
 from kdump.check.finding import INFO, WARNING, Finding, problem_of
 from kdump.format.count_text import count_text, first_of
-from kdump.io.errors import SourceError, is_gone, same_failure
+from kdump.io.errors import SourceError, is_gone, same_failure, whole_path
+from kdump.io.unreadable_paths import failures
 from kdump.log.region import Batch
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
@@ -192,6 +194,13 @@ class CheckTotals(LogCounts):
         if failure not in self._problems:
             self._problems.add(failure)
             problems.append(text)
+
+    def add_failures(self, stated: Iterable[str] = ()) -> None:
+        """Add what the run could not read and no rule has added, except for the files in `stated`, absolute paths."""
+        known = {*stated, *map(whole_path, self.unread)}
+        for path, failure in failures().items():
+            if path not in known:
+                self.problem(failure)
 
     def add(self, other: CheckTotals) -> None:
         """Add the totals of another check."""

@@ -1,4 +1,4 @@
-"""The files and directories that this run of a command tried to read and could not, wherever in the code that was.
+"""The files and directories that a run tried to read and could not, wherever in the code that was.
 
 Many answers also depend on small files next to the segments, and are given without one that cannot be read. Then not
 all was read, which the first line and the exit status must show. Whatever opens, lists or reads files notes every
@@ -6,22 +6,24 @@ failure here, so that no reader of a small file has to pass it on."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from kdump.io.errors import whole_path
 
-_found: dict[str, str] | None = None
-"""The first failure of each path, in order; None outside of a command, as in a program that uses kdump as a library."""
+_found: ContextVar[dict[str, str] | None] = ContextVar("failures", default=None)
+"""The first failure of each path, in order, of the run of this context: a command, a worker, or a call of the API."""
 
 
 def begin() -> None:
-    """Forget earlier failures: a run begins."""
-    global _found
-    _found = {}
+    """Begin a run in this context, without failures."""
+    _found.set({})
 
 
 def note(message: str) -> None:
     """Note that a path could not be read, or not completely. `message`: a Located."""
-    if _found is not None:
-        _found.setdefault(whole_path(message), message)
+    found = _found.get()
+    if found is not None:
+        found.setdefault(whole_path(message), message)
 
 
 def add(failures: dict[str, str]) -> None:
@@ -32,4 +34,4 @@ def add(failures: dict[str, str]) -> None:
 
 def failures() -> dict[str, str]:
     """Return one line for each path that could not be read, by `whole_path`."""
-    return dict(_found or {})
+    return dict(_found.get() or {})

@@ -92,6 +92,7 @@ def postmortem(
                 made.directories.append(_directory(unit.directory))
             gather.add(facts, totals)
     gather.end()
+    made.totals.add_failures()
     made.seconds = time.monotonic() - began
     return made
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ class OrderedPool:
             self._submitted += 1
             self._changed.notify_all()
         if len(self._threads) < self.jobs:
-            thread = threading.Thread(target=self._run, daemon=True)
+            thread = threading.Thread(target=copy_context().run, args=(self._run,), daemon=True)
             self._threads.append(thread)
             thread.start()
 

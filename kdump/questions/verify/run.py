@@ -17,11 +17,10 @@ from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.kafka_release import KafkaRelease
-from kdump.io.errors import SourceError, whole_path
+from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.low_impact_reads import limit_requests
 from kdump.io.run import ignore
-from kdump.io.unreadable_paths import failures
 from kdump.problems.catalogue import family_names, findings
 from kdump.query import (
     Names,
@@ -162,10 +161,7 @@ class Check:
                 yield from self._counted(remote.findings(place, topic, self.totals))
         if remote is not None:
             remote.end(self.totals)
-        stated = self._stated.union(map(whole_path, self.totals.unread))
-        for path, failure in failures().items():
-            if path not in stated:
-                self.totals.problem(failure)
+        self.totals.add_failures(self._stated)
 
     def _note_missing(self, work: list[CheckUnit]) -> None:
         """Note the selected partitions that have no directory on any of their node's disks: nothing of them is read."""
