@@ -338,7 +338,7 @@ def test_what_goes_away_before_any_call(
             result = run(command, root, "--json")
         assert result.exit_code in (0, 1), f"{what} {number}\n{result.stderr}\n{result.stdout}"
         is_over = calls.made < number
-        number += 1 if SEED or number < 8 else 3
+        number += 1 if SEED or number < 8 else 5
         shutil.rmtree(root)
         shutil.copytree(kept, root)
     assert number > 3

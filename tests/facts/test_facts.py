@@ -26,7 +26,7 @@ from tests.facts.declared import COMMANDS, FACTS, REPORT
 from tests.facts.random_damage import SHARED, bases, damaged
 from tools import facts_reference
 
-DISKS, AT_ONCE = (2000, 50) if SEED else (3, 3)
+DISKS, AT_ONCE = (600, 30) if SEED else (3, 3)
 """Number of damaged disks, and how many of them are one test."""
 
 
