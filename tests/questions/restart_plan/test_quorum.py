@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.questions.restart_plan.answer import CLEAN, STOPPED, DirectoryPlan, PartitionPlan, QuorumVoter
-from kdump.questions.restart_plan.node.quorum import quorum_warnings, read_quorum, sole_voter_stop
+from kdump.cluster.disks import Disks
+from kdump.questions.restart_plan.answer import CLEAN, STOPPED, DirectoryPlan, PartitionPlan, QuorumVoter, RemovedBytes
+from kdump.questions.restart_plan.node.quorum import metadata_after, quorum_warnings, read_quorum, sole_voter_stop
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
+from kdump.state.metadata_problem import Kind, MetadataProblem
 from tests import command
 from tests.conftest import FIXTURES
 
@@ -117,3 +119,18 @@ def test_the_same_disk_with_another_directory_id(tmp_path: Path) -> None:
     assert plan.quorum is not None
     assert plan.quorum.hasOtherDirectory
     assert (plan.verdict, plan.status) == (STOPPED, 3)
+
+
+@pytest.mark.parametrize("gap", [5, None])
+def test_only_what_ended_the_replay_goes_with_the_end_of_the_log(
+    gap: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot that was skipped is in doubt for ever, also if zeros are cut, which end no replay."""
+    skipped, torn = MetadataProblem(Kind.SKIPPED, "no snapshot"), MetadataProblem(Kind.DAMAGED, "torn", 5)
+    read = MetadataImage(end_offset=5, gap=gap, problems=[skipped, torn] if gap else [skipped])
+    plan, disks = log(tmp_path), Disks(())
+    plan.logEndOffset, plan.cuts = 5, [RemovedBytes("truncated", "log", 0, 9)]
+    monkeypatch.setattr(disks.copies, "replayed", lambda path: read)
+    left = metadata_after(plan, disks)
+    assert left is not None
+    assert left.problems == [skipped]
