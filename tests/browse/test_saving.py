@@ -17,7 +17,7 @@ from kdump.log.output_directory import PASSING
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES
-from tests.craft import batch, flip, record, split, write_file
+from tests.craft import batch, flip, message, record, split, wrapper, write_file
 
 
 @pytest.mark.parametrize(
@@ -204,3 +204,18 @@ def test_a_damaged_batch_is_saved_with_a_warning(tmp_path: Path) -> None:
         assert not (tmp_path / "out" / "c").exists()
 
     drive(path, script)
+
+
+def test_a_damaged_message_in_a_valid_wrapper_is_saved_with_a_warning(tmp_path: Path) -> None:
+    good, bad = message(1, b"good", offset=0), message(1, b"bad", offset=1)
+    write_file(tmp_path / "a-0" / ZERO, wrapper(1, [good, flip(bad, 8 * len(bad) - 1)], offset=1))
+
+    async def script(at: Driver) -> None:
+        await at.keys("enter")
+        for name, is_damaged in (("good", False), ("bae", True)):
+            await saved(at, f"value {tmp_path / name}")
+            assert (tmp_path / name).read_bytes() == name.encode()
+            assert ("the message at offset 1 in the batch at byte 0 does not match" in at.status) == is_damaged
+            await at.keys("down")
+
+    drive(tmp_path / "a-0" / ZERO, script)
