@@ -81,7 +81,7 @@ class Log:
 
     def entries(self) -> Iterator[Item]:
         """Yield the entries of a file that is not a segment (an index, a snapshot, a checkpoint) in order, Regions for
-        bytes that are not an entry, and Problems. Raises SourceError, also for a file of batches."""
+        bytes that are not an entry, and Defects. Raises SourceError, also for a file of batches."""
         for file in self.files:
             window = self.options.open(file)
             try:

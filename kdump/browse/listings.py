@@ -22,7 +22,7 @@ from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind
 from kdump.log.live_files import open_window
 from kdump.log.paths import Target, natural
-from kdump.log.region import Batch, Problem
+from kdump.log.region import Batch, Defect
 from kdump.render.table import Column
 
 MAX_KEPT_ROWS = 192
@@ -219,7 +219,7 @@ def chosen_order(typed: str, columns: list[Column]) -> SortOrder:
 def sort_value(column: Column, item: Any, long: list[bool]) -> Any:
     """Return what an item is compared by: a number, or text; None if it does not have the column. A text that is longer
     than COMPARED is noted in `long`."""
-    if isinstance(item, Problem) or (hasattr(item, "kind") and not isinstance(item, Batch)):
+    if isinstance(item, Defect) or (hasattr(item, "kind") and not isinstance(item, Batch)):
         return None
     if isinstance(item, Entry):
         value = item.values.get(column.name)

@@ -35,7 +35,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
+from kdump.log.region import Batch, Defect, LegacyRecordBatch, Region
 from kdump.log.selection import Selection
 from kdump.questions.inspect.columns import TableDecoder, columns_of
 from kdump.questions.ls.report import directory_lines, partition_lines
@@ -151,14 +151,14 @@ class RowFactory:
         style = "bad" if record.is_damaged else "control" if record.is_control else ""
         return BrowseRow("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
 
-    def problem(self, number: int, problem: Problem) -> BrowseRow:
+    def problem(self, number: int, problem: Defect) -> BrowseRow:
         """Return the row of a problem, shown instead of data that cannot be read."""
         description = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
         return BrowseRow("note", number, problem, "!", (), printable(description), "bad")
 
-    def entry(self, number: int, entry: Entry | Region | Problem) -> BrowseRow:
+    def entry(self, number: int, entry: Entry | Region | Defect) -> BrowseRow:
         """Return the row of an entry of a file without batches, or of bytes that are not an entry."""
-        if isinstance(entry, Problem):
+        if isinstance(entry, Defect):
             return self.problem(number, entry)
         if isinstance(entry, Region):
             return self.region(entry)._replace(key=number, item=entry)

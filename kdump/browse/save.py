@@ -23,7 +23,7 @@ from kdump.log.live_files import open_window
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record, damage_text
-from kdump.log.region import Batch, Problem
+from kdump.log.region import Batch, Defect
 from kdump.questions.ls.answer import directory_answer, partition_answer
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
 from kdump.text import shell_word
@@ -209,7 +209,7 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
         return region_object(target, item)
     if isinstance(item, Entry):
         return entry_object(target, item) if item.type else None
-    if isinstance(item, Problem) and level.owner is not None and level.owner.type == "file":
+    if isinstance(item, Defect) and level.owner is not None and level.owner.type == "file":
         return answer_object(file_finding(target, item))
     return None
 

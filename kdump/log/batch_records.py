@@ -23,7 +23,7 @@ from kdump.log import legacy_records
 from kdump.log.batch_validity import count_problem, impossible_count
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, Defect, LegacyRecordBatch
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
 NOTHING = memoryview(b"")
@@ -87,7 +87,7 @@ def decode_columns(
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in IN_CODEC and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
-        reading.note(Problem.of(error, start, "" if in_codec else space))
+        reading.note(Defect.of(error, start, "" if in_codec else space))
 
 
 def _payload(reading: Reading[Any], space: str, size: int, limit: int) -> tuple[Pieces, bytes | None]:

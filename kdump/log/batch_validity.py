@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kdump.format.batch_header import max_records
 from kdump.format.count_text import plain_count
 from kdump.format.errors import CRC_MISMATCH, OFFSET_INVALID, RECORD_COUNT_MISMATCH
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, last_record_offset
+from kdump.log.region import Batch, DefaultRecordBatch, Defect, LegacyRecordBatch, last_record_offset
 
 
 class Invalid(NamedTuple):
@@ -75,13 +75,13 @@ def impossible_count(batch: Batch) -> Invalid | None:
     return Invalid(RECORD_COUNT_MISMATCH, reason)
 
 
-def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Problem:
+def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Defect:
     """Return the problem of a record count that is not the number of records; `expected`: that number, if known."""
     position, actual = batch.position + batch.layout.positions["recordCount"], batch.header.recordCount
-    return Problem(RECORD_COUNT_MISMATCH, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
+    return Defect(RECORD_COUNT_MISMATCH, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
 
 
-def undecoded_count_problem(batch: Batch, problems: Sequence[Problem] = ()) -> Problem | None:
+def undecoded_count_problem(batch: Batch, problems: Sequence[Defect] = ()) -> Defect | None:
     """Return the problem of a record count that cannot be true; None if it can be, or if `problems`, which decoding has
     noted, have one with the count."""
     impossible = impossible_count(batch)

@@ -27,7 +27,7 @@ from kdump.io.errors import SourceError
 from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.file_kinds import FileKind
-from kdump.log.region import JUNK, PADDING, TORN, Problem, Region, ZeroEntries
+from kdump.log.region import JUNK, PADDING, TORN, Defect, Region, ZeroEntries
 
 __all__ = ["Entry"]
 
@@ -109,7 +109,7 @@ class EntryRun(NamedTuple):
         return Entry(type_name, self.position + start, layout.size, part, values, layout)
 
 
-Item = Entry | Region | Problem
+Item = Entry | Region | Defect
 
 
 def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
@@ -220,20 +220,20 @@ def _snapshot(window: Window) -> Iterator[Item]:
                 f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})",
             )
         reason = f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})"
-        yield Problem(SNAPSHOT_INVALID, name, "version", 0, reason)
+        yield Defect(SNAPSHOT_INVALID, name, "version", 0, reason)
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
     if (window.source.size or 0) > INT_MAX:
         reason = f"{window.source.size} bytes; a broker reads the file into memory, which has room for {INT_MAX}"
         yield Region(JUNK, len(data), (window.source.size or 0) - len(data), reason)
-        yield Problem(SNAPSHOT_INVALID, name, "producerEntries", SNAPSHOT_HEADER.positions["producerEntries"], reason)
+        yield Defect(SNAPSHOT_INVALID, name, "producerEntries", SNAPSHOT_HEADER.positions["producerEntries"], reason)
         return
     newer = newer_snapshot(header.version)
     if header.version not in VERSIONS:
         reason = f"version {header.version} is unknown; decoded as version 1"
         code = NEWER_RELEASE if newer else SNAPSHOT_INVALID
-        yield Problem(code, name, "version", 0, newer or reason, 1, header.version)
+        yield Defect(code, name, "version", 0, newer or reason, 1, header.version)
     entry_count = 0
     size = len(data)
     for item in _fixed(window, size, PRODUCER, 0, padded=False):
@@ -248,12 +248,12 @@ def _snapshot(window: Window) -> Iterator[Item]:
     if entry_count != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {entry_count}"
         field_at = SNAPSHOT_HEADER.positions["producerEntries"]
-        yield Problem(SNAPSHOT_INVALID, name, "producerEntries", field_at, reason, entry_count, header.producerEntries)
+        yield Defect(SNAPSHOT_INVALID, name, "producerEntries", field_at, reason, entry_count, header.producerEntries)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
         reason = f"stored CRC-32C 0x{header.crc:08x}, computed 0x{computed:08x}"
         field_at = SNAPSHOT_HEADER.positions["crc"]
-        yield Problem(SNAPSHOT_INVALID, name, "crc", field_at, reason, computed, header.crc)
+        yield Defect(SNAPSHOT_INVALID, name, "crc", field_at, reason, computed, header.crc)
 
 
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
@@ -280,4 +280,4 @@ def _text(kind: FileKind, window: Window) -> Iterator[Item]:
             yield Entry(named, line.position, line.size, own, line.values, None, line.what)
         if line.problem and code:
             code_of_line = NEWER_RELEASE if line.newer else code
-            yield Problem(code_of_line, kind.name, line.what, line.position, line.problem, size=line.size)
+            yield Defect(code_of_line, kind.name, line.what, line.position, line.problem, size=line.size)

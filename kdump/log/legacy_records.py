@@ -36,7 +36,7 @@ from kdump.format.numbers import int64
 from kdump.format.varint import Bytes
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import Batch, LegacyRecordBatch, Problem, WrapperContents
+from kdump.log.region import Batch, Defect, LegacyRecordBatch, WrapperContents
 from kdump.log.skim import HEAD, hasher
 
 KEEP = 4 * 1024 * 1024
@@ -123,12 +123,12 @@ def _read_inside(
     if first is None or last is None:
         if not reading.problems:
             reason = "a wrapper without messages"
-            reading.note(Problem(MESSAGE_SET_INVALID, "Message", "value", batch.position, reason))
+            reading.note(Defect(MESSAGE_SET_INVALID, "Message", "value", batch.position, reason))
     elif not batch.format.has_timestamp:
         base, inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
-        reading.note(Problem(MESSAGE_SET_INVALID, "Message", "offset", batch.position, reason))
+        reading.note(Defect(MESSAGE_SET_INVALID, "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
         inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
@@ -212,7 +212,7 @@ def _lone(reading: Reading[LegacyRecordBatch]) -> Iterator[Record]:
     try:
         yield _record(batch, batch.header, body(batch.header, data), data, 0, batch.position)
     except DecodeError as error:
-        reading.note(Problem.of(error, batch.position))
+        reading.note(Defect.of(error, batch.position))
 
 
 def _skimmed_lone(reading: Reading[LegacyRecordBatch], keys: bool) -> Iterator[Record]:
@@ -220,7 +220,7 @@ def _skimmed_lone(reading: Reading[LegacyRecordBatch], keys: bool) -> Iterator[R
     try:
         inner = value_bounds(batch)
     except DecodeError as error:
-        reading.note(Problem.of(error, batch.position))
+        reading.note(Defect.of(error, batch.position))
         return
     pieces = map(bytes, batch.chunks(0, batch.size))
     _, _, data, _ = skim(next(pieces), pieces, batch.size, keys)
@@ -282,9 +282,9 @@ def _inner(reading: Reading[LegacyRecordBatch], keys: bool, values: bool) -> Ite
         yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)
     except DecodeError as error:
         if error.code in IN_CODEC:
-            reading.note(Problem.of(error, batch.position + bounds.valuePosition))
+            reading.note(Defect.of(error, batch.position + bounds.valuePosition))
         else:
-            reading.note(Problem.of(error, 0 if space else batch.position, space))
+            reading.note(Defect.of(error, 0 if space else batch.position, space))
 
 
 def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> Iterator[Inner]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
-from kdump.log.region import Batch, BatchT, Problem
+from kdump.log.region import Batch, BatchT, Defect
 
 
 class Reading(Generic[BatchT]):
@@ -16,7 +16,7 @@ class Reading(Generic[BatchT]):
 
     def __init__(self, batch: BatchT) -> None:
         self.batch = batch
-        self.problems: list[Problem] = [*batch.header_problems]
+        self.problems: list[Defect] = [*batch.header_problems]
         self.decoded_to = 0
         self.ignored = batch.unread_key
 
@@ -30,7 +30,7 @@ class Reading(Generic[BatchT]):
         """Whether decoding has found a problem: not only the header has one."""
         return len(self.problems) > len(self.batch.header_problems)
 
-    def note(self, problem: Problem) -> None:
+    def note(self, problem: Defect) -> None:
         """Add a problem, but only once: a batch may be read several times. The region of a torn batch says what is
         missing of it."""
         if problem not in self.problems and not self.batch.is_torn:

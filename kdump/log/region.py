@@ -32,7 +32,7 @@ CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 
 @dataclass(frozen=True)
-class Problem:
+class Defect:
     """A defect in a region; `code` is its kind (problems.catalogue).
 
     `position` is a byte of the file or, if `space` names a codec, of the batch's decompressed payload.
@@ -51,7 +51,7 @@ class Problem:
     """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""
 
     @classmethod
-    def of(cls, error: DecodeError, base: int = 0, space: str = "") -> Problem:
+    def of(cls, error: DecodeError, base: int = 0, space: str = "") -> Defect:
         where = base + error.position
         return cls(error.code, error.struct, error.field, where, error.reason, space=space, is_ours=error.is_ours)
 
@@ -199,14 +199,14 @@ class Batch(Region):
         size: int,
         limits: Limits,
         header: Any,
-        problem: Problem | None = None,
+        problem: Defect | None = None,
     ) -> None:
         super().__init__("batch", position, size)
         self.header = header
         self.format = FORMATS.get(header.magic) or format_of(header.magic)
         self.window = window
         self.limits = limits
-        self.header_problems: tuple[Problem, ...] = (problem,) if problem else ()
+        self.header_problems: tuple[Defect, ...] = (problem,) if problem else ()
         self._computed: int | None = None
         self.known = NOTHING_KNOWN
         """What its source knows of it without its bytes."""
@@ -217,7 +217,7 @@ class Batch(Region):
     """Size of a wrapper's own key, which no reader looks into."""
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[Defect, ...]:
         """What is wrong with the header and, once read, inside a wrapper."""  # the rest is in a Reading
         return self.header_problems
 
@@ -388,7 +388,7 @@ class WrapperContents(NamedTuple):
     recordCount: int | None
     inner_base: int | None
     inner_last: int | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Defect, ...]
 
 
 class LegacyRecordBatch(Batch):
@@ -406,7 +406,7 @@ class LegacyRecordBatch(Batch):
         size: int,
         limits: Limits,
         header: MessageHeader,
-        problem: Problem | None = None,
+        problem: Defect | None = None,
     ) -> None:
         # Key and value must fill the actual size of the message, whatever its header states.
         actual = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
@@ -429,7 +429,7 @@ class LegacyRecordBatch(Batch):
         """Number of bytes that no reader looks into, once it has been read."""
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[Defect, ...]:
         return self.header_problems + (() if self.contents is None else self.contents.problems)
 
 
@@ -446,7 +446,7 @@ def make_batch(
     size: int,
     limits: Limits,
     header: BatchHeader | MessageHeader,
-    problem: Problem | None = None,
+    problem: Defect | None = None,
     crc: int | None = None,
 ) -> DefaultRecordBatch | LegacyRecordBatch:
     """Return the batch or message; `crc` is the checksum of its bytes, if it has been computed."""
@@ -491,12 +491,12 @@ def as_magic_2(data: Bytes) -> BatchHeader | None:
     return header if is_possible else None
 
 
-def magic_problem(position: int, stored: int) -> Problem:
+def magic_problem(position: int, stored: int) -> Defect:
     """Return the problem of a batch at byte `position` whose checksum, which does not cover the magic, is that of a
     batch of magic 2."""
     magic_at, stored = position + v2.MAGIC_POSITION, stored - 256 if stored > 127 else stored
     reason = f"magic is {stored}, but the checksum matches a batch of magic 2"
-    return Problem(MAGIC_UNKNOWN, "RecordBatch", "magic", magic_at, reason, 2, stored, size=1)
+    return Defect(MAGIC_UNKNOWN, "RecordBatch", "magic", magic_at, reason, 2, stored, size=1)
 
 
 def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:

@@ -29,7 +29,7 @@ from kdump.log.region import (
     TORN,
     Batch,
     BatchRun,
-    Problem,
+    Defect,
     Region,
     as_magic_2,
     magic_problem,
@@ -327,7 +327,7 @@ class Reader:
         field_at = claim.position + 8
         field = header._fields[1]
         reason = f"{field} is {header[1]}, but the checksum matches a length of {size - LOG_OVERHEAD}"
-        problem = Problem(BATCH_LENGTH_INVALID, "RecordBatch", field, field_at, reason, size - LOG_OVERHEAD, header[1])
+        problem = Defect(BATCH_LENGTH_INVALID, "RecordBatch", field, field_at, reason, size - LOG_OVERHEAD, header[1])
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
     def _padding(self, position: int) -> Iterator[Region]:

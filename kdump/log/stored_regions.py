@@ -21,9 +21,9 @@ from kdump.log.region import (
     Batch,
     BrokerView,
     DefaultRecordBatch,
+    Defect,
     KnownBatch,
     LegacyRecordBatch,
-    Problem,
     Region,
     WrapperContents,
     make_batch,
@@ -66,7 +66,7 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     return row
 
 
-def problem_row(problem: Problem) -> list[Any]:
+def problem_row(problem: Defect) -> list[Any]:
     """Return a problem as an object of JSON's types."""
     return list(asdict(problem).values())
 
@@ -143,9 +143,9 @@ def _header(values: Any) -> BatchHeader | MessageHeader:
     return header
 
 
-def problem_of(values: Any) -> Problem:
+def problem_of(values: Any) -> Defect:
     """Return the problem that `values` describe. Raises TypeError or ValueError."""
-    problem = Problem(*values)
+    problem = Defect(*values)
     texts = (problem.code, problem.struct, problem.field, problem.reason, problem.space)
     plain = all(isinstance(value, (int, str, type(None))) for value in (problem.expected, problem.actual, problem.size))
     if not all(isinstance(value, str) for value in texts) or not plain or not isinstance(problem.is_ours, bool):

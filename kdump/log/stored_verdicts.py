@@ -12,7 +12,7 @@ from kdump.format.numbers import INT_MAX
 from kdump.io.hash_key import HASH_SIZE, RecordHash
 from kdump.io.sorted_lines import SortedLines
 from kdump.io.untrusted_json import LONG_MAX, integer, natural, optional_long, text
-from kdump.log.region import Problem
+from kdump.log.region import Defect
 from kdump.log.stored_regions import problem_of, problem_row
 
 
@@ -35,7 +35,7 @@ class RecordVerdict(NamedTuple):
     `records`: the number of records that decode, None if it is recordCount."""
 
     findings: tuple[StoredFinding, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Defect, ...]
     records: int | None
 
 

@@ -15,7 +15,7 @@ from kdump.format.layout import Bits, Span
 from kdump.format.metadata_record import API_KEY
 from kdump.log.batch_validity import impossible_count
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, Defect, LegacyRecordBatch
 from kdump.render.escape import bytes_text, printable
 from kdump.render.times import iso
 
@@ -82,7 +82,7 @@ class BatchFieldMeanings:
     """Meanings of the header fields of one batch or message. `problems`: what is wrong with it; `wrong`: messages of
     findings, shown at the field that they begin with."""
 
-    def __init__(self, batch: Batch, zone: tzinfo, problems: Iterable[Problem], wrong: Iterable[str] = ()) -> None:
+    def __init__(self, batch: Batch, zone: tzinfo, problems: Iterable[Defect], wrong: Iterable[str] = ()) -> None:
         self.batch, self.zone = batch, zone
         self.marked: set[str] = set()
         """Fields that were marked as wrong."""

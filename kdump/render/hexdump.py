@@ -30,7 +30,7 @@ from kdump.log.legacy_records import value_bounds
 from kdump.log.paths import Target
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
+from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, Defect, LegacyRecordBatch, Region
 from kdump.render.decoded_values import lines
 from kdump.render.escape import printable
 from kdump.render.field_meanings import (
@@ -221,7 +221,7 @@ class Hexdump:
         self._records(reading, (), words)
         return False
 
-    def _broken_record(self, reading: Reading[Batch], problem: Problem) -> None:
+    def _broken_record(self, reading: Reading[Batch], problem: Defect) -> None:
         """Write the record at which decoding stopped: its fields as far as they are valid, then the bytes at that
         point."""
         batch, start = reading.batch, reading.decoded_to

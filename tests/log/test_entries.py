@@ -19,7 +19,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import KINDS, by_name
 from kdump.log.paths import target
-from kdump.log.region import Problem, Region
+from kdump.log.region import Defect, Region
 from tests.conftest import FIXTURES, covering, numbers_in, oracle_files, seeded, window_of
 from tests.craft import write_file
 from tests.each_case import each_case
@@ -201,24 +201,24 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
     for bad in damaged:
         found = items(name, bad, window)
         if "." in name and name.rsplit(".", 1)[1] in ("index", "timeindex", "txnindex", "snapshot"):
-            spans = [(item.position, item.size) for item in found if not isinstance(item, Problem)]
+            spans = [(item.position, item.size) for item in found if not isinstance(item, Defect)]
             assert sum(size for _, size in spans) == len(bad)
         if name.endswith(".snapshot"):
-            codes = {item.code for item in found if isinstance(item, Problem)}
+            codes = {item.code for item in found if isinstance(item, Defect)}
             # No checksum covers the version, and a newer release may write another one.
             assert not bad or "snapshot-invalid" in codes or (bad[:2] != data[:2] and "newer-release" in codes)
 
 
 def test_hostile_numbers() -> None:
     huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
-    problems = [item for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
+    problems = [item for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Defect)]
     assert (problems[0].code, numbers_in(problems[0].reason)) == ("snapshot-invalid", [0x7FFFFFFF, 0])
     bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
     found = items("cleaner-offset-checkpoint", bad)
     assert [item.values for item in found if isinstance(item, Entry) and item.type] == [
         {"topic": "orders", "partition": 0, "offset": 7}
     ]
-    assert len([item for item in found if isinstance(item, Problem)]) == 4
+    assert len([item for item in found if isinstance(item, Defect)]) == 4
     assert items("quorum-state", b"[" * 100_000)
 
 

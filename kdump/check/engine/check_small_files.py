@@ -22,7 +22,7 @@ from kdump.log.entries import Entry, Item, entries
 from kdump.log.file_contents import by_content
 from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
-from kdump.log.region import Problem, Region
+from kdump.log.region import Defect, Region
 
 CODES = {
     **codes_in(vars(checkpoints)),
@@ -67,7 +67,7 @@ def file_findings(
     is_version, is_newer, has_count = False, False, False
     try:
         for item in read(target, options, totals):
-            if isinstance(item, Problem):
+            if isinstance(item, Defect):
                 is_version = item.field == "version"
                 if item.code == NEWER_RELEASE and not version_evidence(applied).is_newer(target.path):
                     reason = f"{item.reason.partition(',')[0]}, which no known release writes; {NOTHING_NEWER}"
@@ -88,7 +88,7 @@ def file_findings(
         yield from content(target, properties, applied)
 
 
-def file_finding(target: Target, problem: Problem) -> Finding:
+def file_finding(target: Target, problem: Defect) -> Finding:
     """Return the finding for a problem in a file without batches."""
     if problem.code == NEWER_RELEASE:
         text = f"{os.path.basename(target.path)} {problem.reason}"

@@ -13,7 +13,7 @@ from kdump.format.legacy_message import MIN_MESSAGE_SIZE
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Problem, Region
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Defect, Region
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.rule import SegmentContext
@@ -131,7 +131,7 @@ def offset_findings(target: Target, batch: Batch) -> Iterator[Finding]:
         yield OFFSET_INVALID.finding(target, message=message, position=position, size=size, offset=first_offset(batch))
 
 
-def problem_finding(code: Code, target: Target, batch: Batch, problem: Problem) -> Finding:
+def problem_finding(code: Code, target: Target, batch: Batch, problem: Defect) -> Finding:
     """Return the finding of this code for a problem that decoding noted. Its position and size are those of the problem
     if its bytes are in the file, else those of the batch."""
     where = f"{problem.struct}.{problem.field} at byte {problem.position}"

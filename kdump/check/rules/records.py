@@ -29,7 +29,7 @@ from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.reading import Reading
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, Defect, LegacyRecordBatch
 from kdump.problems.advice import has_case
 
 if TYPE_CHECKING:  # inspect needs no rules
@@ -348,7 +348,7 @@ def header_findings(target: Target, batch: Batch) -> Iterator[Finding]:
             yield from _message_attributes(make, batch)
 
 
-def _noted(target: Target, batch: Batch, problem: Problem) -> Finding:
+def _noted(target: Target, batch: Batch, problem: Defect) -> Finding:
     return problem_finding(CODES[problem.code], target, batch, problem)
 
 

@@ -67,7 +67,7 @@ class ExaminedDisk(NamedTuple):
     ] = None
 
 
-class Place(NamedTuple):
+class AffectedRange(NamedTuple):
     """Where something is. `begin`, `end`: its bytes in `file`, None for all of it; `first`, `last`: its offsets, None
     if it has none, or if the last one is unknown."""
 
@@ -80,7 +80,7 @@ class Place(NamedTuple):
     first: int | None = None
     last: int | None = None
 
-    def explains(self, other: Place, *, by_bytes: bool = False) -> bool:
+    def explains(self, other: AffectedRange, *, by_bytes: bool = False) -> bool:
         """Return True if something here is the cause of what the catalogue lets it cover there: of the same bytes or
         offsets, or if one of the two is all of the other's file, directory or partition. `by_bytes`: of these alone."""
         meets = both = False
@@ -141,7 +141,7 @@ class Item(NamedTuple):
     """Title of an entry of several such items, if their titles differ."""
     covers: tuple[str, ...] = ()
     """Codes of what has the same cause in the same place (Declaration.covers)."""
-    places: tuple[Place, ...] = ()
+    places: tuple[AffectedRange, ...] = ()
     """Where it is, if that is not its file, position and offset alone."""
     logged: str = ""
     """The exception that the broker's log shows, if its startup fails."""

@@ -6,7 +6,7 @@ import os
 
 from kdump.check.finding import Finding
 from kdump.check.rules.checkpoints import CHECKPOINT_BEYOND_LOG
-from kdump.incident.doctor.answer import DAMAGE, LOG, Item, Place
+from kdump.incident.doctor.answer import DAMAGE, LOG, AffectedRange, Item
 from kdump.log.paths import PARTITION
 from kdump.problems.catalogue import declaration
 
@@ -15,7 +15,7 @@ TWICE = "partition-duplicate"
 ANY = "*"
 
 
-def place_of(what: Item | Finding) -> Place:
+def place_of(what: Item | Finding) -> AffectedRange:
     """Return the place of an item or a finding."""
     topic, partition, file, begin = what.topic, what.partition, what.file, what.position
     inside = os.path.relpath(file, what.source) if file and what.source else ""
@@ -23,20 +23,20 @@ def place_of(what: Item | Finding) -> Place:
         topic, partition = match["topic"], int(match["partition"])
     if isinstance(what, Item):
         is_segment = file is not None and os.path.basename(file).removesuffix(".log").isdigit()
-        return Place(what.source, topic, partition, file, begin if is_segment else None, begin, what.offset)
+        return AffectedRange(what.source, topic, partition, file, begin if is_segment else None, begin, what.offset)
     first, last = what.offset, None if what.next_offset is None else what.next_offset - 1
     if what.code == CHECKPOINT_BEYOND_LOG.code and isinstance(what.expected, int):
         first, last = what.expected, what.offset
     is_damage = declaration(what.code).family == "bytes"
     end = what.position + what.size if is_damage else None
-    return Place(what.source, topic, partition, file, begin, end, first, last)
+    return AffectedRange(what.source, topic, partition, file, begin, end, first, last)
 
 
 class Causes:
     """The places of the items so far, each with the codes that it covers there."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[object, ...], list[tuple[str, Place]]] = {}
+        self._places: dict[tuple[object, ...], list[tuple[str, AffectedRange]]] = {}
         """By code, source, topic and partition; each with the question if it has that code itself, else ""."""
 
     def add(self, item: Item, *, is_reported: bool) -> None:
@@ -48,7 +48,7 @@ class Causes:
             for place in item.places or (place_of(item),):
                 self._places.setdefault(_key(code, place), []).append((question, place))
 
-    def has(self, code: str, question: str, *places: Place) -> bool:
+    def has(self, code: str, question: str, *places: AffectedRange) -> bool:
         """Return True if all these places of a problem are explained."""
         codes = (code, ANY) if question == DAMAGE else (code,)
         return all(
@@ -61,5 +61,5 @@ class Causes:
         )
 
 
-def _key(code: str, place: Place) -> tuple[object, ...]:
+def _key(code: str, place: AffectedRange) -> tuple[object, ...]:
     return (code, "" if code == TWICE else place.source, place.topic, place.partition)

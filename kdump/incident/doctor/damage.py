@@ -22,7 +22,7 @@ from kdump.check.rules.remote_segments import OFFSETS_UNREADABLE as UNREADABLE
 from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import partition_summary
 from kdump.format.count_text import count_text, first_of, offsets_text
-from kdump.incident.doctor.answer import Place
+from kdump.incident.doctor.answer import AffectedRange
 from kdump.incident.doctor.causes import place_of
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
@@ -62,7 +62,7 @@ class _Kind:
     evidence: list[str] = field(default_factory=list)
     segments: dict[str, Finding] = field(default_factory=dict)
     """The first one in each segment, by its path without a suffix."""
-    places: list[Place] = field(default_factory=list)
+    places: list[AffectedRange] = field(default_factory=list)
 
 
 def _causes(kinds: Collection[_Kind], recovered: Iterable[str]) -> list[_Kind]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.cluster.partition_summary import occupied, partition_summary
 from kdump.format.count_text import count_text, first_of, size_text
-from kdump.incident.doctor.answer import LargestTopic, Place
+from kdump.incident.doctor.answer import AffectedRange, LargestTopic
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.run import Run
@@ -116,7 +116,7 @@ class SpaceExamination:
             title=f"{answer.keeps} of {kept} is blocked: {answer.message}",
             urgency=self.leftovers.urgency(answer.source),
             at=answer,
-            places=(Place(answer.source, answer.topic, answer.partition, answer.file),),
+            places=(AffectedRange(answer.source, answer.topic, answer.partition, answer.file),),
             evidence=(where,),
             commands=(command("retention", path),),
             commandForAll=command("retention", *self.disks.paths, "--holds"),

@@ -22,7 +22,7 @@ from kdump.cluster.read_groups import merged, newest, read_groups
 from kdump.cluster.topic_coverage import coordinators_covered
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answer import Place
+from kdump.incident.doctor.answer import AffectedRange
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import not_known
@@ -137,7 +137,7 @@ class GroupsExamination:
         if offset is None or end is None:
             return False
         of, offsets = (position.topic, position.partition), (min(end, offset), offset)
-        places = (Place(directory.path, *of, None, None, None, *offsets) for directory in self.directories)
+        places = (AffectedRange(directory.path, *of, None, None, None, *offsets) for directory in self.directories)
         return any(self.on.has_cause("group-offsets-unusable", self.on.question.question, each) for each in places)
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:

@@ -31,11 +31,11 @@ from kdump.incident.doctor.answer import (
     STOPS,
     TRANSACTIONS,
     UNKNOWN,
+    AffectedRange,
     ExaminedDisk,
     Item,
     LargestTopic,
     Page,
-    Place,
     Priority,
     Question,
     page_order,
@@ -239,7 +239,7 @@ class Doctor:
             self._loses = self._loses or answer.priority == Priority.LOSES
         self._emit(answer)
 
-    def _has_cause(self, code: str, question: str, *places: Place) -> bool:
+    def _has_cause(self, code: str, question: str, *places: AffectedRange) -> bool:
         """Return True if an item that was reported explains a problem at all of its places."""
         if code == "disk-full" and self._startup is not None and self._startup.is_full(places[0].source):
             return True

@@ -18,7 +18,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.cluster.release_evidence import DISK, START_CHECKPOINT
 from kdump.format.count_text import count_text, size_text
 from kdump.format.kafka_release import KafkaRelease
-from kdump.incident.doctor.answer import Place
+from kdump.incident.doctor.answer import AffectedRange
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.incident.doctor.intact_copies import IntactCopies
@@ -682,11 +682,11 @@ class StartupExamination:
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
 
 
-def _due_places(event: StartupEvent, source: str) -> tuple[Place, ...]:
+def _due_places(event: StartupEvent, source: str) -> tuple[AffectedRange, ...]:
     """Return the offsets that retention deletes, and the files for which it does."""
     of, values = (source, event.topic, event.partition), event.problem.values
     offsets: Any = (values.get("first"), values.get("last"))
-    return tuple(Place(*of, file, None, None, *offsets) for file in (None, *_wrong_indexes(event)))
+    return tuple(AffectedRange(*of, file, None, None, *offsets) for file in (None, *_wrong_indexes(event)))
 
 
 def _wrong_indexes(event: StartupEvent) -> dict[str, str]:
@@ -695,19 +695,19 @@ def _wrong_indexes(event: StartupEvent) -> dict[str, str]:
     return indexes  # type: ignore[no-any-return]
 
 
-def _places(plan: PartitionPlan) -> tuple[Place, ...]:
+def _places(plan: PartitionPlan) -> tuple[AffectedRange, ...]:
     """Return the bytes that make a startup end a log early, and the offsets that it no longer has."""
     lost = [cut.lastOffset for cut in plan.cuts] + [cut.tornLastOffset for cut in plan.cuts]
     last = max((*(offset for offset in lost if offset is not None), (plan.highWatermark or 0) - 1))
     of = (plan.source, plan.topic, plan.partition)
     end, starts = plan.logEndOffset, [cut.offset for cut in plan.cuts if cut.offset is not None]
     first = end if end is not None and end <= last else min(starts, default=None)
-    places = [] if first is None else [Place(*of, plan.path, 0, 0, first, last)]
+    places = [] if first is None else [AffectedRange(*of, plan.path, 0, 0, first, last)]
     if plan.cause is not None:
-        places.append(Place(*of, *plan.cause, None, first, last))
+        places.append(AffectedRange(*of, *plan.cause, None, first, last))
     for cut in plan.cuts:  # what is deleted only follows
         if cut.kind != DELETED and (plan.cause is None or os.path.splitext(plan.cause[0])[0] not in cut.file):
-            places.append(Place(*of, cut.file, cut.position, None, cut.offset))
+            places.append(AffectedRange(*of, cut.file, cut.position, None, cut.offset))
     return tuple(places)
 
 

@@ -17,7 +17,7 @@ from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
 from kdump.log.paths import FilePosition, Target
 from kdump.log.reading import Reading
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Problem, Region, last_record_offset
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Defect, Region, last_record_offset
 from kdump.log.region_reader import Depth
 from kdump.log.walk import PartitionReader
 from kdump.log.withheld import withheld_segment
@@ -270,7 +270,7 @@ class CopyReader:
     # -- rows
 
     @property
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[Defect]:
         """What decoding the current batch has found so far."""
         return () if self._reading is None else self._reading.problems
 

@@ -12,7 +12,7 @@ from kdump.log.entries import Entry, Item
 from kdump.log.file_kinds import BATCHES
 from kdump.log.paths import Target
 from kdump.log.reading import Reading
-from kdump.log.region import Batch, BatchRun, Problem, Region
+from kdump.log.region import Batch, BatchRun, Defect, Region
 from kdump.questions.inspect.selected_files import SelectedFiles
 from kdump.questions.inspect.views import View
 from kdump.render.progress import Progress
@@ -61,7 +61,7 @@ class Rows:
         if isinstance(item, BatchRun):
             view.batch_run(target, item)
             return
-        if isinstance(item, Problem):
+        if isinstance(item, Defect):
             from kdump.check.engine.check_small_files import file_finding
 
             view.finding(file_finding(target, item))

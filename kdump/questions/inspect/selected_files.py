@@ -34,7 +34,7 @@ from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
 from kdump.log.record import Record
-from kdump.log.region import Batch, Problem, Region
+from kdump.log.region import Batch, Defect, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
@@ -218,7 +218,7 @@ class SelectedFiles:
             return
         for item in entries(target.kind, window, target.name_offset or 0):
             self.scan.run.at(getattr(item, "position", 0), window.source.size)
-            if isinstance(item, Problem) or (
+            if isinstance(item, Defect) or (
                 self.selection.entry(item.position, item.values)
                 if isinstance(item, Entry) and item.type
                 else self.selection.is_all

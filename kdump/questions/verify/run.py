@@ -109,7 +109,7 @@ class Check:
         self.totals = CheckTotals()
         self._stated = set[str]()
         """Absolute paths of files of which a finding states what could not be read."""
-        self._known = read_baseline(query.baseline) if query.baseline else set[FindingKey]()
+        self._known = read_baseline(query.baseline) if query.baseline else set[BaselineKey]()
         given = Options.as_of(query.run, kafka_version=query.kafka_version, max_message_bytes=query.max_message_bytes)
         self.options = replace(
             given,
@@ -203,15 +203,15 @@ def answers(query: VerifyQuery) -> Iterator[Finding | CheckSummary]:
 verify = offered("verify", VerifyQuery, answers)
 OF_SUMMARY = {"findings", "known", "unread"}
 """Keys of verify's summary, which distinguish it from that of other commands."""
-FindingKey = tuple[str, str | None, int | None, int | None, str]
+BaselineKey = tuple[str, str | None, int | None, int | None, str]
 """What a baseline identifies an accepted finding by: code, topic-partition and offset; without a topic or an offset,
 also file name."""
 
 
-def read_baseline(path: str) -> set[FindingKey]:
+def read_baseline(path: str) -> set[BaselineKey]:
     """Return the findings of a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is
     anything else."""
-    keys: set[FindingKey] = set()
+    keys: set[BaselineKey] = set()
     lines = 0
     try:
         with open(path, encoding="utf-8") as file:
@@ -234,9 +234,9 @@ def read_baseline(path: str) -> set[FindingKey]:
     return keys
 
 
-def _key(finding: Finding) -> FindingKey:
+def _key(finding: Finding) -> BaselineKey:
     return _key_of(finding.code, finding.topic, finding.partition, finding.offset, finding.file)
 
 
-def _key_of(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
+def _key_of(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> BaselineKey:
     return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""

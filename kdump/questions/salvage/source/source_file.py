@@ -27,8 +27,8 @@ from kdump.log.reading import Reading
 from kdump.log.region import (
     Batch,
     DefaultRecordBatch,
+    Defect,
     LegacyRecordBatch,
-    Problem,
     Region,
     as_magic_2,
     last_record_offset,
@@ -119,7 +119,7 @@ class SourceFile:
         """Return a batch that was found before at this position, with this size."""
         data = self.window.view(position, LARGEST_HEADER)
         other = as_magic_2(data)
-        problem: Problem | None = None
+        problem: Defect | None = None
         if other is not None and other.size == size:
             covered = self.window.peeks(position + CRC_START, size - CRC_START)
             if checksum(other.magic, covered) == other.crc:
@@ -128,7 +128,7 @@ class SourceFile:
         header = read_header(data)
         if header[1] != size - LOG_OVERHEAD:
             field, length = header._fields[1], size - LOG_OVERHEAD
-            problem = Problem(errors.BATCH_LENGTH_INVALID, "RecordBatch", field, position + 8, "", length, header[1])
+            problem = Defect(errors.BATCH_LENGTH_INVALID, "RecordBatch", field, position + 8, "", length, header[1])
         return make_batch(self.window, position, size, self.options.limits, header, problem)
 
     def check(self, batch: Batch) -> CheckedBatch:
