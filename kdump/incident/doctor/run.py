@@ -170,22 +170,18 @@ class Doctor:
             self._end(question)
         unread = [*self._unread, *(text for each in self.questions for text in each.unread)]
         unread = list(dict.fromkeys(unread))
-        verdict = ACT if self.found else NOTHING
+        certainty = self._startup.certainty if self._startup is not None else NO
+        verdict = LOSES if self._loses else ACT if self.found else NOTHING
         if self._startup is not None:
             verdict = UNKNOWN if self._startup.is_unknown else verdict
-            verdict = STOPS if self._startup.does_not_start else LOSES if self._startup.loses else verdict
-        if self._loses and verdict == ACT:
-            verdict = LOSES
+            verdict = STOPS if self._startup.does_not_start else LOSES if certainty != NO else verdict
         is_unknown = bool(unread) or (self._startup is not None and self._startup.is_unknown)
         status = 3 if verdict == STOPS else 2 if is_unknown else int(bool(self.found))
         is_complete = all(each.isComplete for each in self.questions) and not unread
         seconds = round(time.monotonic() - self._began, 3)
-        certainty = self._startup.certainty if self._startup is not None else NO
-        if certainty == NO and self._loses:
-            certainty = MAY
         return Page(
             verdict,
-            certainty,
+            MAY if certainty == NO and self._loses else certainty,
             is_complete,
             interrupted,
             status,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -46,7 +46,17 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
 )
-from kdump.questions.restart_plan.course import CERTAIN, FIRST_CHECKS, FIRST_MINUTES, MAY, NO, StartupEvent
+from kdump.questions.restart_plan.course import (
+    CERTAIN,
+    FIRST_MINUTES,
+    LOADING,
+    MAY,
+    METADATA,
+    NO,
+    RECORDS,
+    Loss,
+    StartupEvent,
+)
 from kdump.questions.restart_plan.loading_events import kind_of
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.identity import starts_as
@@ -66,7 +76,7 @@ from kdump.questions.restart_plan.replicas.quorum_replicas import Quorum
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas, WorstLoss
 from kdump.questions.restart_plan.replicas.replicas_report import worst_text
 from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, joined
-from kdump.questions.restart_plan.run import RestartQuery, predict_startup
+from kdump.questions.restart_plan.run import RestartQuery, plan_course, predict_startup
 from kdump.text import shell_words
 
 CONSEQUENCE = "startup-open-transaction"
@@ -88,8 +98,10 @@ class StartupExamination:
     def __init__(self, disks: Disks, on: Examination, release: KafkaRelease | None = None) -> None:
         self.disks, self.on, self.release = disks, on, release
         self.plans: list[RestartPlan] = []
-        self.losing: Counter[str] = Counter()
-        """Number of partitions by what happens to them."""
+        self._together: list[StartupEvent] = []
+        """What the brokers of a cluster lose together."""
+        self._has_changed_since: set[str] = set()
+        """Directories of partitions that a broker at work has changed since they were read."""
         self.ordered: set[tuple[str, str, int]] = set()
         """Log directory, topic and number of partitions that lose records if their brokers start in the wrong order."""
         self._texts: list[str] = []
@@ -121,15 +133,16 @@ class StartupExamination:
         return any(stop.code == "startup-disk-full" for each in every for stop in each.stops)
 
     @property
-    def loses(self) -> bool:
-        return bool(self.losing)
-
-    @property
     def certainty(self) -> str:
         """Whether a startup loses data then or within an hour: certain, may, or no."""
-        if any(plan.losesWithinHour == CERTAIN for plan in self.plans):
-            return CERTAIN
-        return MAY if self.loses else NO
+        losses = [*self._together, *(event for plan in self.plans for event in self._losses(plan))]
+        certainties = {event.loss.certainty for event in losses if event.loss is not None}
+        return CERTAIN if CERTAIN in certainties else MAY if certainties else NO
+
+    def _losses(self, plan: RestartPlan) -> list[StartupEvent]:
+        """Return what a plan's course loses, but for what loading the logs does to those that have changed since."""
+        course = plan.course if plan.course.events else plan_course(plan)  # the time was over before it was complete
+        return [each for each in course.losses if not (_loads(each) and each.file in self._has_changed_since)]
 
     def run(self) -> None:
         """Examine all brokers. Raises OutOfTime."""
@@ -219,7 +232,6 @@ class StartupExamination:
                 commands=run,
             )
         elif summary.quorumLoses and not self._empty_controllers(voting, directories):
-            self.losing["quorum"] += 1
             first = summary.firstVoters
             strays = f", and {count_text(summary.strays, 'directory becomes', 'directories become')} stray"
             values |= {"leaders": f"controller {' or '.join(map(str, summary.electable))}"}
@@ -228,7 +240,13 @@ class StartupExamination:
             values |= {"best": first[0] if first else ""}
             facts = {"orderDecides": bool(first), "losesInAnyOrder": bool(summary.quorumLosesLeast)}
             self._texts.append(f"MAY LOSE {summary.quorumLoses:,} RECORDS OF THE METADATA: kdump restart-plan")
-            self.on.report(Problem("startup-quorum-loses", values, facts), paths[0], commands=run)
+            problem = Problem("startup-quorum-loses", values, facts)
+            self._lose_together(problem, Loss(METADATA, MAY, summary.quorumLoses), paths[0], commands=run)
+
+    def _lose_together(self, problem: Problem, loss: Loss, source: str, **more: Any) -> None:
+        """Report what the brokers of a cluster lose together. `more`: other fields of Item."""
+        self._together.append(StartupEvent(FIRST_MINUTES, problem, None, loss=loss))
+        self.on.report(problem, source, **more)
 
     def _replica_losses(
         self, summary: ClusterSummary, worst: WorstLoss, replicas: list[PartitionReplicas], paths: list[str]
@@ -249,7 +267,6 @@ class StartupExamination:
             values |= {"stopped": " and ".join(map(str, chosen.stopped)), "leader": chosen.leader}
             values |= {"TOPIC": chosen.topic, "PARTITION": chosen.partition}
         facts = {"losesInAnyOrder": bool(summary.lost), "orderDecides": summary.order_decides and bool(others)}
-        self.losing["order"] += 1
         how = f"start broker {first} first, then {', '.join(others)}" if facts["orderDecides"] else worst_text(worst)
         self._texts.append(f"{how}: kdump restart-plan")
         losing = [each for each in replicas if any(one.lost for one in each.outcomes)]
@@ -259,8 +276,9 @@ class StartupExamination:
             for each in losing[:SHOWN]
         ]
         case = "" if facts["orderDecides"] else "any"
-        self.on.report(
+        self._lose_together(
             Problem("startup-order", values, {**facts, "leaderByHand": chosen is not None}, case),
+            Loss(RECORDS, MAY, offsets=summary.worstLost),
             paths[0],
             evidence=tuple(evidence),
             commands=(command("restart-plan", *paths, *self._of_release),),
@@ -273,15 +291,15 @@ class StartupExamination:
         source, metadata = self.disks.metadata(directories)
         if len(empty) < voting.majority or metadata is None or metadata.kraft_version:
             return False
-        self.losing["controller"] += 1
         paths = [directory.path for directory in directories]
         values = {
             "nodes": " and ".join(str(log.broker) for log in empty),
             "topics": count_text(len(metadata.topics), "topic"),
             "directories": shell_words(paths),
         }
-        self.on.report(
+        self._lose_together(
             Problem("startup-controller-empty", values, case="several" if len(voting.voters) > 1 else ""),
+            Loss(METADATA, MAY),
             empty[0].plan.source,
             evidence=(f"{source}: the metadata up to offset {metadata.end_offset}",),
             commands=(self._dry_run(*paths),),
@@ -361,11 +379,11 @@ class StartupExamination:
             plan = predict_startup(replace(asked, on_seen=self.disks.note_listing))
         except SourceError as error:
             on.question.notExamined.append(str(error))
-            self._finish(broker, None)
+            self._finish(broker, plan, is_complete=False)
             return False
         except OutOfTime:
             self._directories(plan, broker)
-            self._finish(broker, None)
+            self._finish(broker, plan, is_complete=False)
             left = sum(len(each.candidates) for each in broker.directories) - on.question.partitions
             on.question.partitionsLeft += max(0, left)
             on.out_of_time("restart-plan", *broker.paths, before="the startup was predicted completely")
@@ -377,7 +395,7 @@ class StartupExamination:
         self._directories(plan, broker)
         for unread in plan.unread:
             on.unread(unread)
-        self._finish(broker, plan)
+        self._finish(broker, plan, is_complete=True)
         return True
 
     def _label(self, broker: Broker) -> str:
@@ -386,8 +404,7 @@ class StartupExamination:
     def _later(self, plan: RestartPlan, broker: Broker) -> None:
         """Report what the hour after the startup loses."""
         for event in plan.course.losses:
-            if event.phase in (FIRST_MINUTES, FIRST_CHECKS) and event.code != "startup-missing":
-                self.losing[event.code] += 1
+            if not _loads(event):
                 source = next((log.source for log in plan.partitions if log.path == event.file), broker.paths[0])
                 self.on.report(
                     event.problem,
@@ -403,12 +420,11 @@ class StartupExamination:
                     commandForAll=self._command(broker),
                 )
 
-    def _finish(self, broker: Broker, plan: RestartPlan | None) -> None:
+    def _finish(self, broker: Broker, plan: RestartPlan | None, *, is_complete: bool) -> None:
         name = self._label(broker)
-        if plan is None:
-            self._texts.append(
-                f"{name}not predicted" if not self.losing else f"{name}LOSES RECORDS, as far as examined"
-            )
+        if plan is None or not is_complete:
+            loses = plan is not None and self._losses(plan)
+            self._texts.append(f"{name}LOSES RECORDS, as far as examined" if loses else f"{name}not predicted")
         else:
             self._place_of[id(plan)] = len(self._texts)
             self._texts.append(name + answer(plan))
@@ -543,27 +559,21 @@ class StartupExamination:
         }
         if (plan.missing or plan.stray or plan.loses) and self._has_changed(plan):
             self._changing += 1
+            self._has_changed_since.add(plan.path)
             return
         if plan.missing:
-            self.losing["missing"] += 1
             offsets = f"the last checkpointed high watermark is {plan.highWatermark}"
             evidence = (offsets,) if plan.highWatermark is not None else ()
             self._lose(plan.problem or Problem("startup-missing"), plan, more, evidence)
         elif plan.stray:
-            is_empty = plan.logEndOffset is not None and plan.logEndOffset == plan.logStartOffset
-            of_deleted = plan.problem is not None and bool(plan.problem.facts.get("ofDeleted"))
-            costs_nothing = is_empty or (of_deleted and not plan.strayDeleted)
-            if not costs_nothing:
-                self.losing["stray"] += 1
             stray = Problem("startup-stray", case="deleted" if plan.strayDeleted else "")
-            order = {"severity": "warning", "urgency": "degraded"} if costs_nothing else {}
+            order = {"severity": "warning", "urgency": "degraded"} if plan.costs_nothing else {}
             self._lose(stray, plan, {**more, **order}, (plan.stray,))
         elif plan.loses or plan.mayLoseTorn:
             self._loss(plan, more)
 
     def _loss(self, plan: PartitionPlan, more: dict[str, Any]) -> None:
         """Report that a startup ends a log early, with what makes it do so."""
-        self.losing["loses"] += 1
         cut = plan.cuts[0] if plan.cuts else None
         is_hidden = cut is not None and all(each.kind == HIDDEN for each in plan.cuts)
         # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
@@ -680,6 +690,11 @@ class StartupExamination:
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
+
+
+def _loads(event: StartupEvent) -> bool:
+    """Return True if an event is what the examination of its log alone shows."""
+    return event.phase == LOADING or event.code == "startup-missing"
 
 
 def _due_places(event: StartupEvent, source: str) -> tuple[AffectedRange, ...]:

@@ -481,6 +481,13 @@ class PartitionPlan:
         return sum(cut.size for cut in self.cuts)
 
     @property
+    def costs_nothing(self) -> bool:
+        """Whether it becomes stray without a loss: it is empty, or its topic was deleted."""
+        is_empty = self.logEndOffset is not None and self.logEndOffset == self.logStartOffset
+        of_deleted = self.problem is not None and bool(self.problem.facts.get("ofDeleted"))
+        return is_empty or (of_deleted and not self.strayDeleted)
+
+    @property
     def is_plain(self) -> bool:
         """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)

@@ -69,7 +69,8 @@ def log_events(plan: RestartPlan, log: PartitionPlan) -> Iterator[StartupEvent]:
     elif log.stray:
         stray = Problem("startup-stray", case="deleted" if log.strayDeleted else "")
         is_certain = log.strayDeleted or plan.loses_metadata
-        yield event._replace(problem=stray, loss=_of_stray(log, is_certain=is_certain))
+        loss = None if log.costs_nothing else _of_stray(log, is_certain=is_certain)
+        yield event._replace(problem=stray, loss=loss)
     elif log.loses or log.mayLoseTorn:
         case = "torn" if log.mayLoseTorn else "new" if log.losesOnlyNew else ""
         problem = Problem("startup-loses", {"path": log.path}, log.facts, case)

@@ -71,9 +71,10 @@ STORIES: dict[tuple[str, str], _Story] = {
 
 def loss_texts(plan: RestartPlan) -> list[str]:
     """Return what the startup and the hour after it lose, for the verdict, the worst first: LOSES RECORDS of 2
-    partitions. Empty if it is not known to lose anything."""
+    partitions; then what becomes stray without a loss."""
     stories: dict[_Story, list[StartupEvent]] = {}
-    for event in plan.course.losses:
+    strays = (event for event in plan.course.events if event.code == "startup-stray" and event.loss is None)
+    for event in (*plan.course.losses, *strays):
         stories.setdefault(STORIES[event.code, event.problem.case], []).append(event)
     return [_told(plan, story, events) for story, events in stories.items()]
 

@@ -31,7 +31,7 @@ from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
 from kdump.incident.doctor.causes import TWICE
 from kdump.incident.doctor.damage import DamageExamination
-from kdump.incident.doctor.examination import Examination, TimeLimit
+from kdump.incident.doctor.examination import Examination, OutOfTime, TimeLimit
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
@@ -672,7 +672,12 @@ def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
                     change()
                 query.run.found(plan)
 
-            return predict(replace(query, run=replace(query.run, found=found), options=None))
+            plan = predict(replace(query, run=replace(query.run, found=found), options=None))
+            events = [(each, each.loss) for each in plan.course.events]  # as if no other broker had a replica
+            plan.course.events = [
+                each._replace(loss=loss and loss._replace(certainty="certain")) for each, loss in events
+            ]
+            return plan
 
         monkeypatch.setattr(startup, "predict_startup", predicted)
         with (disk / ".lock").open("w") as file:
@@ -681,6 +686,7 @@ def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
         texts = [each for each in question_in(found, "startup")["notExamined"] if "changed while" in each]
         mine = [each["code"] for each in items_in(found) if each["code"] == f"startup-{what}"]
         assert bool(mine) != bool(texts)
+        assert (found[-1]["losesWithinHour"], found[-1]["verdict"]) == (("certain", "loses") if mine else ("no", "act"))
         return mine
 
     assert codes(lambda: None)
@@ -690,6 +696,24 @@ def test_what_a_broker_at_work_has_changed_since_is_not_concluded(
         "loses": lambda: log.write_bytes(whole),
     }
     assert not codes(changes[what])
+
+
+def test_a_broker_whose_time_was_over_does_not_lose_what_another_one_does(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Path(shutil.copytree(FIXTURES / "disk-1", tmp_path / "other"))
+    shutil.rmtree(disk / "ledger-0")
+    predict = startup.predict_startup
+
+    def predicted(query: RestartQuery) -> RestartPlan:
+        if str(other) in query.paths:
+            raise OutOfTime
+        return predict(query)
+
+    monkeypatch.setattr(startup, "predict_startup", predicted)
+    found = answers(disk, other, *NOW)
+    assert question_in(found, "startup")["answer"].endswith(f"; {other}: not predicted")
+    assert found[-1]["verdict"] == "loses"
 
 
 def test_the_startup_of_another_release(tmp_path: Path) -> None:
@@ -1335,6 +1359,7 @@ def test_an_empty_directory_that_becomes_stray_loses_nothing(tmp_path: Path) -> 
     found = answers(root, *NOW)
     (item,) = (each for each in items_in(found) if each["code"] == "startup-stray")
     assert (item["severity"], item["partition"]) == ("warning", 0)
+    assert kdump.restart_plan([str(root)]).losesWithinHour == "no"
     # After that start and a clean shutdown, which does not close the logs of stray directories.
     (root / "ledger-0").rename(root / f"ledger-0.{'0' * 32}-stray")
     (root / ".kafka_cleanshutdown").touch()
