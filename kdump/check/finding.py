@@ -14,8 +14,8 @@ from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
-from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, impact
-from kdump.problems.catalogue import declaration
+from kdump.problems.advice import NO_FACTS, NO_VALUES
+from kdump.problems.catalogue import PAST_IT, declaration
 from kdump.problems.problem import Problem, next_of
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -67,11 +67,13 @@ class Finding(NamedTuple):
     """Which of the impacts of the code applies, in place of the usual one; several are joined with +."""
     facts: Mapping[str, bool | None] = NO_FACTS
     """What is known of the facts on which the actions depend (problems/facts.toml)."""
+    fields: Mapping[str, object] = NO_VALUES
+    """Those of its impact."""
 
     def in_case(self, case: str, severity: str | None = None, values: Mapping[str, object] = NO_VALUES) -> Finding:
         """Return the finding with another of the impacts of its code, and perhaps another severity."""
         consequence = impact(self.code, case, self.offset, values)
-        return self._replace(consequence=consequence, severity=severity or self.severity, case=case)
+        return self._replace(consequence=consequence, severity=severity or self.severity, case=case, fields=values)
 
     def given(self, facts: Mapping[str, bool | None]) -> Finding:
         """Return the finding with more facts; what it has stated itself stays."""
@@ -82,28 +84,14 @@ class Finding(NamedTuple):
         return self.message
 
     @property
-    def impact(self) -> str:
-        return self.consequence
-
-    @property
-    def never(self) -> tuple[str, ...]:
-        """What not to do."""
-        return () if self.facts.get("object") else declaration(self.code).never
-
-    @property
-    def covers(self) -> tuple[str, ...]:
-        """The codes of what has the same cause, in the same place."""
-        return declaration(self.code).covers
-
-    @property
     def actions(self) -> tuple[str, ...]:
         """What to do about it, in order."""
         return problem_of(self).actions
 
     @property
     def values(self) -> dict[str, object]:
-        """What it states of the words for it in actions (problems/catalogue.py)."""
-        values: dict[str, object] = {}
+        """What it states of the fields of its impact, and of the words for it in actions (problems/catalogue.py)."""
+        values: dict[str, object] = {"offset": self.offset, **self.fields}
         if self.topic is not None:
             values["TOPIC"] = self.topic
             if self.partition is not None:
@@ -182,7 +170,13 @@ class Code(NamedTuple):
             producer_id=producer_id,
             case=case,
             facts=facts,
+            fields=values,
         )
+
+
+def impact(code: str, case: str, offset: int | None, values: Mapping[str, object]) -> str:
+    """Return the impact of a finding, with the first offset affected if it is known, and these fields."""
+    return Problem(code, {"offset": offset, **values}, case=case).impact
 
 
 def codes_in(module: Mapping[str, object]) -> dict[str, Code]:

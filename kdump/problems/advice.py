@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from kdump.problems.catalogue import Action, declaration, fact_clauses, is_shared_impact, lowered, shared_impact
+from kdump.problems.catalogue import (
+    PAST_IT,
+    Action,
+    declaration,
+    fact_clauses,
+    is_shared_impact,
+    lowered,
+    shared_impact,
+)
 
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
-PAST_IT = "--to-offset NEXT-OFFSET"
-"""The option that moves a consumer group past a batch: of a batch at the end of a log, it is another one."""
 PLACEHOLDER = re.compile(
     rf"(?<![\w-])(?:TOPIC:PARTITION|TOPIC|PARTITION|DIR|SEGMENT|POSITION|{PAST_IT}|OFFSET|PRODUCER-ID|GROUP|CONNECTOR)(?![\w-])"
 )
@@ -29,16 +35,15 @@ PLACELESS = (
 """Phrases of impacts that contain an offset, and their replacements if no offset is known."""
 
 
-def impact(code: str, case: str = "", offset: int | None = None, values: Mapping[str, object] = NO_VALUES) -> str:
-    """Return the impact of a problem. `case`: the name of the impact that applies in place of the usual one, or several
-    joined with +; `offset`: the first one affected, None if it is unknown."""
+def impact(code: str, case: str = "", *, has_offset: bool) -> str:
+    """Return the impact of a problem, with its fields. `case`: the name of the impact that applies in place of the
+    usual one, or several joined with +; `has_offset`: whether the first offset affected is known."""
     declared = declaration(code)
-    cases = case.split("+") if case else ()
+    cases = [one for one in case.split("+") if one and has_case(code, one)]
     text = "; ".join(declared.impacts.get(one) or shared_impact(one) for one in cases) or declared.consequence
-    if offset is None:
-        for words, instead in PLACELESS:
-            text = text.replace(words, instead)
-    return text.format_map({"offset": offset, **values})
+    for words, instead in () if has_offset else PLACELESS:
+        text = text.replace(words, instead)
+    return text
 
 
 def has_case(code: str, case: str) -> bool:

@@ -40,6 +40,8 @@ LOSES, STOPS, CLIENTS, DEGRADED, OLD = ORDER = ("loses", "stops", "clients", "de
 startup, stops clients now, has degraded something, or is old."""
 USUAL = {"error": CLIENTS, "warning": DEGRADED, "info": OLD}
 """What problems of a severity do where the catalogue does not state it."""
+PAST_IT = "--to-offset NEXT-OFFSET"
+"""The option that moves a consumer group past the batch: of a batch at the end of a log, it is another one."""
 _PHRASE = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _TABLE = re.compile(r"^\[([\w-]+)\]$|\A", re.M)
 _KEY = re.compile(r"^(\w+) = ", re.M)
@@ -123,6 +125,8 @@ class Declaration:
     always_checked: bool = False
     """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
     the finding."""
+    moves_groups: bool = False
+    """Whether an action moves a consumer group past the batch, for which the offset after it has to be known."""
     needs_log_dir: bool = False
     """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
     coordinator's log (check/log_dir_context.py)."""
@@ -169,6 +173,7 @@ def declaration(code: str) -> Declaration:
     fix = ". ".join(one.conditional for one in actions)
     of_object = tuple(map(action, _filled_list(fields.get("objectActions", ()))))
     values |= {"never": never, "covers": covers, "covers_here": here, "object_actions": of_object}
+    values["moves_groups"] = PAST_IT in fix
     return Declaration(code=code, family=file, fix=fix, actions=actions, **values)
 
 

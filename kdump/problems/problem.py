@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from kdump.problems.advice import NO_FACTS, NO_VALUES, PAST_IT, PLACEHOLDER, chosen_texts, open_actions
-from kdump.problems.catalogue import Action, Declaration, action, declaration, lowered
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_texts, impact, open_actions
+from kdump.problems.catalogue import PAST_IT, Action, Declaration, action, declaration, lowered
 from kdump.text import host_word, shell_word
 
 FIELD = re.compile(rf"\{{(\w+)(:q)?\}}|{PLACEHOLDER.pattern}")
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
     @property
     def impact(self) -> str:
         """What follows for brokers and consumers; empty if the title states it."""
-        return self._text(self.declared.impacts.get(self.case, self.declared.consequence))
+        return self._text(impact(self.code, self.case, has_offset=self.values.get("offset") is not None))
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -49,8 +49,8 @@ class Problem(NamedTuple):
 
     @property
     def never(self) -> tuple[str, ...]:
-        """What not to do."""
-        return self._chosen(map(action, self.declared.never))
+        """What not to do; of an object in remote storage, nothing is known."""
+        return () if self.facts.get("object") else self._chosen(map(action, self.declared.never))
 
     @property
     def covers(self) -> tuple[str, ...]:

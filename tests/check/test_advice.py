@@ -20,7 +20,7 @@ import pytest
 
 import kdump
 from kdump.check.engine.units import units
-from kdump.check.finding import Code, Finding
+from kdump.check.finding import Code, Finding, problem_of
 from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
@@ -29,8 +29,8 @@ from kdump.incident.explain.catalogue import messages
 from kdump.kafka.errors import CorruptRecord, FullIndex, KafkaError
 from kdump.log.paths import Target, target
 from kdump.problems import catalogue
-from kdump.problems.advice import PAST_IT, PLACEHOLDER, chosen_texts
-from kdump.problems.catalogue import Action, conditions, fact_clauses
+from kdump.problems.advice import PLACEHOLDER, chosen_texts
+from kdump.problems.catalogue import PAST_IT, Action, conditions, fact_clauses
 from kdump.problems.problem import Problem
 from kdump.questions.restart_plan.answer import startup_failure
 from kdump.state.metadata_refusal import Refusal
@@ -457,6 +457,19 @@ def action(finding: Finding) -> str:
     return ". ".join(finding.actions)
 
 
+def test_a_finding_and_its_problem_have_the_same_impact() -> None:
+    """Also in several cases, in one that problems share, and without an offset."""
+    values = {"offsets": "2 offsets", "watermark": 9, "replicas": "no other broker has a replica"}
+    place = target("/disk/payments-0/00000000000000000000.log")
+    for case in ("", "remote", "truncates+belowWatermark"):
+        for offset in (None, 7):
+            code = Code("crc-mismatch")
+            finding = code.finding(place, message="", offset=offset, case=case, values=values)
+            impact = problem_of(finding).impact
+            assert impact == finding.consequence == finding.in_case(case, values=values).consequence
+            assert "consumers may have read these" in impact or "+" not in case
+
+
 def placeholders(text: str) -> set[str]:
     return set(PLACEHOLDER.findall(text))
 
@@ -470,6 +483,7 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
     leave_out_alike(root, source)
     for finding in findings(str(root)):
         text = action(finding)
+        assert problem_of(finding).impact == finding.consequence
         assert not placeholders(text) & finding.values.keys(), text
         left = placeholders(text)
         assert PAST_IT not in left or finding.next_offset is None

@@ -56,7 +56,6 @@ from kdump.log.paths import target as as_target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.log.remote_files import REMOTE, tier
-from kdump.problems.advice import PAST_IT
 from kdump.problems.catalogue import declaration, depends_on
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class CheckUnit:
                 finding = finding.given(self.known.facts)
                 if tier(finding.file) == REMOTE:
                     finding = about_object(finding)
-                is_unknown = finding.next_offset is None and PAST_IT in declaration(finding.code).fix
+                is_unknown = finding.next_offset is None and declaration(finding.code).moves_groups
                 if is_unknown and followed < FOLLOWED:
                     followed += 1
                     finding = watched._followed(finding)

@@ -107,11 +107,11 @@ class Examination:
         declared = declaration(problem.code)
         severity = severity or declared.severity
         stated = problem_of(problem) if isinstance(problem, Finding) else problem
+        texts: dict[str, Any] = {name: getattr(stated, name) for name in ("impact", "actions", "never", "covers")}
         is_old = severity != ERROR and asks_nothing(stated)
         urgency = urgency or (OLD if is_old else declared.urgency or USUAL[severity])
-        texts = {name: getattr(problem, name) for name in ("title", "impact", "actions", "never")}
         place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}
-        texts |= {"titleForAll": declared.meaning, "covers": problem.covers}
+        texts |= {"title": problem.title, "titleForAll": declared.meaning}
         self.item(ORDER.index(urgency) + 1, severity, problem.code, source, **{**texts, **place, **more})
 
     def is_explained(self, finding: Finding) -> bool:
