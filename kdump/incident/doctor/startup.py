@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -91,6 +91,19 @@ MAX_TOPIC_IDS = 2000
 """Maximum number of partitions of a broker whose topic IDs are compared with those of other clusters."""
 
 
+@dataclass
+class BrokerLine:
+    """The line of a broker in the answer. `label`: what precedes it if there are several; `never`: that its controllers
+    reject its cluster.id."""
+
+    label: str
+    text: str
+    never: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.label}{self.never}{self.text}"
+
+
 class StartupExamination:
     """Predicts the next startup of each broker, of `release` or of the one that ran on the disk. `plans`: those of the
     brokers so far."""
@@ -104,7 +117,10 @@ class StartupExamination:
         """Directories of partitions that a broker at work has changed since they were read."""
         self.ordered: set[tuple[str, str, int]] = set()
         """Log directory, topic and number of partitions that lose records if their brokers start in the wrong order."""
-        self._texts: list[str] = []
+        self._lines: dict[str, BrokerLine] = {}
+        """By the path of the broker's first log directory."""
+        self._of_clusters: list[str] = []
+        """What follows these lines."""
         self._consequences: list[StartupFailure] = []
         """What follows from a file of a log directory for partitions in it, of the broker that is examined."""
         self._without_quorum = False
@@ -115,8 +131,6 @@ class StartupExamination:
         """The log directory and the end of the metadata then."""
         self._changing = 0
         """Number of its partitions that a broker at work has changed since."""
-        self._place_of: dict[int, int] = {}
-        """Place of a plan's text in the answer, by the plan's id."""
 
     @property
     def does_not_start(self) -> bool:
@@ -191,14 +205,20 @@ class StartupExamination:
                 made = joined(dict(sorted(plans.items())), self.disks, options, paths)
             except OutOfTime:
                 self.on.out_of_time("restart-plan", *paths, before="the order of starts was known")
-                return
+                break
             summary = made.summary
             if summary is not None and made.voting is not None:
                 self._quorum(summary, made.voting, directories)
             self._changed(made)
             if summary is not None and summary.worst is not None:
                 self._replica_losses(summary, summary.worst, made.replicas, paths)
-        self.on.question.answer = "; ".join(self._texts)
+        self._state()
+
+    def _state(self) -> None:
+        """State what is known so far as the answer."""
+        question = self.on.question
+        question.byBroker = [*map(str, self._lines.values()), *self._of_clusters]
+        question.answer = "; ".join(question.byBroker)
 
     def _changed(self, cluster: ClusterPlan) -> None:
         """Report what only the disks of the others show of a node: directories that become stray, and that it exits.
@@ -214,7 +234,7 @@ class StartupExamination:
             for problem in plan.directories[0].problems:
                 if problem.code in FROM_OTHERS:
                     self._of_directory(problem, plan.directories[0].path, broker)
-            self._texts[self._place_of[id(plan)]] = self._label(broker) + answer(plan)
+            self._lines[broker.directories[0].path].text = answer(plan)
 
     def _quorum(self, summary: ClusterSummary, voting: Quorum, directories: list[LogDirectory]) -> None:
         """Report that no controller is elected, or that one can be that lacks what may have been committed."""
@@ -225,7 +245,7 @@ class StartupExamination:
             values |= {"left": len(summary.ableVoters), "majority": summary.majority}
             values |= {"replaced": " and ".join(map(str, voting.replaced))}
             self._without_quorum = True
-            self._texts.append("NO CONTROLLER IS ELECTED: kdump restart-plan")
+            self._of_clusters.append("NO CONTROLLER IS ELECTED: kdump restart-plan")
             self.on.report(
                 Problem("startup-quorum-lost", values, {"replacedVoters": bool(voting.replaced)}),
                 paths[0],
@@ -239,7 +259,7 @@ class StartupExamination:
             values |= {"strays": strays if summary.strays else "", "first": " and ".join(map(str, first))}
             values |= {"best": first[0] if first else ""}
             facts = {"orderDecides": bool(first), "losesInAnyOrder": bool(summary.quorumLosesLeast)}
-            self._texts.append(f"MAY LOSE {summary.quorumLoses:,} RECORDS OF THE METADATA: kdump restart-plan")
+            self._of_clusters.append(f"MAY LOSE {summary.quorumLoses:,} RECORDS OF THE METADATA: kdump restart-plan")
             problem = Problem("startup-quorum-loses", values, facts)
             self._lose_together(problem, Loss(METADATA, MAY, summary.quorumLoses), paths[0], commands=run)
 
@@ -268,7 +288,7 @@ class StartupExamination:
             values |= {"TOPIC": chosen.topic, "PARTITION": chosen.partition}
         facts = {"losesInAnyOrder": bool(summary.lost), "orderDecides": summary.order_decides and bool(others)}
         how = f"start broker {first} first, then {', '.join(others)}" if facts["orderDecides"] else worst_text(worst)
-        self._texts.append(f"{how}: kdump restart-plan")
+        self._of_clusters.append(f"{how}: kdump restart-plan")
         losing = [each for each in replicas if any(one.lost for one in each.outcomes)]
         self.ordered |= {(path, each.topic, each.partition) for each in losing for path in paths}
         evidence = [
@@ -336,12 +356,11 @@ class StartupExamination:
 
     def _may_never_register(self, broker: Broker, *, is_certain: bool) -> None:
         """State in the line of a broker that its controllers reject its cluster.id."""
-        at, never = self.disks.brokers.index(broker), "NEVER REGISTERS" if is_certain else "MAY NEVER REGISTER"
-        if at < len(self._texts) and never not in self._texts[at]:
-            label = self._label(broker)
-            rest = self._texts[at].removeprefix(label)
-            self._texts[at] = f"{label}{never} (INCONSISTENT_CLUSTER_ID); {rest}"
-        self.on.question.answer = "; ".join(self._texts)
+        line = self._lines[broker.directories[0].path]
+        if is_certain or not line.never:
+            never = "NEVER REGISTERS" if is_certain else "MAY NEVER REGISTER"
+            line.never = f"{never} (INCONSISTENT_CLUSTER_ID); "
+        self._state()
 
     def _topic_ids(self, broker: Broker) -> set[str]:
         """Return the IDs of the topics in the metadata of a node, and in the partition.metadata files of some of its
@@ -422,18 +441,16 @@ class StartupExamination:
 
     def _finish(self, broker: Broker, plan: RestartPlan | None, *, is_complete: bool) -> None:
         name = self._label(broker)
-        if plan is None or not is_complete:
-            loses = plan is not None and self._losses(plan)
-            self._texts.append(f"{name}LOSES RECORDS, as far as examined" if loses else f"{name}not predicted")
+        if plan is not None and is_complete:
+            text = answer(plan)
         else:
-            self._place_of[id(plan)] = len(self._texts)
-            self._texts.append(name + answer(plan))
+            text = "LOSES RECORDS, as far as examined" if plan is not None and self._losses(plan) else "not predicted"
+        self._lines[broker.directories[0].path] = BrokerLine(name, text)
         if self._changing:
             changing = count_text(self._changing, "partition", "partitions")
             self.on.question.notExamined.append(f"{name}{changing} changed while they were read: run it again")
             self._changing = 0
-        self.on.question.answer = "; ".join(self._texts)
-        self.on.question.byBroker = self._texts
+        self._state()
 
     def _directories(self, plan: RestartPlan | None, broker: Broker) -> None:
         """Report failures of the broker and its directories, and their warnings."""
