@@ -89,12 +89,12 @@ def printed(text: str) -> Iterator[list[str]]:
 def refusals(texts: str, new: Path, ran: set[tuple[str, ...]]) -> Iterator[str]:
     """Run the commands of kdump in texts; yield those that ask for an option. `ran`: kinds of commands that have been
     run."""
-    for words in printed(texts):
-        kind = tuple(word if word.startswith("-") or word in SUPPLIED else "" for word in words)
+    for number, words in enumerate(printed(texts)):
+        kind = (words[0], *(word if word.startswith("-") or word in SUPPLIED else "" for word in words[1:]))
         if cli.get_command(click.Context(cli), words[0]) is None or (kind in ran and "rescue" not in words):
             continue
-        ran.add((words[0], *kind))
-        filled = [SUPPLIED.get(word, word).format(new=new / str(len(ran))) for word in words]
+        ran.add(kind)
+        filled = [SUPPLIED.get(word, word).format(new=new / str(number)) for word in words]
         result = run(*filled)
         asks = {word for word in words if ASKED.fullmatch(word)} - set(SUPPLIED)
         if asks or (result.exit_code == 2 and ASKS.search(result.stderr)):
