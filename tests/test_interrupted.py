@@ -39,7 +39,7 @@ ARGUMENTS = {
     "restore": ("--help",),
 }
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM, signal.SIGHUP: -signal.SIGHUP}
-COUNT = APART = 3
+COUNT, APART = 3, 6
 
 
 def points() -> list[object]:

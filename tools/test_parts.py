@@ -33,7 +33,8 @@ SHARES = {
     "spark": "tests/spark",
     "others": "tests --ignore tests/questions --ignore tests/incident --ignore tests/spark",
 }
-"""The tests in shares that take less than half of LIMIT on two cores, so that a machine under load ends in time."""
+"""The tests in shares that take less than half of LIMIT on two cores, so that a machine under load ends in time. A
+sampled test runs once, in its own part, with all its cases."""
 TRIALS = (
     "value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point"
 )
@@ -42,7 +43,9 @@ SALVAGED = (
 )
 PARTS: dict[str, tuple[str, ...]] = {
     "test": ("make test",),
-    **{f"every-disk-{share}": (f"{PYTEST} -m every_disk {paths}",) for share, paths in SHARES.items()},
+    **{
+        f"every-disk-{share}": (f"{PYTEST} -m 'every_disk and not sampled' {paths}",) for share, paths in SHARES.items()
+    },
     **{f"sampled-{share}": (f"{PYTEST} -m sampled {paths}",) for share, paths in SHARES.items()},
     "cluster": (f"{PYTEST} -m cluster",),
     "browser": (f"{PYTEST} -m browser",),
