@@ -72,7 +72,7 @@ class Finding(NamedTuple):
 
     def in_case(self, case: str, severity: str | None = None, values: Mapping[str, object] = NO_VALUES) -> Finding:
         """Return the finding with another of the impacts of its code, and perhaps another severity."""
-        consequence = impact(self.code, case, self.offset, values)
+        consequence = Problem(self.code, {"offset": self.offset, **values}, case=case).impact
         return self._replace(consequence=consequence, severity=severity or self.severity, case=case, fields=values)
 
     def given(self, facts: Mapping[str, bool | None]) -> Finding:
@@ -164,19 +164,12 @@ class Code(NamedTuple):
             expected=expected,
             actual=actual,
             message=message,
-            consequence=impact(self.code, case, offset, values),
+            consequence="",
             source=target.source,
             next_offset=next_offset,
             producer_id=producer_id,
-            case=case,
             facts=facts,
-            fields=values,
-        )
-
-
-def impact(code: str, case: str, offset: int | None, values: Mapping[str, object]) -> str:
-    """Return the impact of a finding, with the first offset affected if it is known, and these fields."""
-    return Problem(code, {"offset": offset, **values}, case=case).impact
+        ).in_case(case, values=values)
 
 
 def codes_in(module: Mapping[str, object]) -> dict[str, Code]:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from kdump.problems.catalogue import (
-    PAST_IT,
-    Action,
-    declaration,
-    fact_clauses,
-    is_shared_impact,
-    lowered,
-    shared_impact,
-)
+from kdump.problems.catalogue import PAST_IT, Action, declaration, fact_clauses, lowered, shared_impact
 
 NO_VALUES: Mapping[str, object] = {}
 NO_FACTS: Mapping[str, bool | None] = {}
@@ -39,8 +31,8 @@ def impact(code: str, case: str = "", *, has_offset: bool) -> str:
     """Return the impact of a problem, with its fields. `case`: the name of the impact that applies in place of the
     usual one, or several joined with +; `has_offset`: whether the first offset affected is known."""
     declared = declaration(code)
-    cases = [one for one in case.split("+") if one and has_case(code, one)]
-    text = "; ".join(declared.impacts.get(one) or shared_impact(one) for one in cases) or declared.consequence
+    texts = (declared.impacts.get(one) or shared_impact(one) for one in case.split("+"))
+    text = "; ".join(filter(None, texts)) or declared.consequence
     for words, instead in () if has_offset else PLACELESS:
         text = text.replace(words, instead)
     return text
@@ -48,7 +40,7 @@ def impact(code: str, case: str = "", *, has_offset: bool) -> str:
 
 def has_case(code: str, case: str) -> bool:
     """Return True if a problem has an impact of that name: a file may state any."""
-    return not case or case in declaration(code).impacts or is_shared_impact(case)
+    return not case or case in declaration(code).impacts or bool(shared_impact(case))
 
 
 def open_actions(actions: Iterable[Action], facts: Mapping[str, bool | None]) -> list[Action]:

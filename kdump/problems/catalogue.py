@@ -194,14 +194,9 @@ def lowered(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def is_shared_impact(case: str) -> bool:
-    """Return True if problems share an impact of that name."""
-    return case in _sections("impacts")
-
-
 def shared_impact(case: str) -> str:
-    """Return an impact that problems share. Raises KeyError for an unknown case."""
-    return str(filled(_parsed("impacts", case)[case]))
+    """Return an impact that problems share; empty if there is none of that name."""
+    return str(filled(_parsed("impacts", case)[case])) if case in _sections("impacts") else ""
 
 
 @cache

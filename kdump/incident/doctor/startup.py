@@ -46,17 +46,7 @@ from kdump.questions.restart_plan.answer import (
     RestartPlan,
     StartupFailure,
 )
-from kdump.questions.restart_plan.course import (
-    CERTAIN,
-    FIRST_MINUTES,
-    LOADING,
-    MAY,
-    METADATA,
-    NO,
-    RECORDS,
-    Loss,
-    StartupEvent,
-)
+from kdump.questions.restart_plan.course import FIRST_MINUTES, MAY, METADATA, RECORDS, Course, Loss, StartupEvent
 from kdump.questions.restart_plan.loading_events import kind_of
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.identity import starts_as
@@ -149,14 +139,12 @@ class StartupExamination:
     @property
     def certainty(self) -> str:
         """Whether a startup loses data then or within an hour: certain, may, or no."""
-        losses = [*self._together, *(event for plan in self.plans for event in self._losses(plan))]
-        certainties = {event.loss.certainty for event in losses if event.loss is not None}
-        return CERTAIN if CERTAIN in certainties else MAY if certainties else NO
+        return Course([*self._together, *(each for plan in self.plans for each in self._losses(plan))]).losesWithinHour
 
     def _losses(self, plan: RestartPlan) -> list[StartupEvent]:
         """Return what a plan's course loses, but for what loading the logs does to those that have changed since."""
         course = plan.course if plan.course.events else plan_course(plan)  # the time was over before it was complete
-        return [each for each in course.losses if not (_loads(each) and each.file in self._has_changed_since)]
+        return [each for each in course.losses if not (each.is_of_log and each.file in self._has_changed_since)]
 
     def run(self) -> None:
         """Examine all brokers. Raises OutOfTime."""
@@ -423,7 +411,7 @@ class StartupExamination:
     def _later(self, plan: RestartPlan, broker: Broker) -> None:
         """Report what the hour after the startup loses."""
         for event in plan.course.losses:
-            if not _loads(event):
+            if not event.is_of_log:
                 source = next((log.source for log in plan.partitions if log.path == event.file), broker.paths[0])
                 self.on.report(
                     event.problem,
@@ -707,11 +695,6 @@ class StartupExamination:
     def _lose(self, problem: Problem, plan: PartitionPlan, more: dict[str, Any], evidence: tuple[str, ...]) -> None:
         own: dict[str, Any] = {"actions": plan.actions} if plan.actions else {}
         self.on.report(problem, plan.source, evidence=evidence, **own, **more)
-
-
-def _loads(event: StartupEvent) -> bool:
-    """Return True if an event is what the examination of its log alone shows."""
-    return event.phase == LOADING or event.code == "startup-missing"
 
 
 def _due_places(event: StartupEvent, source: str) -> tuple[AffectedRange, ...]:

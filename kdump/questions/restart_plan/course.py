@@ -70,6 +70,11 @@ class StartupEvent(NamedTuple):
         return self.dueMs is None or self.dueMs <= HORIZON
 
     @property
+    def is_of_log(self) -> bool:
+        """Whether the examination of its log alone shows it."""
+        return self.phase == LOADING or self.code == "startup-missing"
+
+    @property
     def order(self) -> tuple[int, int]:
         """Place in the course."""
         return PHASES.index(self.phase), self.dueMs or 0
