@@ -60,16 +60,18 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
 
 
 def _without_copies(plans: list[DirectoryPlan], disks: Disks) -> list[DirectoryPlan]:
-    """Return the plans but for those of copies, with the directory.id of another one, which name them: a node with both
-    exits. The same directory by two paths, and two that server.properties names, are not taken for copies."""
+    """Return the plans but for those of copies, whose meta.properties states what that of another one does, with a
+    directory.id, which name them: a node with both exits. The same directory by two paths, and two that
+    server.properties names, are not taken for copies."""
     by_path = {plan.path: plan for plan in plans}
     for plan in plans:
         original = by_path.get(disks.copy_of.get(plan.path, ""))
         if original is None or real_path(plan.path) == real_path(original.path):
             continue
         server = disks.server_of(plan.path, original.path)
-        ids = [disks.ids(each).get("directory.id") for each in (*disks.below(plan.path), *disks.below(original.path))]
-        if ids[0] == ids[-1] is not None and not (server and server.names(plan.path) and server.names(original.path)):
+        ids, others = (disks.ids(disks.below(each.path)[0]) for each in (plan, original))
+        is_named = server is not None and server.names(plan.path) and server.names(original.path)
+        if ids == others and "directory.id" in ids and not is_named:
             original.copies.append(plan.path)
             del by_path[plan.path]
     return list(by_path.values())
