@@ -39,7 +39,6 @@ HELP, KEY, INPUT, FATE, STEP = (
 )
 EXCEPTIONS = {
     "browse/commands.py": HELP,
-    "check/totals.py": KEY,
     "cluster/lag.py": "why the lag of a group is what it is: with or without a problem",
     "cluster/metadata_log.py": "a note on snapshots that are too old, which is no problem",
     "cluster/segment_answer.py": KEY,
@@ -72,7 +71,7 @@ EXCEPTIONS = {
     "spark/data_source.py": INPUT,
     "spark/replica_differences.py": "what differs, with two copies and a range",
     "spark/result_views.py": INPUT,
-    "spark/scan_command.py": HELP,
+    "spark/scan_command.py": f"{HELP}; {KEY}",
     "state/read_committed_view.py": FATE,
     "state/releases.py": "what a release does, whatever the disk has (docs/releases.md)",
 }
@@ -87,6 +86,7 @@ SEVERAL = {
     "questions/reindex/run.py": 4,
     "questions/restart_plan/log_loading/log_loader.py": 4,
     "questions/restart_plan/plan_text.py": 4,
+    "spark/scan_command.py": 2,
     "state/read_committed_view.py": 2,
     "state/releases.py": 5,
 }

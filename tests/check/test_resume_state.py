@@ -14,12 +14,14 @@ import pytest
 
 from kdump.check.engine.partition_scan import PartitionScan
 from kdump.check.engine.rule_list import rules
+from kdump.check.engine.units import units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.check.resume_state import StateError
-from kdump.check.rule import FindingMerger
+from kdump.check.rule import FindingMerger, Observer
 from kdump.check.totals import CheckTotals
+from kdump.cluster.disks import Disks
 from kdump.kafka.small_files import CheckpointOffset
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
@@ -182,6 +184,41 @@ def test_every_log(disk: str, seed: int, tmp_path: Path) -> None:
                 piece.write_bytes(data)
         assert list(held_together(place, some_known(dice, place)))
         shutil.rmtree(tmp_path / str(number))
+
+
+class Watch(Observer):
+    """Keeps the state before each segment, and how many findings there were until then."""
+
+    def __init__(self, scan: PartitionScan, found: list[Finding]) -> None:
+        self.scan, self.found = scan, found
+        self.states: list[tuple[str, int]] = []
+
+    def before(self, number: int) -> None:
+        self.states.append((self.scan.state(), len(self.found)))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_findings_that_wait_for_the_end_of_the_log(damaged: bool, tmp_path: Path) -> None:
+    """A broker may lack an index because of damage anywhere in the log: an aborted transaction without a .txnindex."""
+    place = in_pieces(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log", tmp_path, random.Random(1), 4)
+    pieces = sorted(place.glob("*.log"))
+    for piece in pieces[1:]:
+        piece.with_suffix(".index").touch()
+    if damaged:
+        pieces[0].write_bytes(flip(pieces[0].read_bytes(), 8 * 500))
+    (unit,) = units_of(Disks([partition(str(place))]), Options())
+    watches, found = list[Watch](), list[Finding]()
+
+    def watching(scan: PartitionScan) -> list[Observer]:
+        watches.append(Watch(scan, found))
+        return [watches[0]]
+
+    for finding in unit.run(CheckTotals(), watching):
+        found.append(finding)  # seen by the watch
+    assert any(each.code == "txn-index-mismatch" and each.file.endswith(".log") for each in found)
+    assert len(watches[0].states) == 4
+    for number, (state, told) in enumerate(watches[0].states):
+        assert [*unit.run(CheckTotals(), lambda scan: [Watch(scan, [])], (number, state))] == found[told:]
 
 
 def test_a_state_that_is_none(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from kdump.check.engine.unflipped import unflipped
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.check.resume_state import FINDINGS, NAMES, NUMBER, Resumable, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
-from kdump.check.resume_state import NUMBER, Resumable, packed, unpack
 from kdump.check.rule import BatchContext, Observer, SegmentContext, SegmentObserver
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
@@ -61,6 +61,8 @@ class PartitionScan(Resumable, RegionObserver):
     saved_fields = {
         **dict.fromkeys(("log_start", "_valid_end", "reached", "recovery_sensitive", "_records"), NUMBER),
         "_held": HELD_FINDINGS,
+        "later": FINDINGS,
+        "damaged": NAMES,
     }
     _part: SegmentContext
     """The current segment."""
@@ -103,8 +105,11 @@ class PartitionScan(Resumable, RegionObserver):
         self._records = 0
         self._damage: int | None = None
         """Position of the bytes before the next batch that are not valid; None if there are none."""
-        self.damaged: set[str] = set()
+        self.damaged: list[str] = []
         """Paths of the segments with bytes that are not valid."""
+        self.later: list[Finding] = []
+        """Findings that depend on whether anything is damaged, which the end of the log decides; whoever sets it yields
+        them then."""
         self._lacks: set[str] = set()
         """What of the log is withheld."""
         self.seeded_from: Target | None = None
@@ -273,15 +278,19 @@ class PartitionScan(Resumable, RegionObserver):
             if valid:
                 self._damage = None
                 return
-            self.damaged.add(part.target.path)
+            self._damaged_in(part)
             self._damage = region.position if damage is None else damage
         else:
             if region.kind != PADDING:
-                self.damaged.add(part.target.path)
+                self._damaged_in(part)
             self._damage = region.position if damage is None else damage
             if not (region.end == source.size and isinstance(source, FileSource) and self._grows(source)):
                 yield from self._hold(region_finding(part, region, source.size, served=not self.known.state))
                 yield from _findings(observer.region(part, region) for observer in self.observers)
+
+    def _damaged_in(self, part: SegmentContext) -> None:
+        if self.damaged[-1:] != [part.target.path]:
+            self.damaged.append(part.target.path)
 
     def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
         """Let the observers examine the batches of a run. `damage`: as in `_batch`."""

@@ -224,14 +224,17 @@ class CheckUnit:
             scan = self._scan(self.partition, totals, observers)
             if resume is not None:
                 scan.resume(*resume)
-            later: list[Finding] = []  # it depends on what is damaged, which is known at the end
             for finding in scan.findings():
-                if depends_on(finding.code, LOG_DAMAGED) and LOG_DAMAGED not in finding.facts and len(later) < HELD:
-                    later.append(finding)
+                if (
+                    depends_on(finding.code, LOG_DAMAGED)
+                    and LOG_DAMAGED not in finding.facts
+                    and len(scan.later) < HELD
+                ):
+                    scan.later.append(finding)
                 else:
                     yield finding
-            known: dict[str, bool | None] = {LOG_DAMAGED: bool(scan.damaged) or (None if resume else False)}
-            yield from (finding.given(known) for finding in later)
+            known: dict[str, bool | None] = {LOG_DAMAGED: bool(scan.damaged)}
+            yield from (finding.given(known) for finding in scan.later)
             if not self.options.headers_only:
                 check = PartitionDirectoryCheck(self.partition, self.known, self.options, totals)
                 yield from (finding.given(known) for finding in check.findings(scan))
