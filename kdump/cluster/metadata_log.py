@@ -235,7 +235,7 @@ class _MetadataReader:
         path = next(path for offset, path in self.files.snapshots if offset == end)
         _, replay.metadata.end_time = self._read_snapshot(replay, path)
         self._begin_with(replay.metadata, end, path)
-        replay.metadata.problems[:0] = before.problems[:MAX_PROBLEMS]
+        replay.metadata.problems[:0] = [each for each in before.problems if each.kind == Kind.SKIPPED]
         self.gap, self.is_broken = None, False
         return replay
 

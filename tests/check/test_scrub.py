@@ -22,7 +22,7 @@ from kdump.check.engine.second_look import key
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.scrub.record import same
+from kdump.check.scrub.record import UnitRecord, same, unpack_record
 from kdump.check.scrub.run import Scrub
 from kdump.check.scrub.schedule import DAY, Budget, Waiting, due_now
 from kdump.check.scrub.state import FILE, LAYOUT, ScrubState
@@ -467,3 +467,11 @@ def test_the_command_refuses_a_state_on_a_full_disk_or_next_to_what_is_read(tmp_
         assert process.returncode == 2, err
         assert not out
         assert err.count(b"\n") == 1
+
+
+def test_what_is_remembered_of_a_finding_is_all_of_it() -> None:
+    """With what is known of its facts, and what its impact states."""
+    every = [str, str, str, int, str, int, int, int, int, int, str, str, str, int, int, str]
+    values = [kind(number) for number, kind in enumerate(every)]
+    finding = Finding(*values, {"logDamaged": False, "clean": None}, {"records": "3 records"})  # type: ignore[arg-type]
+    assert unpack_record(UnitRecord(findings=[("a", finding)]).pack()).findings == [("a", finding)]

@@ -325,7 +325,7 @@ def test_what_happens_to_a_log(tmp_path: Path, still: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.every_disk
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     still.setattr("kdump.spark.unit_writer.SPAN", 1 if seed % 2 else 8 << 30)
     history(seed, 25, tmp_path)

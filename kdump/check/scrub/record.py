@@ -97,7 +97,10 @@ class UnitRecord:
         """Return the record as bytes that have a checksum."""
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         data["segments"] = {name: asdict(note) for name, note in self.segments.items()}
-        data["findings"] = [[tag, *finding[:-1], dict(finding.facts)] for tag, finding in self.findings]
+        data["findings"] = [
+            [tag, *finding._replace(facts=dict(finding.facts), fields=dict(finding.fields))]
+            for tag, finding in self.findings
+        ]
         return zlib.compress(json.dumps(data, default=str, separators=(",", ":")).encode("utf-8", "surrogatepass"), 1)
 
 

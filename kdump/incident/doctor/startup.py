@@ -23,6 +23,7 @@ from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.incident.doctor.intact_copies import IntactCopies
 from kdump.io import file_system
+from kdump.io.directory_listing import is_inside
 from kdump.io.errors import SourceError
 from kdump.io.run import ignore
 from kdump.kafka.errors import KafkaError
@@ -533,7 +534,7 @@ class StartupExamination:
         is_known = plan.verdict != UNKNOWN
         release = f" with Kafka {plan.release.version}" if not is_known and plan.release is not None else ""
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
-        source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
+        source = next((each.path for each in plan.directories if is_inside(stop.file, each.path)), broker.paths[0])
         whole: dict[str, Any] = {"position": None} if stop.problem.covers else {}  # it is about all of the segment
         self.on.report(
             Problem(code, {"release": release, "message": stop.message}),

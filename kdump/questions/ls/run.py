@@ -183,8 +183,12 @@ class Listing:
         yield DirectoryStart(facts, rows)
         yield from self._rows(rows, len(rows), rows.size)
         if self.query.topics and created:
-            node = self.disks.node_id(place)
-            own = (each for each in self.disks.directories if self.disks.node_id(each) == node)
+            node = self.disks.cluster_at(place.path), self.disks.node_id(place)
+            own = (
+                each
+                for each in self.disks.directories
+                if (self.disks.cluster_at(each.path), self.disks.node_id(each)) == node
+            )
             names = {each.name for directory in own for each in directory.candidates}
             for told in (told for key, told in created.items() if f"{key[0]}-{key[1]}" not in names):
                 self._unread(SourceError(told))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from itertools import islice
 from typing import NamedTuple
 
@@ -85,7 +86,8 @@ def measure(paths: Iterable[str], streams: int = 1) -> ReadSpeed:
         chosen = _chosen(tried, lambda path: _sample_size(path, sample))
     began = time.monotonic()
     with ThreadPoolExecutor(max(1, min(streams, MAX_STREAMS))) as pool:
-        read = sum(pool.map(lambda path: read_end(path, sample), chosen))
+        runs = [copy_context() for _ in chosen]  # in which what cannot be read is noted
+        read = sum(pool.map(lambda run, path: run.run(read_end, path, sample), runs, chosen))
     seconds = time.monotonic() - began
     if read < SMALLEST:
         return ReadSpeed(ASSUMED_SPEED, ASSUMED)
