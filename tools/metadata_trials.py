@@ -417,6 +417,7 @@ def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
     """Have a release replay the logs in a directory; return the first fault of each class, by log."""
     command = [
         "java",
+        "-XX:-OmitStackTraceInFastThrow",  # an exception that is thrown often has no message otherwise
         "-Xmx600m",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
         "-cp",
