@@ -191,9 +191,9 @@ def _absent(
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
     path, ids, image = directory.path, disks.ids(directory), metadata()
     missing = found.missing_partitions(found.Expected.of(path, others, ids, noted, image))
-    told = {key: found.without_directory(path, key, ids, image, is_lost=False) for key in missing.never}
+    created = {key: found.without_directory(path, key, ids, image, is_lost=False) for key in missing.never}
     # One that went away in the meantime was deleted.
-    return [key for key in missing.lost if key not in here], told
+    return [key for key in missing.lost if key not in here], created
 
 
 def _dated(directory: LogDirectory) -> int | None:

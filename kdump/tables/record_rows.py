@@ -198,7 +198,7 @@ class RecordRows(SliceRows):
         if self._may_match(batch):
             yield from self._batch(Reading(batch))
 
-    def _told(self, reading: Reading[Batch], records: Iterable[Shown]) -> Iterable[Shown]:
+    def _with_findings(self, reading: Reading[Batch], records: Iterable[Shown]) -> Iterable[Shown]:
         return records if self.on_finding is None else with_findings(self.target, reading, records, self.on_finding)
 
     def _may_match(self, batch: Batch) -> bool:
@@ -245,7 +245,7 @@ class RecordRows(SliceRows):
         if not isinstance(batch, DefaultRecordBatch) or not is_columnar or self._decodes(batch):
             yield from self._others(reading)
             return
-        for columns, _ in self._told(reading, decode_columns(reading)):
+        for columns, _ in self._with_findings(reading, decode_columns(reading)):
             if self.selection.chooses_records:
                 self.selection.keep(batch, columns)
             if len(columns):
@@ -290,7 +290,7 @@ class RecordRows(SliceRows):
             yield from self._one_by_one(reading)
             return
         assert isinstance(batch, LegacyRecordBatch)
-        for each in self._told(reading, (columns,)):
+        for each in self._with_findings(reading, (columns,)):
             self._messages(batch, each)
         if self._full():
             yield from self.rest()
@@ -311,7 +311,7 @@ class RecordRows(SliceRows):
 
     def _one_by_one(self, reading: Reading[Batch]) -> Iterator[ArrowBatch]:
         batch = reading.batch
-        for record in self._told(reading, self._records(reading)):
+        for record in self._with_findings(reading, self._records(reading)):
             fields = self._fields(record)
             if fields is None:
                 continue

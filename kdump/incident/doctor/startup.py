@@ -585,15 +585,16 @@ class StartupExamination:
         # Where recovery, which rebuilds the index, does not end the log later, it is the .log that is damaged.
         by_index = is_hidden and (plan.logEndIfRecovered or 0) > (plan.logEndOffset or 0) and plan.cause is None
         is_misnamed = is_exact = of_start = False
+        cause = plan.cause
         if cut is not None:
-            index = f"{cut.file.removesuffix('.log')}.index", None
-            plan.cause = index if by_index else plan.cause
-            file, position = plan.cause or (cut.file, cut.position)
+            if by_index:
+                cause = f"{cut.file.removesuffix('.log')}.index", None
+            file, position = cause or (cut.file, cut.position)
             more |= {"file": file, "position": position, "offset": cut.offset}
             is_misnamed = cut.batches > 0 and self._is_misnamed(cut.file)
             of_start = os.path.basename(file) == START_CHECKPOINT
             is_exact = position is not None and self._is_repaired_exactly(file, position)
-        more["places"] = _places(plan)
+        more["places"] = _places(plan, cause)
         values = {
             "end": plan.logEndOffset,
             "mark": plan.highWatermark,
@@ -711,18 +712,19 @@ def _wrong_indexes(event: StartupEvent) -> dict[str, str]:
     return indexes  # type: ignore[no-any-return]
 
 
-def _places(plan: PartitionPlan) -> tuple[AffectedRange, ...]:
-    """Return the bytes that make a startup end a log early, and the offsets that it no longer has."""
+def _places(plan: PartitionPlan, cause: tuple[str, int | None] | None) -> tuple[AffectedRange, ...]:
+    """Return the bytes that make a startup end a log early, and the offsets that it no longer has. `cause`: the file
+    that does it, and the byte there, if it is not that of a cut."""
     lost = [cut.lastOffset for cut in plan.cuts] + [cut.tornLastOffset for cut in plan.cuts]
     last = max((*(offset for offset in lost if offset is not None), (plan.highWatermark or 0) - 1))
     of = (plan.source, plan.topic, plan.partition)
     end, starts = plan.logEndOffset, [cut.offset for cut in plan.cuts if cut.offset is not None]
     first = end if end is not None and end <= last else min(starts, default=None)
     places = [] if first is None else [AffectedRange(*of, plan.path, 0, 0, first, last)]
-    if plan.cause is not None:
-        places.append(AffectedRange(*of, *plan.cause, None, first, last))
+    if cause is not None:
+        places.append(AffectedRange(*of, *cause, None, first, last))
     for cut in plan.cuts:  # what is deleted only follows
-        if cut.kind != DELETED and (plan.cause is None or os.path.splitext(plan.cause[0])[0] not in cut.file):
+        if cut.kind != DELETED and (cause is None or os.path.splitext(cause[0])[0] not in cut.file):
             places.append(AffectedRange(*of, cut.file, cut.position, None, cut.offset))
     return tuple(places)
 

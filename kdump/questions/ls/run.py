@@ -174,7 +174,7 @@ class Listing:
     def _directory(self, place: LogDirectory) -> Iterator[LsPart]:
         facts = log_directory_summary(place, self.disks)
         facts.absent = [key for key in facts.absent if self.query.wants(key[0])]
-        created = {key: told for key, told in facts.created.items() if self.query.wants(key[0])}
+        created = {key: why for key, why in facts.created.items() if self.query.wants(key[0])}
         self.query.run.found(facts)
         parts = [part for part in facts.partitions if self.query.wants(part.topic)]
         rows = LsRows(parts, self.query.rows or "partition")
@@ -190,8 +190,8 @@ class Listing:
                 if (self.disks.cluster_at(each.path), self.disks.node_id(each)) == node
             )
             names = {each.name for directory in own for each in directory.candidates}
-            for told in (told for key, told in created.items() if f"{key[0]}-{key[1]}" not in names):
-                self._unread(SourceError(told))
+            for why in (why for key, why in created.items() if f"{key[0]}-{key[1]}" not in names):
+                self._unread(SourceError(why))
 
     def _partition(self, place: PartitionDirectory) -> Iterator[LsPart]:
         facts = single_partition_summary(place, self.states)

@@ -171,9 +171,9 @@ class Check:
         live = [unit.partition for unit in work if unit.partition is not None and not unit.partition.state]
         here = {(nodes.get(each.source), each.topic, each.partition) for each in live}
         for unit in roots:
-            for key, told in unit.missing().items():
+            for key, why in unit.missing().items():
                 if self.query.wants(*key) and (nodes[unit.name], *key) not in here:
-                    self.totals.problem(told)
+                    self.totals.problem(why)
 
     def _is_of_selection(self, finding: Finding) -> bool:
         """Return True for a finding about a log directory's root that is about a selected partition."""
