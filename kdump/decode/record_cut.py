@@ -99,9 +99,10 @@ class RecordCut:
 
     def apply(self, target: Target, batch: Batch, base: int, last: int) -> CutBatch:
         """Return what is left of the batch with the offsets base..last, which can be read twice."""
-        outside = self._locate(Reading(batch), base, last)
+        reading = Reading(batch)
+        outside = self._locate(reading, base, last)
         if outside:
-            self._count_late(Reading(batch), outside)
+            self._count_late(reading, outside)
             runs = (ExcludedRun(base, last, batch.possible_records, outside),)
             return CutBatch(BEFORE if outside is FROM else AFTER, None, runs)
         if self._is_inside(base, last) and not self._may_match(target, batch):

@@ -94,8 +94,7 @@ def read_wrapper(source: LegacyRecordBatch | Reading[Any]) -> list[Inner] | None
             batch.ignored = inside.ignored
         batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, _ = batch.contents
     reading.ignored = batch.ignored
-    for problem in batch.contents.problems:
-        reading.note(problem)
+    reading.note(*batch.contents.problems)
     return kept
 
 

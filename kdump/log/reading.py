@@ -30,11 +30,12 @@ class Reading(Generic[BatchT]):
         """Whether decoding has found a problem: not only the header has one."""
         return len(self.problems) > len(self.batch.header_problems)
 
-    def note(self, problem: Defect) -> None:
-        """Add a problem, but only once: a batch may be read several times. The region of a torn batch says what is
-        missing of it."""
-        if problem not in self.problems and not self.batch.is_torn:
-            self.problems.append(problem)
+    def note(self, *problems: Defect) -> None:
+        """Add problems, each once: a batch may be read several times. The region of a torn batch states what is missing
+        of it."""
+        for problem in problems:
+            if problem not in self.problems and not self.batch.is_torn:
+                self.problems.append(problem)
 
     def ignore(self, count: int) -> None:
         """Set the number of bytes of the compressed payload that no reader looks into."""

@@ -80,8 +80,7 @@ def findings(part: SegmentContext, context: PartitionContext, source: Batch | Re
 
 def _stored(target: Target, reading: Reading[Batch], judged: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
     """Yield the findings of a verdict, and note its problems."""
-    for problem in judged.problems:
-        reading.note(problem)
+    reading.note(*judged.problems)
     for stored in judged.findings:
         code = CODES.get(stored.code)
         if code is None or stored.severity not in SEVERITIES or (code is NULL_KEY_COMPACTED and not keyed):
@@ -296,25 +295,25 @@ def noted_findings(target: Target, source: Batch | Reading[Any]) -> Iterator[Fin
 
 
 def with_findings(
-    target: Target, reading: Reading[Any], records: Iterable[Shown], found: Callable[[Finding], object]
+    target: Target, reading: Reading[Any], records: Iterable[Shown], on_finding: Callable[[Finding], object]
 ) -> Iterator[Shown]:
-    """Yield the records of a batch that are shown, or columns of them, and call `found` with the findings about them
-    and their batch: with what is known before its records are read, after a record with those about it, and at the end
-    with what reading them has noted."""
+    """Yield the records of a batch that are shown, or columns of them, and call `on_finding` with the findings about
+    them and their batch: with what is known before its records are read, after a record with those about it, and at
+    the end with what reading them has noted."""
     known = 0
     if reading.problems or not reading.batch.crcValid:
         known = len(reading.problems)
         for finding in noted_findings(target, reading):
-            found(finding)
+            on_finding(finding)
     for record in records:
         yield record
         if isinstance(record, Record) and (record.crc is not None or record.is_control):
             for finding in record_findings(target, record):
-                found(finding)
+                on_finding(finding)
     for problem in reading.problems[known:]:
-        found(_noted(target, reading.batch, problem))
+        on_finding(_noted(target, reading.batch, problem))
     for finding in count_findings(target, reading):
-        found(finding)
+        on_finding(finding)
 
 
 def noted_and_count_findings(target: Target, batch: Batch | Reading[Batch]) -> Iterator[Finding]:
@@ -336,8 +335,7 @@ def header_findings(target: Target, batch: Batch) -> Iterator[Finding]:
     """Yield the findings about a batch that its header, its checksum and, once read, the contents of a wrapper show,
     without decoding its records."""
     reading = Reading(batch)
-    for problem in batch.problems:
-        reading.note(problem)
+    reading.note(*batch.problems)
     yield from noted_and_count_findings(target, reading)
     yield from offset_findings(target, batch)
     if batch.crcValid:

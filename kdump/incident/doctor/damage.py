@@ -119,7 +119,6 @@ class DamageExamination:
         self.totals = CheckTotals()
         self._intact = IntactCopies(disks)
         self.found: Counter[str] = Counter()
-        """By node."""
         self._in_newest: set[FindingKey] = set()
         """Findings in newest segments, which are checked again with their partitions."""
         self._left: dict[str, CheckUnit] = {}

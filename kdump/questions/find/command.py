@@ -159,9 +159,10 @@ def _run(options: FindOptions, expression: Expression) -> int:
     if collected is not None:
         _write_report(options, collected.report(coverage, paths, names, live=query.live), written)
     print_unreported()
-    is_read = not unreadable()
+    unread = frozenset(unreadable())
+    is_read = not unread
     if is_read or coverage.bytes:
-        rest = [gap for gap in coverage.notSearched if gap.reason not in unreadable()]
+        rest = [gap for gap in coverage.notSearched if gap.reason not in unread]
         above = len(coverage.notSearched) - len(rest)
         for line in coverage_lines(names.coverage(coverage._replace(notSearched=rest)), above):
             print_error(line)

@@ -53,10 +53,10 @@ class Listing:
             elif not file_system.isdir(path):
                 yield self._counted([path], path)
             else:
-                self._has_kafkas, closed = False, len(self._collector.unlisted)
+                self._has_kafkas, unlisted_before = False, len(self._collector.unlisted)
                 for directory in directories(path, self.run):
                     yield self._directory(directory, path)
-                if not self._has_kafkas and closed == len(self._collector.unlisted):
+                if not self._has_kafkas and unlisted_before == len(self._collector.unlisted):
                     self.run.unreadable(no_kafka_files(path, f"{path}: no Kafka files here or below"))
 
     def _directory(self, directory: str, path: str) -> list[tuple[Target, int]]:
@@ -83,8 +83,8 @@ class Listing:
             except OSError as error:
                 if not is_link:
                     if not is_missing(error):
-                        closed = os.path.dirname(file) if error.errno == errno.EACCES else file  # for all files in it
-                        self.run.unreadable(Unlisted(listing_error(error, closed)))
+                        unlisted = os.path.dirname(file) if error.errno == errno.EACCES else file  # for all files in it
+                        self.run.unreadable(Unlisted(listing_error(error, unlisted)))
                     continue
                 size, is_file = 0, False
             if is_link and (not is_file or is_inside(os.path.realpath(file), os.path.realpath(path))):

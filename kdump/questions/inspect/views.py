@@ -407,8 +407,7 @@ class HexView(View):
 
         self._begin()
         self.dump.target = target
-        for problem in self.dump.batch(reading.batch, counted()).problems:
-            reading.note(problem)
+        reading.note(*self.dump.batch(reading.batch, counted()).problems)
         return rows if self.records else 1
 
     def region(self, target: Target, region: Region, window: Window) -> None:

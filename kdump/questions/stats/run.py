@@ -353,8 +353,7 @@ class StatsReader(SegmentObserver):
         verdict = reading.batch.known.records
         if verdict is None:
             return count
-        for problem in verdict.problems:
-            reading.note(problem)
+        reading.note(*verdict.problems)
         return count if verdict.records is None else verdict.records
 
     def _decoded(self, reading: Reading[DefaultRecordBatch], place: FilePosition) -> int:

@@ -37,7 +37,7 @@ def rescue(batch: Batch) -> tuple[Batch, int, tuple[str, ...]] | None:
     if batch.size <= LARGEST:
         made = unflipped(batch)
         if made is not None:
-            marks = (CORRECTED_BIT, *(("offset corrected",) * take_last_offset(made)))
+            marks = (CORRECTED_BIT, "offset corrected") if take_last_offset(made) else (CORRECTED_BIT,)
             return made, made.recordCount or 0, marks
     if isinstance(batch, DefaultRecordBatch):
         recovered = None if batch.isControlBatch else _records(batch)

@@ -151,7 +151,8 @@ class SourceFile:
             return CheckedBatch(
                 batch, code=code, reason=reason, decodes=batch.crcValid and not (reading.problems or batch.problems)
             )
-        mended += ("offset",) * take_last_offset(batch)
+        if take_last_offset(batch):
+            mended += ("offset",)
         return CheckedBatch(batch, first_offset(batch), batch.lastOffset, mended, tuple(odd))
 
     def successor(self, position: int) -> BatchHeader | None:
