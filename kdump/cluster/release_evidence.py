@@ -53,11 +53,13 @@ OF_DISTRIBUTIONS = "confluent."
 
 
 class ReleaseFact(NamedTuple):
-    """Something on the disk that bounds the release: at least `since`, at most `until`; None: no bound."""
+    """Something on the disk that bounds the release: at least `since`, at most `until`; None: no bound. `file`: the
+    name of a file that states it by its version alone."""
 
     text: str
     since: Line | None
     until: Line | None
+    file: str = ""
 
 
 class ChosenRelease(NamedTuple):
@@ -101,6 +103,9 @@ class DiskRelease(NamedTuple):
     """Whether the node registered with a release that is known."""
     oldest: str = ""
     """The newest release that may have run, if it may have been older than those that are known: 2.8, or 0.10."""
+    newer_files: frozenset[str] = frozenset()
+    """Names of files whose version only a release after the newest known one writes, in each of the directories: that
+    release wrote to all of them."""
 
     @property
     def number(self) -> str:
@@ -169,7 +174,9 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     newer = tuple(dict.fromkeys(fact.text for fact in facts if _is_newer(fact)))
     if newer:
         reason = ", ".join(newer[:MAX_NAMED])
-        return DiskRelease(NEWEST._replace(mode=mode), NEWER, NEWER, reason, "", True, newer, is_registered)
+        files = frozenset(fact.file for fact in facts if _is_newer(fact) and fact.file)
+        likeliest = NEWEST._replace(mode=mode)
+        return DiskRelease(likeliest, NEWER, NEWER, reason, "", True, newer, is_registered, newer_files=files)
     since, until, used, refuted = FIRST, LAST, [], []
     for fact in facts:
         low, high = max(since, fact.since or FIRST), min(until, fact.until or LAST)
@@ -303,7 +310,7 @@ def _versions(places: Sequence[LogDirectory], *, agrees: bool, is_registered: bo
     evidence = VersionEvidence(agrees or len(stated) > 1, is_registered)
     for path, reason in stated:
         if evidence.is_newer(path):
-            yield ReleaseFact(reason, NEWER, None)
+            yield ReleaseFact(reason, NEWER, None, os.path.basename(path))
 
 
 def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], mode: str) -> list[ReleaseFact]:

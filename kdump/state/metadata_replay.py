@@ -140,7 +140,7 @@ class MetadataReplay(ReplayState):
             return None
         shared = (
             *(metadata.refusals, metadata.problems, metadata.levels, metadata.frames, metadata.places),
-            metadata.newer,
+            *(metadata.newer, self.noted),
         )
         made = deepcopy(
             self,

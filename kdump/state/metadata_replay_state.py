@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ class ReplayState:
     def __init__(self, metadata: MetadataImage, room: int = ROOM) -> None:
         self.metadata = metadata
         self.room = self.all_room = room
+        self.noted: Counter[Kind] = Counter()
+        """Number of problems of each kind."""
         self.is_full = False
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}
@@ -64,7 +67,8 @@ class ReplayState:
         self._in_delta: set[str] = set()
 
     def note(self, problem: MetadataProblem) -> None:
-        if len(self.metadata.problems) < MAX_PROBLEMS:
+        if self.noted[problem.kind] < MAX_PROBLEMS:  # of each kind: what follows from one of them is not another's
+            self.noted[problem.kind] += 1
             self.metadata.problems.append(problem)
 
     def at(self, kind: Kind, text: str, refusal: Refusal | None = None) -> None:

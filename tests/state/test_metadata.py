@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import kdump.cluster.metadata_log as module
 from kdump.cluster.internal_log import LIMITS, bounded, read_records
 from kdump.cluster.metadata_log import read_metadata
+from kdump.cluster.metadata_refusals import first_hidden
+from kdump.format.kafka_release import NEWEST
 from kdump.io.run import Limits
 from kdump.log.record import Record
 from kdump.state.effective_config import effective
@@ -520,6 +522,15 @@ def test_a_damaged_compressed_segment(tmp_path: Path) -> None:
 
 def test_problems_are_bounded(tmp_path: Path) -> None:
     assert len(read(tmp_path, l0=log([b""] * 1000)).problems) == MAX_PROBLEMS
+
+
+def test_a_problem_is_not_forgotten_because_of_others(tmp_path: Path) -> None:
+    """What follows from a kind of problem does not depend on how many of another kind come before it."""
+    large, newer = framed(2, b"\0" * MAX_VALUE_BYTES), framed(2, b"", 99)
+    found = read(tmp_path, l0=log([b""] * 300 + [large, newer]))
+    kinds = [each.kind for each in found.problems]
+    assert kinds[MAX_PROBLEMS:] == [Kind.TOO_LARGE, Kind.NEWER]
+    assert first_hidden(found, NEWEST) == found.problems[MAX_PROBLEMS]
 
 
 def test_large_records_and_batches_are_left_out(tmp_path: Path) -> None:

@@ -340,6 +340,8 @@ class PartitionPlan:
     otherTopic: tuple[str, str] | None = None
     """The other topic that has its topic ID, and the ID of its own; None if it is its own."""
     replicas: OtherReplicas | None = None
+    assignedTo: tuple[int, ...] | None = None
+    """The brokers that have the partition of a stray directory, by its topic ID; None if that is unknown."""
     newer: list[str] = field(default_factory=list)
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
     later: tuple[StartupEvent, ...] = ()

@@ -103,10 +103,8 @@ def _of_missing(log: PartitionPlan) -> Loss:
 def _of_stray(log: PartitionPlan, *, is_certain: bool) -> Loss:
     start, end = log.logStartOffset, log.logEndOffset
     offsets = None if start is None or end is None else end - start
-    elsewhere = log.problem.values.get("replicas") if log.problem is not None else None
-    brokers = tuple(map(int, str(elsewhere).split(", "))) if elsewhere else None
     last = None if end is None else end - 1
-    return Loss(kind_of(log), CERTAIN if is_certain else MAY, None, offsets, None, start, last, brokers)
+    return Loss(kind_of(log), CERTAIN if is_certain else MAY, None, offsets, None, start, last, log.assignedTo)
 
 
 def _of_cuts(log: PartitionPlan) -> Loss:

@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_refusals import first_hidden
 from kdump.cluster.node_ids import has_controller_role
-from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
+from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION, DiskRelease
 from kdump.format.kafka_release import KRAFT, NEWEST, KafkaRelease
 from kdump.io.directory_listing import real_path
 from kdump.io.errors import Unread
@@ -120,21 +120,21 @@ def predict_startup(query: RestartQuery) -> RestartPlan:
     remote = RemoteStorage(known.metadata or MetadataImage(), node_id, node.places, options.limits)
     logs = replace(manager, strays=known.strays, metadata=known.metadata, checks=checks).logs()
     for log in plan.partitions:
-        _find(plan, log, options, is_selected)
+        _find(plan, log, node, is_selected)
     for log in logs if node.is_broker else ():
         notes, events, log.inRemoteStorage = remote.after(log)
         log.notes += notes
         log.later += events
         plan.partitions.append(log)
-        _find(plan, log, options, is_selected)
+        _find(plan, log, node, is_selected)
     if node.is_broker and known.metadata is not None:
         plan.stops += filter(None, [invalid_config(known.metadata, node.release, node.metadata_log_path)])
     _look_for_metadata(node, known, plan)
     if not is_selected(METADATA_TOPIC):
         plan.partitions = [log for log in plan.partitions if log.topic != METADATA_TOPIC or log.stops]
-    plan.stops = _advised(plan, plan.stops)
+    plan.stops = _advised(plan, plan.stops, node.disk)
     for directory in plan.directories:
-        directory.stops = _advised(plan, directory.stops)
+        directory.stops = _advised(plan, directory.stops, node.disk)
     _name_newer_release(plan)
     plan.assumptions = [*assumptions(node, known, plan), *configured_as, *assumed_of_logs(node, known, plan, remote)]
     plan.assumptions += [checks.assumption] if node.is_broker and plan.logs else []
@@ -154,10 +154,10 @@ def plan_course(plan: RestartPlan) -> Course:
     return course_of((*parts, *plan.later))
 
 
-def _find(plan: RestartPlan, log: PartitionPlan, options: Run, is_selected: Callable[[str], bool]) -> None:
-    log.stops = _advised(plan, log.stops)
+def _find(plan: RestartPlan, log: PartitionPlan, node: StartingNode, is_selected: Callable[[str], bool]) -> None:
+    log.stops = _advised(plan, log.stops, node.disk)
     if is_selected(log.topic):
-        options.found(log)
+        node.options.found(log)
 
 
 def _name_newer_release(plan: RestartPlan) -> None:
@@ -312,16 +312,14 @@ def _committed_offsets(node: StartingNode, checks: FirstChecks) -> Iterator[Part
         yield committed_offsets(node.places, node.server, checks.node, checks.now, stopped, node.options.limits)
 
 
-def _advised(plan: RestartPlan, stops: list[StartupFailure]) -> list[StartupFailure]:
+def _advised(plan: RestartPlan, stops: list[StartupFailure], disk: DiskRelease) -> list[StartupFailure]:
     """Return what stops a startup with what is known of the quorum, and with advice against writing an older version
     over a file that only a newer release writes, unless a known release was asked for."""
     facts = dict(plan.quorum.facts) if plan.quorum is not None else {}
     facts["running"] = any(problem.code == "startup-running" for each in plan.directories for problem in each.problems)
-    newer = () if plan.is_named or plan.release is None else plan.release.newer
     advised = []
     for stop in stops:
-        is_newer = any(reason.startswith(f"{os.path.basename(stop.file)} version ") for reason in newer)
-        is_newer = not plan.is_named and (is_newer or bool(stop.newer))
+        is_newer = not plan.is_named and (os.path.basename(stop.file) in disk.newer_files or bool(stop.newer))
         advised.append(stop._replace(of_newer=is_newer).given(facts))
     return advised
 

@@ -451,6 +451,7 @@ class LogManager:
             plan.otherTopic = self.strays.other_topic(plan.topic, plan.partition, topic_id, starts_as(directory))
             return False
         plan.strayDeleted = not STRAYS_RENAMED.applies(self.release)
+        plan.assignedTo = self.strays.assigned_to(topic_id, plan.partition)
         plan.problem = problem._replace(values={**problem.values, "path": plan.path, "directory": directory.path})
         if plan.strayDeleted:
             reason = "the directory, file.delete.delay.ms (1 min) after startup: it is stray"

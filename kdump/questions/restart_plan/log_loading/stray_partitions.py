@@ -24,6 +24,11 @@ class StrayPartitions:
     ) -> None:
         self.metadata, self.of_zookeeper, self.history = metadata, of_zookeeper, history
 
+    def assigned_to(self, topic_id: str | None, partition: int) -> tuple[int, ...] | None:
+        """Return the brokers with replicas of a partition, by its topic ID; None if the metadata does not have it."""
+        info = self._info(topic_id, partition)
+        return None if info is None else tuple(info.replicas)
+
     def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
         if self.metadata is None or topic_id is None:
             return None
