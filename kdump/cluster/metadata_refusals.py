@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
 from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import KRAFT, KafkaRelease
-from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
+from kdump.format.known_releases import KnownRelease, at_most, metadata_levels, newest
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import QuorumImage
@@ -96,7 +96,8 @@ def _levels(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
         rule = _level_rule(name, level, release)
         if rule is not None:
             placed = _placed(metadata, FEATURE_LEVEL, (name, level), offset)
-            yield placed._replace(controller=rule.controller, loader=rule.loader)
+            of_newer = _level_rule(name, level, newest()) is not None and level > 0
+            yield placed._replace(controller=rule.controller, loader=rule.loader, of_newer=of_newer)
 
 
 def _level_rule(name: str, level: int, release: KnownRelease) -> Rule | None:
@@ -127,7 +128,8 @@ def _frames(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
     for frame, offset in metadata.frames.items():
         name, rule = _frame_rule(*frame, release)
         if rule is not None:
-            yield _placed(metadata, name, frame, offset)._replace(reader=rule.reader)
+            of_newer = _frame_rule(*frame, newest())[1] is not None
+            yield _placed(metadata, name, frame, offset)._replace(reader=rule.reader, of_newer=of_newer)
 
 
 def _frame_rule(api_key: int, version: int, is_nested: bool, release: KnownRelease) -> tuple[str, Rule | None]:

@@ -54,12 +54,13 @@ OF_DISTRIBUTIONS = "confluent."
 
 class ReleaseFact(NamedTuple):
     """Something on the disk that bounds the release: at least `since`, at most `until`; None: no bound. `file`: the
-    name of a file that states it by its version alone."""
+    name of a file that states it by its version alone; `offset`: of the record in the metadata log that states it."""
 
     text: str
     since: Line | None
     until: Line | None
     file: str = ""
+    offset: int | None = None
 
 
 class ChosenRelease(NamedTuple):
@@ -201,16 +202,14 @@ def _is_newer(fact: ReleaseFact) -> bool:
 
 def _metadata_facts(metadata: MetadataImage, nodes: set[int | None]) -> list[ReleaseFact]:
     """Return what the metadata states, with the registrations of these nodes."""
-    newer = [ReleaseFact(reason, NEWER, None) for reason in metadata.newer]
+    newer = [ReleaseFact(reason, NEWER, None, offset=offset) for reason, offset in metadata.newer.items()]
     return [*_registrations(metadata, nodes), *_levels(metadata), *newer]
 
 
 def newer_in(metadata: MetadataImage, *nodes: int | None) -> dict[str, int | None]:
     """Return what in the metadata only a release newer than the newest known one writes, with the offset in the log if
     a single record is meant. `nodes`: those whose registrations count, None for one that is unknown."""
-    facts = _metadata_facts(metadata, {*nodes} - {None})
-    reasons = [fact.text for fact in facts if fact.since is not None and fact.since > LAST]
-    return {reason: metadata.newer.get(reason) for reason in reasons}
+    return {fact.text: fact.offset for fact in _metadata_facts(metadata, {*nodes} - {None}) if _is_newer(fact)}
 
 
 def completed(requested: KafkaRelease, disk: DiskRelease) -> KafkaRelease:
@@ -287,7 +286,7 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
             continue
         is_final = level == (metadata.kraft_version if name == "kraft.version" else metadata.features.get(name))
         reason = f"{name} is {level_name(name, level)}" if is_final else earlier_level_text(name, level, offset)
-        yield ReleaseFact(reason, since, None)
+        yield ReleaseFact(reason, since, None, offset=offset)
     for name, level in metadata.formatted.items():
         since = max(first_release(name, level), WITH_FORMAT_IN_CHECKPOINT)
         yield ReleaseFact(formatted_level_text(name, level), since, None)

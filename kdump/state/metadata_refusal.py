@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 class Refusal(NamedTuple):
     """A record that nodes of the releases from `since` to `until` cannot apply, with the exceptions of its Rule.
     `offset`: None in a snapshot; `position`: of its batch in the `file`; `number`: in a snapshot, as MetadataLoader
-    counts its records, from 0 on."""
+    counts its records, from 0 on. `of_newer`: a newer release than the newest known one has written it."""
 
     record: str
     offset: int | None
@@ -44,6 +44,7 @@ class Refusal(NamedTuple):
     since: Line = OLDEST
     until: Line = NO_LIMIT
     number: int | None = None
+    of_newer: bool = False
 
     @property
     def exception(self) -> str:

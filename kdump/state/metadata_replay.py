@@ -193,6 +193,6 @@ class MetadataReplay(ReplayState):
             kind = Kind.TOO_LARGE
         # Whether a release knows the type of an unknown one is decided later.
         if kind == Kind.REFUSED and not decoded.name.startswith("UNKNOWN("):
-            refusal = self.add_refusal(UNREADABLE[name], **values)
+            refusal = self.add_refusal(UNREADABLE[name], of_newer=bool(decoded.newer), **values)
         if not decoded.newer:
             self.at(kind, str(problem), refusal)

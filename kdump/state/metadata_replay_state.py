@@ -80,15 +80,15 @@ class ReplayState:
         leaves the record out."""
         self.at(Kind.REFUSED, text, self.add_refusal(rule, **values))
 
-    def add_refusal(self, rule: Rule, /, **values: Any) -> Refusal | None:
+    def add_refusal(self, rule: Rule, /, *, of_newer: bool = False, **values: Any) -> Refusal | None:
         """Note what a node throws at the record, and return it; None if that is unknown. Alone if the state is in no
-        doubt: the record is left out on request, or applied here, as other releases do."""
+        doubt: the record is left out on request, or applied here, as other releases do. `of_newer`: see Refusal."""
         is_unknown = self.is_partial and not rule.is_certain
         if self.is_full or is_unknown or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
             return None
         controller, loader, reader = (end.format(**values) for end in (rule.controller, rule.loader, rule.reader))
         refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
-        refusal = refusal._replace(since=rule.since, until=rule.until, number=self.snapshot_number)
+        refusal = refusal._replace(since=rule.since, until=rule.until, number=self.snapshot_number, of_newer=of_newer)
         if len(self.metadata.refusals) < MAX_PROBLEMS:
             self.metadata.refusals.append(refusal)
         if self.choice is not None:

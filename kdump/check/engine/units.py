@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -374,9 +374,7 @@ def _of_directory(
             metadata=context.metadata,
             ids=context.ids,
             newer=newer,
-            refused=_refused(
-                directory, disks, known.release.release, set() if options.kafka_version else newer.values()
-            ),
+            refused=_refused(directory, disks, known.release.release, is_named=options.kafka_version is not None),
             siblings=siblings,
             cluster=cluster,
             around=context.watch,
@@ -387,16 +385,16 @@ def _of_directory(
 
 
 def _refused(
-    directory: LogDirectory, disks: Disks, release: KafkaRelease, newer: Collection[int | None]
+    directory: LogDirectory, disks: Disks, release: KafkaRelease, *, is_named: bool
 ) -> list[tuple[Refusal, str]]:
-    """Return the first record of the directory's own metadata log that a node of this release cannot apply, but for
-    those at the offsets `newer`: a newer release has written them, and applies them."""
+    """Return the first record of the directory's own metadata log that a node of this release cannot apply. What a
+    newer release has written, it applies, too: it counts only if the release `is_named`."""
     metadata = disks.copies.quorum(directory.path)
     if metadata is None:
         return []
     from kdump.cluster.metadata_refusals import refusals, refused_text
 
-    refused = [refusal for refusal in refusals(metadata, release) if refusal.offset not in newer]
+    refused = [refusal for refusal in refusals(metadata, release) if is_named or not refusal.of_newer]
     return [(refusal, refused_text(refusal, metadata)) for refusal in refused[:1]]
 
 

@@ -23,7 +23,7 @@ from tests.conftest import FIXTURES, few
 from tests.craft import batch, record, with_metadata_record, write_file
 from tests.damages import copy_disk
 from tests.state.test_cluster import feature
-from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
+from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, removed, snapshot, text, topic
 
 HIGHEST = highest_level(LEVEL, LAST)
 LINE = "{}.{}".format(*LAST)
@@ -104,6 +104,30 @@ def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
         stated = f"the disk is that of a release newer than {NEWEST.number}"
         assert stated in command.run("restart-plan", disk, "--kafka-version", version).stdout.splitlines()[1]
     assert plan(disk, "4.9").verdict == "unknown"
+    found = [each for each in command.objects("verify", disk) if each["type"] == "finding"]
+    codes = {"newer-release", "metadata-record-refused"}
+    assert [(each["code"], each["offset"]) for each in found if each["code"] in codes] == [("newer-release", 1)]
+
+
+def test_what_else_is_refused_in_a_newer_snapshot(tmp_path: Path) -> None:
+    """A level of a newer release excuses itself alone."""
+    levels = [KNOWN_BY_ALL, above(LEVEL)]
+    disk = controller(tmp_path / "disk", *levels, topic("b", "B"), newest=snapshot(*levels, removed("?")))
+    found = [each["code"] for each in command.objects("verify", disk, status=1) if each["type"] == "finding"]
+    assert {"newer-release", "metadata-record-refused"} <= {*found}
+
+
+def test_a_log_that_cannot_be_read_although_its_level_is_taken_back(tmp_path: Path) -> None:
+    """Since 4.1, a node reads the whole log first: at a record with a key it stops, committed or not."""
+    keyed = [record(0, value=feature(LEVEL, HIGHEST)), record(1, key=b"k", value=topic("a", "A"))]
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL)
+    path = disk / "__cluster_metadata-0" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes() + batch(keyed, offset=1, partitionLeaderEpoch=1))
+    quorum = disk / "__cluster_metadata-0" / "quorum-state"
+    quorum.write_text(quorum.read_text().replace('{"voterId":0}', '{"voterId":0},{"voterId":1},{"voterId":2}'))
+    assert all("never committed" not in stop.message for stop in plan(disk, "4.1").stops)
+    path.write_bytes(log([KNOWN_BY_ALL], [feature(LEVEL, HIGHEST)]))
+    assert any("never committed" in stop.message for stop in plan(disk, "4.1").stops)
 
 
 @pytest.mark.parametrize(

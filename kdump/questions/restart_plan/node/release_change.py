@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from kdump.cluster import metadata_refusals
 from kdump.cluster.release_evidence import (
@@ -43,8 +44,6 @@ WITHOUT_ZOOKEEPER = (4, 0)
 """First release that reads nothing from ZooKeeper; its controllers ignore ZkMigrationStateRecord."""
 KRAFT_LEVEL = "kraft.version"
 BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
-UNREAD = "MetadataParseException"
-"""The exception of a record that a node cannot read, committed or not."""
 READS_FIRST = (4, 1)
 """First release whose nodes have been seen to fail at such a record before they apply an earlier level."""
 WRAPPED = (4, 0)
@@ -72,6 +71,7 @@ def add_levels(
     of = {"release": release.number, "uncommitted": "", "directory": os.path.dirname(part.folder)}
     refused = metadata_refusals.refusals(metadata, release) if release.line >= READS_FIRST else []
     unread = next((each.exception for each in refused if each.reader), "")
+    stop = partial(_stop, part, metadata, is_read=not unread)
     for name, level in sorted(final.items(), key=lambda item: item[0] != LEVEL):
         since = first_release(name, level)
         what = f"{name} is {level_name(name, level)}"
@@ -81,13 +81,13 @@ def add_levels(
             values |= {"level": what, "start": start}
             case = "newer" if since > LAST else ""
             exception = unread or _exception(name, level, release, is_controller)
-            part.stops.append(_stop(part, metadata, (name, level), "unsupported", exception, of | values, case, facts))
+            part.stops.append(stop((name, level), "unsupported", exception, of | values, case=case, facts=facts))
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
             values = {"level": what, "lowest": metadata_levels()[lowest]}
             exception = unread or _unknown_level(level, release)
-            part.stops.append(_stop(part, metadata, (name, level), "too-low", exception, of | values))
+            part.stops.append(stop((name, level), "too-low", exception, of | values))
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
     if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
@@ -103,7 +103,7 @@ def add_levels(
         earlier = earlier_level_text(name, level, offset)
         if is_controller:
             exception = unread or _exception(name, level, release, is_controller)
-            part.stops.append(_stop(part, metadata, (name, level), "lowered", exception, of | {"level": earlier}))
+            part.stops.append(stop((name, level), "lowered", exception, of | {"level": earlier}))
             return
         if name == LEVEL or first_release(name, level) > LAST:
             part.doubts.append(Problem("startup-level-lowered", of | {"level": earlier}).title)
@@ -116,14 +116,16 @@ def _stop(
     problem: str,
     exception: str,
     values: dict[str, str],
+    *,
+    is_read: bool,
     case: str = "",
     facts: Mapping[str, bool | None] = NO_FACTS,
 ) -> StartupFailure:
     """Return the stop at the first record with the level of a feature, or at the metadata log if it is not in a record;
-    `problem`: the end of the code."""
+    `problem`: the end of the code; `is_read`: whether the node can read its log, and so gets to this record."""
     offset = metadata.levels.get(level)
     path, position, _ = metadata.places.get(level, ("", 0, None))
-    if not exception.startswith(UNREAD):
+    if is_read:
         values = {**values, "uncommitted": part.uncommitted(metadata, offset)}
         part.refusedAt.append(offset)
     code, place = f"startup-level-{problem}", position if path else None
