@@ -16,6 +16,17 @@ from kdump.log.region import Batch
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 
 
+def is_loss(finding: Finding) -> bool:
+    """Return True if what the finding reports as missing is lost."""
+    return finding.severity != INFO or finding.case == "damage"
+
+
+def missing_offsets(finding: Finding) -> int:
+    """Return the number of offsets that are lost in a gap; 0 if the finding is not of one."""
+    lost: int = finding.actual - finding.expected if finding.code == "offset-gap" and is_loss(finding) else 0
+    return lost
+
+
 @dataclass
 class MissingTotals:
     """Totals over findings. Offsets that compaction removed are not missing, nor is the marker of a transaction that
@@ -36,16 +47,14 @@ class MissingTotals:
 
     def add(self, finding: Finding) -> None:
         """Count what the finding reports as missing."""
-        lost = finding.severity != INFO or finding.case == "damage"
-        if finding.code == "partition-missing" and lost:
+        self.gaps += missing_offsets(finding)
+        if finding.code == "partition-missing" and is_loss(finding):
             self.partitions.append(f"{finding.topic}-{finding.partition}")
-        elif finding.code == "offset-gap" and lost:
-            self.gaps += finding.actual - finding.expected
         elif finding.code == "checkpoint-beyond-log" and finding.severity == WARNING:
             if not problem_of(finding).facts["cleanerFile"]:  # which does not show that offsets existed
                 log = finding.source, finding.topic, finding.partition
                 self.ends[log] = max(self.ends.get(log, 0), finding.actual - finding.expected)
-        elif finding.code in WITHOUT_MARKER and lost:
+        elif finding.code in WITHOUT_MARKER and is_loss(finding):
             self.markers += 1
 
     def __add__(self, other: MissingTotals) -> MissingTotals:

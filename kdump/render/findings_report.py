@@ -6,15 +6,15 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, next_command
 from kdump.check.rules.missing_partitions import PARTITION_MISSING
 from kdump.check.rules.newer_release import NEWER_RELEASE
-from kdump.check.rules.offsets import OFFSET_GAP, missing_text
+from kdump.check.rules.offsets import DAMAGE_AT, OFFSET_GAP, missing_text
 from kdump.check.rules.timestamps import utc
 from kdump.check.summary import CheckSummary
-from kdump.check.totals import CheckTotals, Coverage
+from kdump.check.totals import CheckTotals, Coverage, missing_offsets
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.problems.advice import PLACEHOLDER
 from kdump.problems.catalogue import Declaration, declaration
@@ -35,7 +35,7 @@ TOLD_UNREAD = 20
 EVERYWHERE = 5
 """Number of partitions above which a common warning is printed only once."""
 NAMED = 20
-"""Maximum missing partitions of one log directory that are named after the first."""
+"""Maximum missing partitions of one log directory that are named after the first, and gaps of one damage."""
 STORIES = 200
 """Maximum groups of findings with one cause that are printed per partition; further findings are only counted."""
 
@@ -48,10 +48,16 @@ class FindingGroup:
     codes: Counter[str] = field(default_factory=Counter)
     end: int = 0
     last_offset: int | None = None
-    lost: str = ""
-    """Which offsets are lost because of the damage."""
+    gaps: list[str] = field(default_factory=list)
+    """Which offsets are missing because of the damage, of the first NAMED gaps."""
+    more_gaps: int = 0
     names: list[str] = field(default_factory=list)
     """Missing partitions."""
+
+    @property
+    def lost(self) -> str:
+        """Which offsets are lost because of the damage."""
+        return ", ".join(self.gaps) + (f" and {count_text(self.more_gaps, 'more gap')}" if self.more_gaps else "")
 
     def is_near(self, damage: Finding) -> bool:
         """Return True if both are damage in the same file, and at most NEAR bytes apart."""
@@ -102,12 +108,15 @@ class PartitionFindings:
     def explains(self, finding: Finding) -> bool:
         """Return True if the finding is a consequence of damage that was added before; it then becomes part of that
         story."""
+        damage_at: Any = finding.fields.get(DAMAGE_AT)
         for story in reversed(self.stories):
             first = story.first
             damage = declaration(first.code).family == "bytes" and first.file == finding.file
-            if damage and first.position <= finding.position:
-                if finding.code == OFFSET_GAP.code and not story.lost:
-                    story.lost = missing_text(finding.expected - 1, finding.actual)
+            if damage and first.position <= finding.position and (damage_at is None or damage_at <= story.end):
+                if finding.code == OFFSET_GAP.code and len(story.gaps) < NAMED:
+                    story.gaps.append(missing_text(finding.expected - 1, finding.actual))
+                elif finding.code == OFFSET_GAP.code:
+                    story.more_gaps += 1
                 return True
         return False
 
@@ -155,7 +164,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self.newer[finding.message] = None
         if finding.case == "damage" and self.groups[-1].explains(finding):
             return
-        if finding.severity == INFO and not self.info:
+        if finding.severity == INFO and not self.info and not missing_offsets(finding):
             self.hidden[finding.code] += 1
             return
         self.hit.add(self.groups[-1].name)

@@ -13,6 +13,7 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, within
 from kdump.log.region import DefaultRecordBatch, Region
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
+from kdump.problems.advice import NO_VALUES
 
 OFFSET_NOT_MONOTONIC = Code("offset-not-monotonic")
 OFFSET_GAP = Code("offset-gap")
@@ -22,6 +23,8 @@ SEGMENT_OVERLAP = Code("segment-overlap")
 
 MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
+DAMAGE_AT = "damage"
+"""The value of a gap that damage explains: the position of that damage in the file."""
 TWICE, ONLY_GAP = 1, 2
 """How one flipped bit in the base offset of the last batch shows: other batches have its offsets, or they are below the
 segment's name; or it makes a gap."""
@@ -208,10 +211,10 @@ class OffsetRule(Observer):
             )
         elif batch.baseOffset is not None or not batch.is_compressed:
             message = missing_text(last, base)
-            severity, case = None, ""
+            severity, case, values = None, "", NO_VALUES
             if seen.damage is not None:
                 message += f": there is damage at byte {seen.damage}"
-                severity, case = INFO, "damage"
+                severity, case, values = INFO, "damage", {DAMAGE_AT: seen.damage}
             yield OFFSET_GAP.finding(
                 target,
                 message=message,
@@ -221,6 +224,7 @@ class OffsetRule(Observer):
                 actual=base,
                 severity=severity,
                 case=case,
+                values=values,
             )
 
     def _compare_name(self, seen: BatchContext, base: int, last: int | None, first: bool) -> Iterable[Finding]:

@@ -242,6 +242,24 @@ def test_quiet_and_report(flipped: Path) -> None:
     assert "'Record is corrupt'" in out
 
 
+def test_each_gap_is_in_the_story_of_its_damage(tmp_path: Path) -> None:
+    """Damage less than a block apart is one story, which names every gap that it explains. A gap whose damage is not
+    shown is shown itself, since the headline counts its offsets; one that no damage explains is none of theirs."""
+    batches = [craft.batch([craft.record(0), craft.record(1)], offset=offset) for offset in (0, 2, 4, 6, 8, 10, 20)]
+    for damaged in (1, 4):
+        batches[damaged] = craft.flip(batches[damaged], 8 * len(batches[damaged]) - 1)
+    craft.write_file(tmp_path / "t-0" / f"{0:020}.log", b"".join(batches))
+    gaps = ("offsets 2..3 are missing between 1 and 4", "offsets 8..9 are missing between 7 and 10")
+    _, out, _ = verify(tmp_path / "t-0")
+    assert out.startswith("DAMAGED: 2 errors, 2 warnings; 12 offsets missing\n")
+    assert out.count(f"          {', '.join(gaps)}\n") == 1
+    assert out.count("  warning offset-gap") == 1
+    assert "informational" not in out
+    _, out, _ = verify("--ignore", "crc-mismatch", tmp_path / "t-0")
+    assert out.count("  info    offset-gap") == out.count(gaps[0]) == 1
+    assert re.search(r"first of 2 findings here \(2 offset-gap\), up to byte \d+, offset 8\n", out)
+
+
 def test_fail_on_and_ignore(flipped: Path) -> None:
     assert verify("--ignore", "crc-mismatch", flipped)[0] == 0
     assert verify(KAFKA / "crash-1")[0] == 0
