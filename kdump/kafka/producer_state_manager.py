@@ -11,7 +11,7 @@ from contextlib import closing
 from operator import itemgetter
 from typing import NamedTuple
 
-from kdump.format.control_record import KEY, decode_control
+from kdump.format.control_record import CONTROL_TYPES, KEY, decode_control
 from kdump.format.count_text import plain_count
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.producer_snapshot import SNAPSHOT_HEADER, newer_snapshot
@@ -249,7 +249,7 @@ def _marker(batch: Batch, release: KafkaRelease) -> str | None:
     control = decode_control(record.key, record.value)
     if control.type not in (COMMIT, ABORT):
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
-        kind = control.type.partition("(")[0]
+        kind = CONTROL_TYPES[control.typeId].name if control.typeId in CONTROL_TYPES else "UNKNOWN"
         exception = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
         raise RejectedBatch(message, exception, batch.position, batch.baseOffset)
     if len(value or b"") < END_TXN_VALUE and not MARKER_UNDERFLOW.applies(release):

@@ -23,6 +23,10 @@ FIELDS = (
 """Mandatory fields, by data_version (QuorumStateData)."""
 
 
+class NoQuorumState(BadLine):
+    """UncheckedIOException: quorum-state is no JSON object with a version."""
+
+
 class QuorumState(NamedTuple):
     """What quorum-state states; None: nothing, or nothing that can be read. `voters`: with kraft.version 0, else
     empty."""
@@ -71,16 +75,16 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
         return
     unreadable = f"UncheckedIOException: Error while reading the Quorum status from the file {os.path.abspath(path)}"
     if not data:
-        raise BadLine(0, "quorum-state is empty", f"{unreadable}; EOFException: File ended prematurely.")
+        raise NoQuorumState(0, "quorum-state is empty", f"{unreadable}; EOFException: File ended prematurely.")
     try:  # Kafka reads only the first line, and ignores what follows the object
         members, _ = json.JSONDecoder().raw_decode(data.splitlines()[0].decode("utf-8").lstrip())
     except (ValueError, RecursionError) as error:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
-        raise BadLine(0, f"quorum-state is not JSON: {error}", f"{unreadable}; {kind}") from error
+        raise NoQuorumState(0, f"quorum-state is not JSON: {error}", f"{unreadable}; {kind}") from error
     if not isinstance(members, dict) or "data_version" not in members:
-        raise BadLine(0, "quorum-state has no data_version", f"{unreadable}; IOException: Deserialized node …")
+        raise NoQuorumState(0, "quorum-state has no data_version", f"{unreadable}; IOException: Deserialized node …")
     version = members["data_version"]
     number = int(version) if isinstance(version, int | float) else 0  # as JsonNode.shortValue
     newest = 1 if QUORUM_STATE_1.applies(release) else 0

@@ -15,6 +15,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, plain_values, read_frame
+from kdump.format.schema import by_api_key
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
@@ -192,7 +193,7 @@ class MetadataReplay(ReplayState):
         elif isinstance(problem, OurLimitError):
             kind = Kind.TOO_LARGE
         # Whether a release knows the type of an unknown one is decided later.
-        if kind == Kind.REFUSED and not decoded.name.startswith("UNKNOWN("):
+        if kind == Kind.REFUSED and (decoded.apiKey is None or decoded.apiKey in by_api_key("metadata")):
             refusal = self.add_refusal(UNREADABLE[name], of_newer=bool(decoded.newer), **values)
         if not decoded.newer:
             self.at(kind, str(problem), refusal)

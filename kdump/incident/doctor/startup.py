@@ -762,12 +762,11 @@ def answer(plan: RestartPlan) -> str:
     if plan.verdict == UNKNOWN:
         text = f"{UNKNOWN_START}: {unknown_text(plan)}"
     else:
-        parts = loss_texts(plan)
         text = start_text(plan, plan.verdict)
         if plan.verdict == STOPPED:
-            text += once_text(parts)
+            text += once_text(plan)
         else:
-            parts += filter(None, [metadata_text(plan)])
+            parts = [*loss_texts(plan), *filter(None, [metadata_text(plan)])]
             text += f"; {', '.join(parts) or no_loss_text(plan)}"
     text += AS_READ if plan.unread else ""
     return "; ".join((text, *islice(release_texts(plan), 1)))

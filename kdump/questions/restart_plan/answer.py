@@ -529,6 +529,10 @@ def _is_without_metadata(log: PartitionPlan) -> bool:
     return bool(facts.get("metadataLost") and not facts.get("ofDeleted"))
 
 
+MISSING, NO_DIRECTORY = "missing", "not a directory"
+"""Why a directory cannot be listed; otherwise what the operating system says."""
+
+
 @answer("restartDirectory")
 @dataclass
 class DirectoryPlan:
@@ -551,6 +555,8 @@ class DirectoryPlan:
     directoryId: Annotated[PathText | None, Doc("directory.id in meta.properties")] = None
     version: str | None = None
     """Version in meta.properties; None if it cannot be read."""
+    owner: int | None = None
+    """The node that has registered its directory.id, if that is another one than nodeId."""
     steps: Steps = field(default_factory=list)
     stops: Stops = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)

@@ -34,10 +34,11 @@ def start_text(plan: RestartPlan, verdict: str) -> str:
 
 
 class _Story(NamedTuple):
-    """What some events lose together, for the verdict: {subject}, and {time} after the start."""
+    """What some events lose together, for the verdict, {time} after the start. `subject`: it, if the node does it."""
 
     certain: str
     may: str = ""
+    subject: str = "it "
 
 
 STORIES: dict[tuple[str, str], _Story] = {
@@ -56,14 +57,17 @@ STORIES: dict[tuple[str, str], _Story] = {
     ("startup-retention", "all"): _Story(
         "RETENTION DELETES ALL RECORDS of {partitions} {time}",
         "RETENTION MAY DELETE ALL RECORDS of {partitions} {time}",
+        "",
     ),
     ("startup-retention", ""): _Story(
-        "RETENTION DELETES RECORDS of {partitions} {time}", "RETENTION MAY DELETE RECORDS of {partitions} {time}"
+        "RETENTION DELETES RECORDS of {partitions} {time}", "RETENTION MAY DELETE RECORDS of {partitions} {time}", ""
     ),
     ("startup-remote-metadata-gone", ""): _Story(
         "LOSES WHAT REMOTE STORAGE HAS of {partitions}", "MAY LOSE WHAT REMOTE STORAGE HAS of {partitions}"
     ),
-    ("startup-offsets-expire", ""): _Story("COMMITTED OFFSETS EXPIRE {time}", "COMMITTED OFFSETS MAY EXPIRE {time}"),
+    ("startup-offsets-expire", ""): _Story(
+        "COMMITTED OFFSETS EXPIRE {time}", "COMMITTED OFFSETS MAY EXPIRE {time}", ""
+    ),
     ("startup-producers-forgotten", ""): _Story("FORGETS THE OPEN TRANSACTIONS of {partitions}"),
 }
 """By code and case of the problem."""
@@ -72,17 +76,21 @@ STORIES: dict[tuple[str, str], _Story] = {
 def loss_texts(plan: RestartPlan) -> list[str]:
     """Return what the startup and the hour after it lose, for the verdict, the worst first: LOSES RECORDS of 2
     partitions; then what becomes stray without a loss."""
+    return [text for _, text in _losses(plan)]
+
+
+def once_text(plan: RestartPlan) -> str:
+    """Return what a node that does not start loses once it does."""
+    does = [f"{story.subject}{text}" for story, text in _losses(plan)]
+    return f"; once it does, {' and '.join(does)}" if does else ""
+
+
+def _losses(plan: RestartPlan) -> list[tuple[_Story, str]]:
     stories: dict[_Story, list[StartupEvent]] = {}
     strays = (event for event in plan.course.events if event.code == "startup-stray" and event.loss is None)
     for event in (*plan.course.losses, *strays):
         stories.setdefault(STORIES[event.code, event.problem.case], []).append(event)
-    return [_told(plan, story, events) for story, events in stories.items()]
-
-
-def once_text(parts: list[str]) -> str:
-    """Return what a node that does not start does once it does."""
-    does = [part if part.startswith(("RETENTION", "COMMITTED")) else f"it {part}" for part in parts]
-    return f"; once it does, {' and '.join(does)}" if parts else ""
+    return [(story, _told(plan, story, events)) for story, events in stories.items()]
 
 
 def _told(plan: RestartPlan, story: _Story, events: list[StartupEvent]) -> str:

@@ -291,13 +291,12 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     numbers = totals(plan.logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
-    parts = loss_texts(plan)
     if plan.verdict == STOPPED:
         stops = [stop for stop in plan.allStops if stop.kind == "exit"] or list(plan.allStops)
         more = f"; {len(stops) - 1} more" if len(stops) > 1 else ""
         why = f": {stops[0].message}{more}" if stops else ""
-        return "DOES NOT START", f"{why}{once_text(parts)}"
-    parts += filter(None, [metadata_text(plan)])
+        return "DOES NOT START", f"{why}{once_text(plan)}"
+    parts = [*loss_texts(plan), *filter(None, [metadata_text(plan)])]
     tail = f"; {', '.join(parts)}" if parts else f"; {no_loss_text(plan)}; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"

@@ -217,6 +217,17 @@ def test_every_content_of_meta_properties(place: Path) -> None:
     assert len(ends) > 2
 
 
+@pytest.mark.parametrize("version", ["Exception", "AccessDeniedException"])
+def test_a_version_that_reads_like_an_exception(disk: Path, version: str) -> None:
+    """Rights and Java's class are not decided by the words in the file."""
+    other = second(disk)
+    text = (other / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace("version=1", f"version={version}"))
+    (stop,) = plan(disk, other).allStops
+    assert stop.code == "startup-meta-properties-unreadable"
+    assert stop.exception == f"RuntimeException: Invalid meta.properties version string '{version}'"
+
+
 def test_a_directory_id_in_two_spellings(disk: Path) -> None:
     """22 letters have 132 bits, of which Kafka drops the last four."""
     other = apart(disk)

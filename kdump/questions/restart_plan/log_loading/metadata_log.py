@@ -17,7 +17,7 @@ from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
 from kdump.kafka.log_segment import LogSegment
-from kdump.kafka.quorum_state import check_quorum_state
+from kdump.kafka.quorum_state import NoQuorumState, check_quorum_state
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import seen_file
 from kdump.log.withheld_bytes import withheld_bytes
@@ -52,7 +52,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     try:
         check_quorum_state(path, how.release)
     except BadLine as error:
-        if not QUORUM_STATE_CLEARED.applies(how.release) or not error.exception.startswith("UncheckedIOException"):
+        if not QUORUM_STATE_CLEARED.applies(how.release) or not isinstance(error, NoQuorumState):
             problem = "startup-quorum-state-unreadable"
             stop = failure(EXIT, problem, path, error.exception, error.position, reason=error)
             raise StartupFailed(stop) from error

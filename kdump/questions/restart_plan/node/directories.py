@@ -22,9 +22,8 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import DirectoryPlan
+from kdump.questions.restart_plan.answer import MISSING, NO_DIRECTORY, DirectoryPlan
 
-MISSING = "missing"
 NOT_LOG_DIRECTORY = "not a directory; pass a broker's log directory"
 
 
@@ -81,7 +80,7 @@ def _failure(error: OSError) -> str:
     """Return why a broker cannot list the directory."""
     if isinstance(error, FileNotFoundError):
         return MISSING
-    return "not a directory" if isinstance(error, NotADirectoryError) else error.strerror or "unreadable"
+    return NO_DIRECTORY if isinstance(error, NotADirectoryError) else error.strerror or "unreadable"
 
 
 def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPlan]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from kdump.cluster.release_evidence import LEVEL
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
@@ -25,13 +24,22 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META
 from kdump.problems.problem import Problem
-from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure, Step, failure
+from kdump.questions.restart_plan.answer import (
+    EXIT,
+    MISSING,
+    NO_DIRECTORY,
+    OFFLINE,
+    DirectoryPlan,
+    StartupFailure,
+    Step,
+    failure,
+)
 from kdump.questions.restart_plan.node.access_rights import ENTER, WRITE, Rights, denied, temporary_file_stop
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_EQUAL, META_VERSION_0, META_VERSION_1
 
-DIFFERS, REGISTERED = "startup-node-id-differs", "startup-node-id-registered"
-"""The node.id in a meta.properties is not that of the others, or not the one that has registered its directory.id."""
+DIFFERS = "startup-node-id-differs"
+"""The node.id in a meta.properties is not that of the others."""
 
 
 def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRelease) -> None:
@@ -46,11 +54,10 @@ def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRel
     for directory in directories:
         path = os.path.join(directory.path, META)
         barrier = None if directory.failed else rights.barrier(directory.path)
-        denial = rights.java_error(path)
-        if barrier is not None:
-            denial = f"AccessDeniedException: {path}"
+        no_access = f"AccessDeniedException: {path}"
+        denial = rights.java_error(path) if barrier is None else no_access
         try:
-            reason = denial or _read(directory)
+            reason, exception = (denial, denial) if denial else _read(directory)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue
@@ -67,11 +74,11 @@ def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRel
                 exception = f"RuntimeException: No `meta.properties` found in {directory.path}"
             directory.stops.append(_missing_stop(directory, exception, release))
         else:
-            stop = _unreadable(directory, reason, release, alone=len(directories) == 1)
+            stop = _unreadable(directory, reason, exception, release, alone=len(directories) == 1)
             if barrier is not None:
                 values = {"user": rights.name, "barrier": barrier, "directory": directory.path}
                 stop = stop._replace(problem=Problem("startup-directory-barred", values))
-            elif "AccessDenied" in reason and not directory.failed:
+            elif denial == no_access and not directory.failed:
                 stop = stop._replace(problem=denied(path, "read", reason, rights).problem)
             directory.stops.append(stop)
     if not valid and not creates and len(directories) > 1 and not any(each.unread for each in directories):
@@ -88,11 +95,9 @@ def starts_as(*directories: DirectoryPlan) -> int | None:
     """Return the node ID with which a node starts once what stops it is corrected; None if it is unknown which of its
     directories are another node's."""
     for directory in directories:
-        owners = [stop.problem.values["expected"] for stop in directory.stops if stop.code == REGISTERED]
-        is_other = any(stop.code == DIFFERS for stop in directory.stops)
-        owner: Any = None if is_other else owners[0] if owners else directory.nodeId
-        if owner is not None:
-            return owner  # type: ignore[no-any-return]
+        owner = directory.nodeId if directory.owner is None else directory.owner
+        if owner is not None and not any(stop.code == DIFFERS for stop in directory.stops):
+            return owner
     return None
 
 
@@ -141,10 +146,12 @@ def _version_0(directories: list[DirectoryPlan], release: KafkaRelease) -> None:
             directory.stops.append(_stop(EXIT, "of-kraft", directory, exception, release, version=directory.version))
 
 
-def _unreadable(directory: DirectoryPlan, reason: str, release: KafkaRelease, alone: bool) -> StartupFailure:
+def _unreadable(
+    directory: DirectoryPlan, reason: str, exception: str, release: KafkaRelease, alone: bool
+) -> StartupFailure:
     """Return the stop for a meta.properties that cannot be read. The directory goes offline and the broker uses the
     others; without others, or if it is metadata.log.dir, the node exits."""
-    kind, exception = OFFLINE, reason
+    kind = OFFLINE
     if alone:
         kind, exception = EXIT, "RuntimeException: No readable meta.properties files found."
     elif directory.metadataLogDir:
@@ -152,8 +159,6 @@ def _unreadable(directory: DirectoryPlan, reason: str, release: KafkaRelease, al
         exception = (
             f"RuntimeException: Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
         )
-    elif "Exception" not in reason:
-        exception = f"RuntimeException: {reason}"
     if directory.failed:
         return _failed_stop(kind, os.path.join(directory.path, META), directory, exception)
     return _stop(kind, "unreadable", directory, exception, release, reason=reason)
@@ -161,7 +166,7 @@ def _unreadable(directory: DirectoryPlan, reason: str, release: KafkaRelease, al
 
 def _failed_stop(kind: str, file: str, directory: DirectoryPlan, exception: str) -> StartupFailure:
     """Return the stop for a directory that cannot be listed."""
-    case = "" if directory.failed.startswith(("not ", "missing")) else "unreadable"
+    case = "" if directory.failed in (MISSING, NO_DIRECTORY) else "unreadable"
     values = {"directory": directory.path, "reason": directory.failed}
     return failure(kind, "startup-directory-failed", file, exception, case=case, values=values)
 
@@ -183,21 +188,21 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
         directory.stops.append(failure(EXIT, "startup-metadata-logs-differ", path, exception, configured=configured))
 
 
-def _read(directory: DirectoryPlan) -> str | None:
-    """Read meta.properties into the plan, and return why the broker cannot; empty if it is missing, None if it is
-    valid. Raises SourceError."""
+def _read(directory: DirectoryPlan) -> tuple[str | None, str]:
+    """Read meta.properties into the plan, and return why the broker cannot, empty if it is missing, None if it is
+    valid; and its exception. Raises SourceError."""
     try:
         values = meta_values(os.path.join(directory.path, META))
         if values is None:
-            return ""
+            return "", ""
         meta = meta_properties(values)
     except BadLine as error:
-        return error.exception
+        return error.exception, error.exception
     except ValueError as error:
-        return str(error)
+        return str(error), f"RuntimeException: {error}"
     directory.version = str(meta.version)
     directory.nodeId, directory.clusterId, directory.directoryId = meta.node_id, meta.cluster_id, meta.directory_id
-    return None
+    return None, ""
 
 
 def _complete(directories: list[DirectoryPlan], release: KafkaRelease) -> None:
@@ -278,7 +283,8 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage) -> Ite
         owner = metadata.owner_of(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
             exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
-            _differs(REGISTERED, directory, exception, directory.nodeId, owner)
+            _differs("startup-node-id-registered", directory, exception, directory.nodeId, owner)
+            directory.owner = owner
             yield f"the broker's configuration has node.id={owner}"
         own = metadata.broker_directories.get(directory.nodeId)
         if owner is None and own:
