@@ -50,7 +50,13 @@ class Refusal(NamedTuple):
     def exception(self) -> str:
         """The exception with which a node with the controller role ends; if both classes refuse the record, that of
         either, because each has a thread of its own."""
-        return self.reader or ", or ".join(dict.fromkeys(filter(None, (self.controller, self.loader))))
+        return ", or ".join(self.exceptions)
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """The exceptions of which a node with the controller role ends with one."""
+        either = filter(None, (self.controller, self.loader))
+        return (self.reader,) if self.reader else tuple(dict.fromkeys(either))
 
     def holds(self, line: Line) -> bool:
         """Return whether nodes of this minor release refuse it."""

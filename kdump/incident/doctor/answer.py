@@ -143,8 +143,10 @@ class Item(NamedTuple):
     """Codes of what has the same cause in the same place (Declaration.covers)."""
     places: tuple[AffectedRange, ...] = ()
     """Where it is, if that is not its file, position and offset alone."""
-    logged: str = ""
-    """The exception that the broker's log shows, if its startup fails."""
+    logged: tuple[str, ...] = ()
+    """The exceptions of which the broker's log shows one, if its startup fails."""
+    transactionalId: str | None = None
+    """Transactional ID of the transaction that it is about."""
 
     @property
     def name(self) -> str:

@@ -271,11 +271,9 @@ LOADING = "There was an error in one of the threads during logs loading"
 
 def messages_of(item: Item) -> frozenset[str]:
     """Return the names of the messages that the broker logs for what an item predicts, or that its problem covers."""
-    reading = read_entry(Entry(LOADING, causes=[item.logged])) if item.logged else None
-    if reading is None or reading.message.general:
-        return frozenset(item.covers)
-    inner = () if reading.inner is None else (reading.inner.name,)
-    return frozenset((reading.message.name, *inner, *item.covers))
+    readings = [read_entry(Entry(LOADING, causes=[exception])) for exception in item.logged]
+    messages = (each for reading in readings if reading is not None for each in (reading.message, reading.inner))
+    return frozenset((*(each.name for each in messages if each is not None and not each.general), *item.covers))
 
 
 LATER = ("startup-retention", "startup-offsets-expire")
@@ -307,7 +305,7 @@ def _same_place(item: Item, message: Explanation, *, several: bool) -> bool:
     path = about.get("file") or about.get("directory") or ""
     if several and os.path.basename(item.source.rstrip("/")) not in path.split("/"):
         return False
-    if about.get("transactionalId", "") not in item.title:
+    if about.get("transactionalId", item.transactionalId) != item.transactionalId:
         return False
     named, own = _partition(message), _partition_of_item(item)
     if named is not None and named != own:

@@ -95,6 +95,7 @@ class TransactionsExamination:
                         f"since {iso(each.transactionLastUpdateTimestampMs)}, partitions {first_of(partitions, SHOWN)}",
                     ),
                     offset=last.offset,
+                    transactionalId=each.transactionalId,
                     commands=(command("transactions", source, "--coordinator"),),
                 )
 
@@ -152,6 +153,7 @@ class TransactionsExamination:
             at=row,
             evidence=(begins, *row.remarks),
             offset=row.firstOffset,
+            transactionalId=row.transactionalId,
             commands=(command("transactions", place.partition.path, "--open"),),
             commandForAll=command("transactions", place.partition.source, "--open"),
         )

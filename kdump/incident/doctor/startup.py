@@ -549,7 +549,7 @@ class StartupExamination:
             commands=(self._command(broker),),
             actions=stop.actions,
             covers=(*Problem(code).covers, *stop.problem.covers),
-            logged=stop.exception,
+            logged=stop.either or (stop.exception,),
             **whole,
         )
 

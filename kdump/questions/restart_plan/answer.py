@@ -59,6 +59,8 @@ class StartupFailure(NamedTuple):
     """What only a newer release than the newest known one writes; empty if that is not the reason."""
     of_newer: bool = False
     """Whether only a newer release writes the file: no older version is to be written over it."""
+    either: tuple[str, ...] = ()
+    """The exceptions of which the log will show one; empty if it shows `exception`."""
 
     @property
     def code(self) -> Annotated[str, Doc(after="kind")]:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from kdump.incident.explain.run import explain_log
 from kdump.io.run import PLAIN_RUN, Run
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
-from tests.craft import write_file
+from tests.craft import with_metadata_record, write_file
 from tests.damages import ALIKE
+from tests.incident.doctor.test_command import incident
 from tests.incident.explain.explaining import LOGS
 from tests.incident.explain.test_explain_disk import LATER, QUICK, SILENT, Case, damaged
 from tests.test_many_partitions import CALLS
@@ -187,6 +189,43 @@ def test_with_the_disks_of_several_brokers_the_path_decides(tmp_path: Path) -> N
     of_other = [each for each in items_in(answers(*case.paths, other, "--log", log)) if lines_of(each, log)]
     assert of_own[0]["code"] == "startup-stops"
     assert {each["question"] for each in of_other} == {"log"}
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        "RuntimeException: Unable to replay FenceBrokerRecord(id=99): no broker registration found for that id",
+        "IllegalStateException: Tried to fence broker 99, but that broker was not registered.",
+    ],
+)
+def test_each_exception_of_a_refused_record_is_of_its_item(exception: str, tmp_path: Path) -> None:
+    """Two classes of a controller refuse it, each with a text of its own, and either may end the process."""
+    disk = Path(shutil.copytree(DISKS / "kafka-4.3" / "clean-0", tmp_path / "disk"))
+    metadata = disk / f"__cluster_metadata-0/{0:020}.log"
+    metadata.write_bytes(with_metadata_record(metadata.read_bytes(), b"\1\7\0" + struct.pack(">iqB", 99, 1, 0)))
+    log = tmp_path / "server.log"
+    fault = "Encountered fatal fault: Unable to apply the record"
+    log.write_text(f"[2026-11-24 08:22:38,922] ERROR {fault} (a.B)\njava.lang.{exception}\n\tat a.B.c(B.java:1)\n")
+    (stop,) = (each for each in items_in(answers(disk, "--log", log)) if each["code"] == "startup-stops")
+    assert lines_of(stop, log)
+
+
+def test_a_message_about_another_transaction_is_not_of_the_item(tmp_path: Path) -> None:
+    """The ID of the other one is in most titles."""
+    disks = incident("hanging-transaction", tmp_path / "disks")
+    (hanging,) = (each for each in items_in(answers(*disks)) if each["code"] == "transaction-hanging")
+    own = re.findall(r"transaction of (\S+):", hanging["title"])[0]
+    log = tmp_path / "server.log"
+    for name in (own, "a"):
+        skipped = (
+            f"Couldn't find leader endpoint for partitions Set(x) while trying to send transaction markers for {name}"
+        )
+        log.write_text(
+            f"[2026-11-24 08:22:38,922] WARN {skipped}, these partitions are likely deleted already and hence can be "
+            "skipped (a.B)\n"
+        )
+        (hanging,) = (each for each in items_in(answers(*disks, "--log", log)) if each["code"] == hanging["code"])
+        assert bool(lines_of(hanging, log)) == (name == own)
 
 
 # --- What is not read, or not known -----------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class RefusedMetadata:
                     first.offset,
                     facts=facts | {"everyRelease": first.by_every_release},
                     values=values,
-                )
+                )._replace(either=first.exceptions)
             )
             return
         case = "" if any(refusal.loader for refusal in refused) else "applied"
