@@ -14,7 +14,7 @@ from kdump.log.file_kinds import AT_ROOT, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import BOOTSTRAP
 from kdump.log.paths import Target
-from kdump.problems.advice import NO_FACTS, NO_VALUES
+from kdump.problems.advice import NO_FACTS, NO_VALUES, cases_of
 from kdump.problems.catalogue import PAST_IT, declaration
 from kdump.problems.problem import Problem, next_of
 
@@ -33,6 +33,8 @@ FILES = {
 """The facts that the name of a file is (problems/facts.toml)."""
 
 
+TRUNCATES = ("truncates", "truncatesRecords", "truncatesBefore")
+"""Cases of damage at which a restart truncates the log."""
 ALSO_OF_OBJECTS = ("wrapper", "ours", "notChecked", "slow", "unwritten", "several", "unknownType", "ignored")
 """Cases whose impact is the same if the file is an object."""
 
@@ -64,7 +66,7 @@ class Finding(NamedTuple):
     """The first offset after the batch, if it is certain."""
     producer_id: int | None = None
     case: str = ""
-    """Which of the impacts of the code applies, in place of the usual one; several are joined with +."""
+    """Which of the impacts of the code applies, in place of the usual one; several: joined_cases."""
     facts: Mapping[str, bool | None] = NO_FACTS
     """What is known of the facts on which the actions depend (problems/facts.toml)."""
     fields: Mapping[str, object] = NO_VALUES
@@ -107,7 +109,7 @@ class Finding(NamedTuple):
 
 def problem_of(finding: Finding) -> Problem:
     """Return the problem of the catalogue that a finding is, which states what to do."""
-    own = {"error": finding.severity == ERROR, "truncated": finding.case.startswith("truncates")}
+    own = {"error": finding.severity == ERROR, "truncated": cases_of(finding.case)[0] in TRUNCATES}
     name = os.path.basename(finding.file)
     if finding.topic is not None or name == BOOTSTRAP:
         own["metadataLog"] = is_metadata = finding.topic in (METADATA_TOPIC, None)
@@ -181,7 +183,7 @@ def about_object(finding: Finding, local_copy: bool | None = False) -> Finding:
     """Return a finding as one about an object in remote storage: no broker loads, recovers or truncates it, and no
     follower fetches it. `local_copy`: the fact localCopy."""
     finding, declared = finding.given({"object": True, "localCopy": local_copy}), declaration(finding.code)
-    is_other = finding.severity != INFO and finding.case.partition("+")[0] not in ALSO_OF_OBJECTS
+    is_other = finding.severity != INFO and cases_of(finding.case)[0] not in ALSO_OF_OBJECTS
     return (
         finding.in_case("remote")
         if is_other and ("remote" in declared.impacts or declared.family == "bytes")

@@ -32,7 +32,7 @@ def avro_payload(path: str) -> Payload:
         raise DecoderError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
-    return schemas_payload([schema], path)
+    return schemas_payload([schema], path, hint="; is this the right schema?")
 
 
 def needs_fastavro() -> None:
@@ -61,10 +61,10 @@ def parsed_schemas(schemas: list[Any], path: str) -> tuple[Any, dict[str, Any]]:
     return named.get(parsed, parsed) if isinstance(parsed, str) else parsed, named
 
 
-def schemas_payload(schemas: list[Any], path: str, newest: Any = None) -> Payload:
+def schemas_payload(schemas: list[Any], path: str, newest: Any = None, hint: str = "") -> Payload:
     """Return the function that decodes by the last of these schemas, which may name types of those before it. `path`:
-    where they are from; `newest`: resolve values to this parsed schema, and do not convert them to JSON. Raises
-    DecoderError."""
+    where they are from; `newest`: resolve values to this parsed schema, and do not convert them to JSON; `hint`: what
+    to say of bytes that are left over. Raises DecoderError."""
     parsed, named = parsed_schemas(schemas, path)
     try:
         types = _Types(parsed, named, path)
@@ -88,7 +88,7 @@ def schemas_payload(schemas: list[Any], path: str, newest: Any = None) -> Payloa
             raise FormatError(f"does not match the schema: {type(error).__name__}: {error}"[:300], where) from None
         left = len(data) - stream.tell()
         if left:
-            return convert(value), f"{left} {'byte' if left == 1 else 'bytes'} left over; is this the right schema?"
+            return convert(value), f"{left} {'byte' if left == 1 else 'bytes'} left over{hint}"
         return convert(value), ""
 
     return payload

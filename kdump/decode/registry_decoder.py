@@ -268,7 +268,7 @@ def _reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
         value, left_over = payload(data, start, ())
         if left_over:
-            raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
+            raise FormatError(f"the schema does not fit: {left_over}")
         return Reading(value)
 
     return read

@@ -98,7 +98,7 @@ class ColumnDecoder(RegistryDecoder):
         def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
             value, left_over = payload(data, start, ())
             if left_over:
-                raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
+                raise FormatError(f"the schema does not fit: {left_over}")
             try:
                 return Reading(row_of(self.columns, value))
             except (AttributeError, KeyError, TypeError, ValueError) as error:

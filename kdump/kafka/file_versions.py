@@ -58,15 +58,20 @@ class VersionEvidence(NamedTuple):
     def is_newer(self, path: str) -> bool:
         """Return True if a newer release wrote the file at `path`, whose version no known release writes; False if it
         is damaged."""
+        return self.damaged_version(path) is None
+
+    def damaged_version(self, path: str) -> int | None:
+        """Return the version of a damaged file at `path`, which no known release writes; None if a newer release wrote
+        it."""
         file = target(path)
         highest = _highest(file)
         version = None if highest is None or self.agrees else file_version(file)
         if highest is None or version is None:
-            return True
+            return None
         others = set(map(file_version, islice(_of_the_kind(file), MAX_LOOKED_AT))) - {None}
         if any(other is not None and other > highest for other in others):
-            return True
-        return not others and not self.is_registered and version == highest + 1
+            return None
+        return None if not others and not self.is_registered and version == highest + 1 else version
 
 
 NO_EVIDENCE = VersionEvidence()

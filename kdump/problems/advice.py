@@ -27,11 +27,21 @@ PLACELESS = (
 """Phrases of impacts that contain an offset, and their replacements if no offset is known."""
 
 
+def joined_cases(*cases: str) -> str:
+    """Return several cases as one, of which the first decides."""
+    return "+".join(cases)
+
+
+def cases_of(case: str) -> list[str]:
+    """Return the cases that are joined in one."""
+    return case.split("+")
+
+
 def impact(code: str, case: str = "", *, has_offset: bool) -> str:
     """Return the impact of a problem, with its fields. `case`: the name of the impact that applies in place of the
-    usual one, or several joined with +; `has_offset`: whether the first offset affected is known."""
+    usual one, or several (joined_cases); `has_offset`: whether the first offset affected is known."""
     declared = declaration(code)
-    texts = (declared.impacts.get(one) or shared_impact(one) for one in case.split("+"))
+    texts = (declared.impacts.get(one) or shared_impact(one) for one in cases_of(case))
     text = "; ".join(filter(None, texts)) or declared.consequence
     for words, instead in () if has_offset else PLACELESS:
         text = text.replace(words, instead)

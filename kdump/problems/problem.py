@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, chosen_texts, impact, open_actions
+from kdump.problems.advice import NO_FACTS, NO_VALUES, PLACEHOLDER, cases_of, chosen_texts, impact, open_actions
 from kdump.problems.catalogue import PAST_IT, Action, Declaration, action, declaration, lowered
 from kdump.text import host_word, shell_word
 
@@ -74,7 +74,7 @@ class Problem(NamedTuple):
     def _known(self) -> dict[str, bool | None]:
         """The facts, of which cases are some."""
         cases = dict.fromkeys((*self.declared.impacts, *self.declared.titles), False)
-        return {**cases, **dict.fromkeys(self.case.split("+"), True), **self.facts}
+        return {**cases, **dict.fromkeys(cases_of(self.case), True), **self.facts}
 
     def _chosen(self, texts: Iterable[Action]) -> tuple[str, ...]:
         return tuple(map(self._text, chosen_texts(texts, self._known)))

@@ -69,8 +69,9 @@ def file_findings(
         for item in read(target, options, totals):
             if isinstance(item, Defect):
                 is_version = item.field == "version"
-                if item.code == NEWER_RELEASE and not version_evidence(applied).is_newer(target.path):
-                    reason = f"{item.reason.partition(',')[0]}, which no known release writes; {NOTHING_NEWER}"
+                version = version_evidence(applied).damaged_version(target.path) if item.code == NEWER_RELEASE else None
+                if version is not None:
+                    reason = f"version {version}, which no known release writes; {NOTHING_NEWER}"
                     item = replace(item, code=CODE_OF_DAMAGE.get(target.kind, item.code), reason=reason)
                 is_newer |= item.code == NEWER_RELEASE
                 found.append(file_finding(target, item))

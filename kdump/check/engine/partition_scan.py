@@ -41,6 +41,7 @@ from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Legac
 from kdump.log.region_reader import Depth, regions
 from kdump.log.walk import RegionObserver, walk
 from kdump.log.withheld import with_bytes, withheld_segment
+from kdump.problems.advice import joined_cases
 from kdump.state.other_replicas import who_has_it
 from kdump.state.producer_state import ProducerState
 from kdump.state.transaction_marker import marker_of
@@ -384,7 +385,7 @@ class PartitionScan(Resumable, RegionObserver):
             case = "truncatesRecords" if lost else "truncates"
             values: dict[str, object] = {"records": count_text(lost, "record")}
             if mark is not None and mark > (end or 0):
-                case += "+belowWatermark"
+                case = joined_cases(case, "belowWatermark")
                 values |= {"offsets": count_text(mark - (end or 0), "offset"), "watermark": mark}
                 values["replicas"] = who_has_it(self.known.replicas)
             if number:
