@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
-from kdump.format.numbers import parse_int
+from kdump.format.numbers import INT_MAX, LONG_MAX, int16, parse_int
 from kdump.io import file_system
 from kdump.kafka.checkpoint_file import BadLine, read_small
 from kdump.kafka.small_files import properties
@@ -21,6 +21,8 @@ FIELDS = (
     ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
 )
 """Mandatory fields, by data_version (QuorumStateData)."""
+NUMBERS = {"leaderId": INT_MAX, "leaderEpoch": INT_MAX, "votedId": INT_MAX, "appliedOffset": LONG_MAX}
+"""Those that are numbers, with the largest one."""
 
 
 class NoQuorumState(BadLine):
@@ -86,7 +88,8 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
     if not isinstance(members, dict) or "data_version" not in members:
         raise NoQuorumState(0, "quorum-state has no data_version", f"{unreadable}; IOException: Deserialized node …")
     version = members["data_version"]
-    number = int(version) if isinstance(version, int | float) else 0  # as JsonNode.shortValue
+    whole = int(max(-INT_MAX - 1, min(INT_MAX, version))) if isinstance(version, float) else version
+    number = int16(whole) if isinstance(whole, int) and not isinstance(whole, bool) else 0  # as JsonNode.shortValue
     newest = 1 if QUORUM_STATE_1.applies(release) else 0
     unread = f"quorum-state has data_version {str(version)[:40]}, which Kafka {release.number} does not read"
     if not 0 <= number <= newest and (refused := _refused(number, release)):
@@ -97,6 +100,18 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
         message = unread if number > newest else f"quorum-state has no {missing}"
         exception = f"unable to locate field '{missing}', which is mandatory in version {number}"
         raise BadLine(0, message, f"RuntimeException: QuorumStateData: {exception}")
+    for name in fields:
+        if name in NUMBERS and (reason := _not_a_number(members[name], NUMBERS[name])):
+            raise BadLine(0, f"{name} in quorum-state is not a number", f"NumberFormatException: {reason}")
+
+
+def _not_a_number(value: Any, most: int) -> str:
+    """Return why Kafka reads no number from a JSON value (MessageUtil.jsonNodeToInt); empty if it does."""
+    if isinstance(value, str):
+        return "QuorumStateData: expected an integer or string type, but got STRING"
+    if isinstance(value, int) and not isinstance(value, bool) and -most - 1 <= value <= most:
+        return ""
+    return f'QuorumStateData: failed to parse number: For input string: "{json.dumps(value)[:40]}"'
 
 
 def _refused(version: int, release: KafkaRelease) -> str:

@@ -16,7 +16,10 @@ from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import at_most, newest
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
+from kdump.io.errors import SourceError
+from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.file_versions import VersionEvidence
+from kdump.kafka.quorum_state import check_quorum_state
 from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
@@ -80,6 +83,13 @@ def content(target: Target, values: dict[str, str], applied: AppliedRelease = NE
             yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(versions))
         elif parse_int(values.get("leaderEpoch")) is None:
             yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
+        else:
+            try:
+                check_quorum_state(target.path, release)
+            except BadLine as error:
+                yield QUORUM_STATE_INVALID.finding(target, message=f"{error}: {error.exception}")
+            except SourceError:
+                return  # it has gone since
 
 
 def _meta_properties(target: Target, values: dict[str, str], applied: AppliedRelease) -> Iterator[Finding]:

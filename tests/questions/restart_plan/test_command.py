@@ -433,6 +433,9 @@ def test_a_long_line_of_garbage_is_cut_short(disk: Path) -> None:
         (lambda text: text + "\0" * 64, None),
         (lambda text: re.sub(r'("data_version":\d)', r"\1.0", text), None),
         (lambda text: text.replace("leaderEpoch", "aeon"), "RuntimeException"),
+        (lambda text: re.sub(r'("leaderEpoch":)(\d+)', r'\1"\2"', text), "NumberFormatException"),
+        (lambda text: re.sub(r'("votedId":)-?\d+', r"\1 2147483648", text), "NumberFormatException"),
+        (lambda text: re.sub(r'("data_version":)\d', r"\1 1e999", text), "IllegalStateException"),
         (lambda text: text.replace("data_version", "version"), "UncheckedIOException IOException"),
         (lambda text: text[:20], "UncheckedIOException JsonEOFException"),
         (lambda text: text.replace(":", "="), "UncheckedIOException JsonParseException"),
@@ -444,6 +447,8 @@ def test_quorum_state(disk: Path, change: Callable[[str], str], exception: str |
     path.write_text(change(path.read_text()))
     found = [re.findall(r"\w+Exception\b", stop.exception) for stop in kdump.restart_plan([str(disk)]).allStops]
     assert found == ([] if exception is None else [exception.split()])
+    codes = {getattr(each, "code", "") for each in kdump.verify([str(path.parent)])}
+    assert exception is None or "quorum-state-invalid" in codes
 
 
 def test_what_kdump_has_no_right_to_read_is_no_verdict(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,8 @@ def test_the_version_of_meta_properties(name: str, asked: str, *, is_valid: bool
 
 def test_a_quorum_state_of_dynamic_quorums(tmp_path: Path) -> None:
     file = "__cluster_metadata-0/quorum-state"
-    disk = edited(tmp_path, "3.9.1-kraft", file, lambda text: text.replace('"data_version":0', '"data_version":1'))
+    dynamic = '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1'
+    disk = edited(tmp_path, "3.9.1-kraft", file, lambda text: text.replace('"data_version":0', dynamic))
     assert "quorum-state-invalid" in findings(disk, "--kafka-version", "3.7-kraft")
     assert "quorum-state-invalid" not in findings(disk, "--kafka-version", "3.9-kraft")
 
