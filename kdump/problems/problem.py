@@ -48,6 +48,13 @@ class Problem(NamedTuple):
         return self._chosen(self._actions)
 
     @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """What each of the actions names: the values in it."""
+        texts = chosen_texts(self._actions, self._known)
+        names = ([match[1] or match[0] for match in FIELD.finditer(text)] for text in texts)
+        return tuple(tuple(str(self.values[name]) for name in each if name in self.values) for each in names)
+
+    @property
     def never(self) -> tuple[str, ...]:
         """What not to do; of an object in remote storage, nothing is known."""
         return () if self.facts.get("object") else self._chosen(map(action, self.declared.never))

@@ -139,6 +139,8 @@ class Item(NamedTuple):
     commandForAll: Annotated[PathText, Doc("kdump command that shows more of all items of the same entry")] = ""
     titleForAll: str = ""
     """Title of an entry of several such items, if their titles differ."""
+    named: tuple[tuple[str, ...], ...] = ()
+    """What each of the actions names."""
     covers: tuple[str, ...] = ()
     """Codes of what has the same cause in the same place (Declaration.covers)."""
     places: tuple[AffectedRange, ...] = ()

@@ -329,7 +329,8 @@ class DamageExamination:
             return {}
         verdict = stray_verdict(place, self._copies_for(broker), broker.node_id)
         values = {"why": verdict.why, "run": command("space", *broker.paths)}
-        return {"actions": Problem("stray-kept" if verdict.cost is None else "stray-removable", values).actions}
+        advice = Problem("stray-kept" if verdict.cost is None else "stray-removable", values)
+        return {"actions": advice.actions, "named": advice.named}
 
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""

@@ -20,6 +20,7 @@ from kdump.text import shell_words
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 PLACE = ("topic", "partition", "file", "position", "offset")
+TEXTS = ("impact", "actions", "named", "never", "covers")
 AS_READ = "; as far as the files could be read"
 """At the end of an answer that would otherwise say more than is known."""
 
@@ -107,7 +108,7 @@ class Examination:
         declared = declaration(problem.code)
         severity = severity or declared.severity
         stated = problem_of(problem) if isinstance(problem, Finding) else problem
-        texts: dict[str, Any] = {name: getattr(stated, name) for name in ("impact", "actions", "never", "covers")}
+        texts: dict[str, Any] = {name: getattr(stated, name) for name in TEXTS}
         is_old = severity != ERROR and asks_nothing(stated)
         urgency = urgency or (OLD if is_old else declared.urgency or USUAL[severity])
         place = {name: getattr(at, name) for name in PLACE if hasattr(at, name)}

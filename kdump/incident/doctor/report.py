@@ -3,6 +3,7 @@ and the questions. The first screen has the verdict, what not to do, and the fir
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -174,18 +175,18 @@ class DoctorReport(Sink[DoctorAnswer]):
         self.output.line("")
         if left:
             self.output.line(self.output.paint(*head))
-        for line in left:
-            self.output.text(f"  {line}")
+        for what, text in left:
+            self.output.text(f"  {what}: {text}")
         for disk in self._disks:
             self._disk(disk)
         for question in self._questions:
             self._question(question)
 
-    def _not_examined(self, page: Page) -> list[str]:
-        """Return what was not examined."""
-        lines = [f"not read: {text}" for text in page.unread]
+    def _not_examined(self, page: Page) -> list[tuple[str, str]]:
+        """Return what was not examined, each with its question."""
+        left = [("not read", text) for text in page.unread]
         for question in self._questions:
-            lines += [f"{question.question}: {text}" for text in question.notExamined]
+            left += [(question.question, text) for text in question.notExamined]
             if question.question == DAMAGE and question.bytesLeft:
                 segments = count_text(question.segmentsLeft, "segment")
                 partitions = count_text(question.partitionsLeft, "partition")
@@ -195,15 +196,15 @@ class DoctorReport(Sink[DoctorAnswer]):
                     if question.headersLeft
                     else ""
                 )
-                lines.append(f"{question.question}: {text}{headers}; kdump verify reads everything")
-        return lines
+                left.append((question.question, f"{text}{headers}; kdump verify reads everything"))
+        return left
 
-    def _short(self, left: list[str], page: Page) -> str:
+    def _short(self, left: list[tuple[str, str]], page: Page) -> str:
         """Return in a line what was not examined: what could not be read, or the questions."""
+        first = ": ".join(left[0])
         if len(left) == 1:
-            return left[0]
-        questions = (line.partition(":")[0] for line in left)
-        return (left[0] if page.unread else f"some of {', '.join(dict.fromkeys(questions))}") + "; more below the items"
+            return first
+        return (first if page.unread else f"some of {', '.join(dict(left))}") + "; more below the items"
 
     def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
         to_do = count_text(entries, "thing to do", "things to do, in this order")
@@ -247,8 +248,10 @@ class DoctorReport(Sink[DoctorAnswer]):
         of_first = "" if entry.count == 1 or not own else f"{own}: "
         if number == 1:
             self._never(number, item)
+        named = dict(zip(item.actions, item.named))
         for line in item.actions[:MAX_ACTIONS]:
-            is_clear = entry.has_same_actions or own in line
+            values = named.get(line, ())
+            is_clear = entry.has_same_actions or any(_names(value, own) or value == item.group for value in values)
             self._labelled("do", line if is_clear else of_first + line)
         if len(item.actions) > MAX_ACTIONS:
             others = count_text(len(item.actions) - MAX_ACTIONS, "more action")
@@ -256,7 +259,7 @@ class DoctorReport(Sink[DoctorAnswer]):
         if item.impact:
             self._labelled("impact", item.impact)
         for line in item.evidence:
-            is_clear = entry.has_one_evidence or own in line
+            is_clear = entry.has_one_evidence or _names(line, own)
             self._labelled("evidence", line if is_clear else of_first + line)
         commands = list(item.commands)
         if entry.count > 1 and item.commandForAll:
@@ -284,3 +287,8 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _command(self, line: str) -> None:
         """Write a command on one line, so that it can be copied."""
         self.output.line(f"   {self.output.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(line))}")
+
+
+def _names(text: str, name: str) -> bool:
+    """Return True if a text has a name as a whole, as in a path: not orders-0 in my-orders-0 or orders-01."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text) is not None

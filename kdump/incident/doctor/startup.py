@@ -548,6 +548,7 @@ class StartupExamination:
             at=stop,
             commands=(self._command(broker),),
             actions=stop.actions,
+            named=stop.advice.named,
             covers=(*Problem(code).covers, *stop.problem.covers),
             logged=stop.either or (stop.exception,),
             **whole,

@@ -72,9 +72,14 @@ class StartupFailure(NamedTuple):
         return self.problem.title
 
     @property
+    def advice(self) -> Problem:
+        """The problem whose actions are to be done."""
+        return OF_NEWER_RELEASE if self.of_newer else self.problem
+
+    @property
     def actions(self) -> tuple[str, ...]:
         """What to do, in order."""
-        return (OF_NEWER_RELEASE if self.of_newer else self.problem).actions
+        return self.advice.actions
 
     @property
     def remedy(self) -> Annotated[PathText, Doc(after="exception")]:

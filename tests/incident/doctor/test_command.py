@@ -604,6 +604,19 @@ def test_similar_items_are_one_entry_and_the_others_are_counted(capsys: pytest.C
     assert "\n11. error: 990 more items [startup-stops]: f-10, f-11, f-12, f-13, f-14 and 985 more\n" in text
 
 
+def test_an_action_says_of_which_item_it_is_unless_it_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word of the sentence is not the name: they expire once a group has been empty."""
+    report = DoctorReport(Output())
+    on = Examination(Question("groups"), report.add, PLAIN_RUN, TimeLimit(60), AT, 0)
+    for group in ("has", "other"):
+        values = {"count": "2 committed offsets were", "GROUP": group, "at": "orders:0", "to": 7}
+        on.report(Problem("group-offsets-removed", values, {"committedAgain": False}), "disk", group=group)
+    report.add(Page("act", "no", True, False, 1, 1, 1, [], 0.0))
+    report.output.flush()
+    text = capsys.readouterr().out
+    assert re.findall(r"^   do +(.*?) (?:with|stopped)", text, re.MULTILINE) == ["group has: Compare", "With the group"]
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_commands_are_never_wrapped(width: int, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.render.stdout.Output.width", width)
