@@ -24,11 +24,13 @@ from kdump.log.file_kinds import CLEAN_MARK
 from kdump.log.follow import newer
 from kdump.log.live_files import open_target
 from kdump.log.paths import reject_pipe, target
+from kdump.log.region import Batch
 from kdump.questions.registry.usage import _last_records as last_records
 from kdump.questions.reindex.run import _Partition as Partition
+from tests import craft
 from tests.broker_at_work import Broker, disk
 from tests.command import run
-from tests.conftest import FIXTURES, SEED, few, sample, seeded
+from tests.conftest import FIXTURES, SEED, few, read_regions, sample, seeded
 from tools.trials.working import commands
 
 pytestmark = pytest.mark.sampled
@@ -114,6 +116,27 @@ def test_what_keeps_changing_is_noted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result.exit_code == 0
     assert not [row for row in findings if row["severity"] == "error"]
     assert [note.partition(": ")[0] for note in summary["notes"]] == [str(path)]
+
+
+def test_what_grows_with_its_log_is_the_same_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks, a producer whose clock is wrong has written one more batch: size, message and values of the
+    finding about its batches differ."""
+    root = disk(tmp_path)
+    path = root / "orders-none-0" / f"{0:020}.log"
+    offsets = count(max(batch.lastOffset for batch in read_regions(path) if isinstance(batch, Batch)) + 1)
+
+    def write(seconds: float = 0) -> None:
+        offset = next(offsets)
+        time = 4_000_000_000_000 + 1000 * offset
+        with open(path, "ab") as file:
+            file.write(craft.one(b"", offset, baseTimestamp=time, maxTimestamp=time))
+
+    write()
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**18)
+    monkeypatch.setattr("time.sleep", write)
+    *findings, summary = map(json.loads, run("verify", "--json", root).stdout.splitlines())
+    warnings = [row["code"] for row in findings if row["file"] == str(path) and row["severity"] == "warning"]
+    assert (warnings, summary["notes"]) == (["timestamp-in-future"], [])
 
 
 @pytest.mark.parametrize("command", ["verify", "transactions", "producers", "retention", "restart-plan", "diff"])

@@ -28,6 +28,7 @@ MAX_HELD = 1000
 MAX_RECHECKED = 10_000
 """Maximum number of findings that are checked again."""
 FindingKey = tuple[str, str, int, int, str]
+PlaceKey = tuple[str, str, str | None, int | None, int, int | None, str]
 Look = Callable[[FileWatch], Iterator[Finding]]
 
 
@@ -55,8 +56,16 @@ class CheckedUnit(Protocol):
 
 
 def key(finding: Finding) -> FindingKey:
-    """Return what identifies a finding in the next look."""
+    """Return what identifies a finding."""
     return finding.code, finding.file, finding.position, finding.size, finding.message
+
+
+def place(finding: Finding) -> PlaceKey:
+    """Return what identifies a finding in the next look. What it states of batches may have grown with the log since,
+    as their number, size and largest timestamp; damage is the same only if all of it is."""
+    damage = finding.message if declaration(finding.code).family == "bytes" else ""
+    topic, partition = finding.topic, finding.partition
+    return finding.code, finding.file, topic, partition, finding.position, finding.offset, damage
 
 
 def has_started(unit: CheckedUnit) -> bool:
@@ -126,7 +135,7 @@ class Looking:
         self._doubtful: list[Finding] = []
         self.doubted: set[str] = set()
         """Codes of findings that had to be checked again."""
-        self._reported: set[FindingKey] = set()
+        self._reported: set[PlaceKey] = set()
 
     def holds(self, finding: Finding) -> bool:
         """Return True if the finding holds; otherwise `rest` may yield it later."""
@@ -138,7 +147,7 @@ class Looking:
         self.doubted.update(finding.code for finding in doubtful)
         self._doubtful += doubtful[: MAX_RECHECKED - len(self._doubtful)]
         if len(self._reported) < MAX_RECHECKED:
-            self._reported.update(key(finding) for finding in certain if finding.severity != INFO)
+            self._reported.update(place(finding) for finding in certain if finding.severity != INFO)
         return certain
 
     def rest(self, totals: CheckTotals) -> Iterator[Finding]:
@@ -155,10 +164,10 @@ class Looking:
             if look is None:
                 return
             again, watch, stream = look
-            doubtful_keys = {key(finding) for finding in doubtful}
+            doubtful_keys = {place(finding) for finding in doubtful}
             findings = list(islice(stream, MAX_RECHECKED))
             _, doubtful = Doubts(again, watch).sort(findings)
-            left = [each for each in doubtful if not (key(each) in doubtful_keys and _is_steady(each.file, before))]
+            left = [each for each in doubtful if not (place(each) in doubtful_keys and _is_steady(each.file, before))]
             if not left or number == len(PAUSES):
                 break
             unit, before = again, watch
@@ -196,7 +205,7 @@ def _again(
     unit: CheckedUnit,
     before: FileWatch,
     doubtful: list[Finding],
-    reported: set[FindingKey],
+    reported: set[PlaceKey],
     totals: CheckTotals,
     *,
     may_resume: bool,
@@ -208,18 +217,17 @@ def _again(
         if look is None:
             return
         again, watch, stream = look
-        doubtful_keys = {key(finding) for finding in doubtful}
+        doubtful_keys = {place(finding) for finding in doubtful}
         files = {finding.file for finding in doubtful}
         # If the check resumed, the findings of the segments before are reported: only these files are of interest.
         codes = frozenset() if may_resume else {finding.code for finding in doubtful}
         findings = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
         holds, doubtful = Doubts(again, watch).sort(list(islice(findings, MAX_RECHECKED)))
-        same = [finding for finding in doubtful if key(finding) in doubtful_keys and _is_steady(finding.file, before)]
-        for finding in chain(holds, same):
-            if key(finding) not in reported:
-                reported.add(key(finding))
-                yield finding
-        doubtful = [finding for finding in doubtful if key(finding) not in reported]
+        same = [finding for finding in doubtful if place(finding) in doubtful_keys and _is_steady(finding.file, before)]
+        confirmed = [finding for finding in chain(holds, same) if place(finding) not in reported]
+        reported.update(map(place, confirmed))
+        yield from confirmed
+        doubtful = [finding for finding in doubtful if place(finding) not in reported]
         if not doubtful:
             return
         unit, before = again, watch
