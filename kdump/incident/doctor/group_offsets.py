@@ -145,18 +145,11 @@ class GroupsExamination:
         resets = any("auto.offset.reset" in position.remark for position in bad)
         above = next((each for each in bad if isinstance(each, SharePosition) and _is_above(each)), None)
         facts = {"shareGroup": isinstance(bad[0], SharePosition), "aboveLogEnd": above is not None}
+        case = "resets" if resets else "shares" if facts["shareGroup"] else ""
+        count = count_text(len(bad), "committed offset")
+        values: dict[str, object] = {"count": count, "GROUP": group, "TOPIC": (above or bad[0]).topic}
         self.on.report(
-            Problem(
-                "group-offsets-unusable",
-                {
-                    "count": count_text(len(bad), "committed offset"),
-                    "GROUP": group,
-                    "TOPIC": (above or bad[0]).topic,
-                    **_reset(bad),
-                },
-                facts,
-                "resets" if resets else "shares" if facts["shareGroup"] else "",
-            ),
+            Problem("group-offsets-unusable", values | _reset(bad), facts, case),
             self._source,
             urgency=CLIENTS if resets else DEGRADED,
             group=group,
@@ -197,19 +190,14 @@ class GroupsExamination:
         ]
         if not gone:
             return
+        count = count_text(len(gone), "committed offset was", "committed offsets were")
+        facts = {"committedAgain": all(each.after is not None for each in gone)}
+        to_offset = _to_offset(gone[0].topic, gone[0].partition, gone[0].before)
         evidence = [
             f"{each.text}, removed at {iso(each.time)} by offset {each.record} of {OFFSETS_TOPIC}" for each in gone
         ]
         self.on.report(
-            Problem(
-                "group-offsets-removed",
-                {
-                    "count": count_text(len(gone), "committed offset was", "committed offsets were"),
-                    "GROUP": group,
-                    **_to_offset(gone[0].topic, gone[0].partition, gone[0].before),
-                },
-                {"committedAgain": all(each.after is not None for each in gone)},
-            ),
+            Problem("group-offsets-removed", {"count": count, "GROUP": group, **to_offset}, facts),
             self._source,
             urgency=self._urgency([removal.time for removal in gone]),
             group=group,

@@ -83,12 +83,10 @@ class TransactionsExamination:
                     continue
                 self.prepared += 1
                 source = coordinator.sources[last.name]
+                values = {"transaction": each.transactionalId, "state": each.state, "log": last.name}
                 partitions = [f"{topic}-{number}" for topic, numbers in each.partitions.items() for number in numbers]
                 self.on.report(
-                    Problem(
-                        "transaction-not-completed",
-                        {"transaction": each.transactionalId, "state": each.state, "log": last.name},
-                    ),
+                    Problem("transaction-not-completed", values),
                     source,
                     evidence=(
                         f"{last.name} at offset {last.offset}: producer {each.producerId}, epoch {each.producerEpoch}, "

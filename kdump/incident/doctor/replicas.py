@@ -142,21 +142,11 @@ class ReplicasExamination:
             return
         if limits:
             state += f"; replication is limited by {', '.join(limits)}"
-        problem = Problem(
-            code,
-            {
-                "candidates": " or ".join(map(str, candidates)),
-                "replicas": _ids(info.replicas),
-                "lagging": lagging,
-                "least": least,
-                "TOPIC": topic,
-                "PARTITION": number,
-            },
-            {"candidates": bool(candidates), "throttled": bool(limits), "onlyReplica": alone},
-            "alone" if alone and code == CODES["recovering"] else "",
-        )
+        values: dict[str, object] = {"replicas": _ids(info.replicas), "lagging": lagging, "least": least}
+        values |= {"candidates": " or ".join(map(str, candidates)), "TOPIC": topic, "PARTITION": number}
+        facts = {"candidates": bool(candidates), "throttled": bool(limits), "onlyReplica": alone}
         self.on.report(
-            problem,
+            Problem(code, values, facts, "alone" if alone and code == CODES["recovering"] else ""),
             self.source,
             severity="" if self.is_current else "warning",
             topic=topic,

@@ -191,11 +191,8 @@ class DoctorReport(Sink[DoctorAnswer]):
                 segments = count_text(question.segmentsLeft, "segment")
                 partitions = count_text(question.partitionsLeft, "partition")
                 text = f"the records of {size_text(question.bytesLeft)} in {segments} of {partitions}"
-                headers = (
-                    f", and the headers of {count_text(question.headersLeft, 'partition')}"
-                    if question.headersLeft
-                    else ""
-                )
+                headers = count_text(question.headersLeft, "partition")
+                headers = f", and the headers of {headers}" if question.headersLeft else ""
                 left.append((question.question, f"{text}{headers}; kdump verify reads everything"))
         return left
 

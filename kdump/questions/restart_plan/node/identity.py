@@ -156,9 +156,8 @@ def _unreadable(
         kind, exception = EXIT, "RuntimeException: No readable meta.properties files found."
     elif directory.metadataLogDir:
         kind = EXIT
-        exception = (
-            f"RuntimeException: Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
-        )
+        exception = f"Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
+        exception = f"RuntimeException: {exception}"
     if directory.failed:
         return _failed_stop(kind, os.path.join(directory.path, META), directory, exception)
     return _stop(kind, "unreadable", directory, exception, release, reason=reason)
@@ -209,10 +208,8 @@ def _complete(directories: list[DirectoryPlan], release: KafkaRelease) -> None:
     """Add a stop for each meta.properties without a node ID or cluster ID. The node exits after it has read all of
     them, also if other directories are valid (initializeLogDirs)."""
     for directory in directories:
-        missing = [
-            name for name, value in (("node", directory.nodeId), ("cluster", directory.clusterId)) if value is None
-        ]
-        if missing:
+        both = {"node": directory.nodeId, "cluster": directory.clusterId}
+        if missing := [name for name, value in both.items() if value is None]:
             exception = f"RuntimeException: Error: {missing[0]} ID not found in {directory.path}"
             ids, case = " and no ".join(missing), "version0" if directory.version == "0" else ""
             directory.stops.append(_stop(EXIT, "incomplete", directory, exception, release, ids=ids, case=case))
@@ -264,9 +261,8 @@ def configured(directories: list[DirectoryPlan], server: ServerProperties, relea
         if not META_ENSEMBLE.applies(release):
             ids = f"node.id `{node}` doesn't match stored node.id `{directory.nodeId}'" if is_kraft else ""
             ids = ids or f"broker.id {node} doesn't match stored broker.id Some({directory.nodeId})"
-            exception = (
-                f"Inconsistent{'Node' if is_kraft else 'Broker'}IdException: Configured {ids} in meta.properties"
-            )
+            kind = "Node" if is_kraft else "Broker"
+            exception = f"Inconsistent{kind}IdException: Configured {ids} in meta.properties"
         _differs("startup-node-id-configured", directory, exception, directory.nodeId, node, server.path)
 
 
@@ -337,9 +333,8 @@ def identify_by_checkpoint(
         _parse(directory, values, release)
     live = [each for each in directories if not each.failed and not any(x.kind == OFFLINE for x in each.stops)]
     if not live and release.mode == ZOOKEEPER and not any(each.unread for each in directories):
-        _stop_at_first(
-            directories, "Shutdown broker because none of the specified log dirs can be created or validated"
-        )
+        exception = "Shutdown broker because none of the specified log dirs can be created or validated"
+        _stop_at_first(directories, exception)
     return [directory for directory, _ in stated]
 
 
