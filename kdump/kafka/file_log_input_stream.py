@@ -50,23 +50,25 @@ class RecordBatchView(NamedTuple):
 class NoBatch(NamedTuple):
     """The reason why Kafka reads no batch at a position, empty at the end of the file, and the message of the
     CorruptRecordException that it throws, empty if it throws none. `thrown`: the exception outside recovery, if it is
-    another one."""
+    another one; `field`: what would be wrong of a batch there."""
 
     reason: str = ""
     exception: str = ""
     thrown: str = ""
+    field: str = "length"
 
 
 class StreamStop(NamedTuple):
     """The position at which Kafka stops before the end of the file. `thrown`: with an exception; otherwise it treats
     the rest as an incomplete batch. `next_valid`: position of the next valid batch, None if there is none. `zeros`: the
-    rest consists of zeros."""
+    rest consists of zeros; `field`: what is wrong if a batch there is valid otherwise."""
 
     position: int
     reason: str
     thrown: bool
     next_valid: int | None = None
     zeros: bool = False
+    field: str = "length"
 
 
 class FileLogInputStream:
@@ -194,7 +196,9 @@ def batch_at(window: Window, position: int, limits: Limits | None = None) -> Bat
 
 
 def _unknown_magic(head: RecordBatchView | NoBatch) -> NoBatch:
-    return head if isinstance(head, NoBatch) else NoBatch(f"magic {head.magic} is unknown", "unknown magic")
+    return (
+        head if isinstance(head, NoBatch) else NoBatch(f"magic {head.magic} is unknown", "unknown magic", field="magic")
+    )
 
 
 def _stop(
@@ -204,7 +208,7 @@ def _stop(
     only_zeros = True
     for region in regions(window, name_offset=name_offset, start=position, limits=limits):
         if isinstance(region, Batch) and region.crcValid:
-            return StreamStop(position, no.reason, bool(no.exception), region.position), region
+            return StreamStop(position, no.reason, bool(no.exception), region.position, field=no.field), region
         only_zeros = only_zeros and region.kind == PADDING
     return StreamStop(position, no.reason, bool(no.exception), None, only_zeros), None
 

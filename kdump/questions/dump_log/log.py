@@ -260,8 +260,7 @@ class LogDump:
     def _stopped(self, stop: StreamStop) -> None:
         goes_on = "" if stop.next_valid is None else f"; the next valid batch starts at byte {stop.next_valid}"
         if stop.next_valid == stop.position:
-            field = "magic" if stop.reason.startswith("magic ") else "length"
-            goes_on = f"; the checksum matches for a different {field}"
+            goes_on = f"; the checksum matches for a different {stop.field}"
         message = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
         if stop.thrown and (stop.next_valid is not None or not stop.zeros):
             self.out.fail(message)
