@@ -24,6 +24,30 @@ ALL_OUT = "no file in the paths is of a topic and partition that EXPR asks for"
 NONE_LIVE = "no file in the paths is live, and of a topic and partition that EXPR asks for"
 
 
+class NotThere(str):
+    """That no partition of a topic is in the paths."""
+
+    topic = ""
+
+    @classmethod
+    def of(cls, topic: str) -> NotThere:
+        made = cls(NOT_THERE + topic)
+        made.topic = topic
+        return made
+
+
+class AsBytes(str):
+    """That a part of records was compared as bytes: it has no decoder (UNDECODED), or why it does not decode."""
+
+    part = why = ""
+
+    @classmethod
+    def of(cls, part: str, why: str) -> AsBytes:
+        made = cls(f"{AS_BYTES}{part} {why}")
+        made.part, made.why = part, why
+        return made
+
+
 @dataclass
 class Coverage:
     """The counts of one search; `gaps` by file and reason: position, bytes, records."""
@@ -72,7 +96,7 @@ class Coverage:
         """Count a record of which it is not known whether it matches: its bytes alone could be compared, or its topic,
         its partition or the outcome of its transaction is not known."""
         for part, reason in undecoded.items():
-            self.add(file.path, f"{AS_BYTES}{part} {reason}", None, 0, 1)
+            self.add(file.path, AsBytes.of(part, reason), None, 0, 1)
         if not undecoded:
             self.add(file.path, NO_TOPIC if file.topic_name is None else NOT_ABORTED, None, 0, 1)
 
@@ -80,7 +104,7 @@ class Coverage:
         """Take note of topics that the expression names and that are in none of the paths, and if all files are ruled
         out. `live`: so are those that no consumer reads."""
         for topic in sorted(expression.topics - listing.topics) if listing.directories else ():
-            self.add(path, NOT_THERE + topic, None, 0)
+            self.add(path, NotThere.of(topic), None, 0)
         if self.ruledOutFiles and not self.files and not self.gaps:
             self.add(path, NONE_LIVE if live else ALL_OUT, None, 0)
 

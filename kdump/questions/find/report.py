@@ -11,7 +11,7 @@ from kdump.format.count_text import count_text, size_text
 from kdump.log.expression.terms import UNDECODED
 from kdump.log.remote_files import tier
 from kdump.questions.find.answer import Answer, Found, Match, NotSearched, SearchCoverage
-from kdump.questions.find.coverage import AS_BYTES, LIMIT, NOT_THERE
+from kdump.questions.find.coverage import LIMIT, AsBytes, NotThere
 from kdump.questions.find.search_report import Names
 from kdump.questions.inspect.columns import TableDecoder, record_columns
 from kdump.render.decoded_values import lines
@@ -84,11 +84,10 @@ class RedactedNames(Names):
         return self.redaction.payload(expression.encode()) or ""
 
     def reason(self, gap: NotSearched) -> str:
-        if gap.reason.startswith(NOT_THERE):
-            return NOT_THERE + self.topic(gap.reason[len(NOT_THERE) :])
-        if gap.reason.startswith(AS_BYTES) and not gap.reason.endswith(UNDECODED):
-            part = gap.reason[len(AS_BYTES) :].partition(" ")[0]
-            return f"{AS_BYTES}{part} does not decode"  # why: names of schemas, and what is in it
+        if isinstance(gap.reason, NotThere):
+            return NotThere.of(self.topic(gap.reason.topic))
+        if isinstance(gap.reason, AsBytes) and gap.reason.why not in UNDECODED:
+            return AsBytes.of(gap.reason.part, "does not decode")  # why: names of schemas, and what is in it
         names = self.redaction.names
         return gap.reason if names is None or not gap.reason.startswith(gap.file) else names.located(gap.reason)
 

@@ -14,7 +14,6 @@ from kdump.format.streams_record import key_structure
 from kdump.io.directory_listing import length
 from kdump.io.run import ignore
 from kdump.log.internal_topics import CHANGELOG, state_in
-from kdump.problems.catalogue import declaration
 from kdump.problems.problem import Problem, title_of
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import (
@@ -178,11 +177,8 @@ def _is_windowed(case: RetentionCase) -> bool | None:
     return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
 
 
-def is_about_loss(note: str) -> bool:
-    """Return True if a note states that offsets are in no log, or segments due because their timestamps are in another
-    unit."""
-    unreadable = declaration("offsets-unreadable").title.partition("}")[2]
-    return note.startswith(OTHER_UNIT.partition("{")[0]) or note.endswith(unreadable)
+class LossNote(str):
+    """A note that offsets are in no log, or that segments are due because their timestamps are in another unit."""
 
 
 def _by_time(deletion: Deletion) -> bool:
@@ -196,7 +192,7 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
         yield COPY_DISABLED
     if case.lacks:
-        yield title_of("offsets-unreadable", offsets=offsets_text(case.lacks))
+        yield LossNote(title_of("offsets-unreadable", offsets=offsets_text(case.lacks)))
     if any(deletion.blocked == "tierUnknown" for deletion in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
@@ -208,7 +204,7 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     if largest is not None and is_long_before(largest.largest, largest.modified):
         unit = other_unit(largest.largest, largest.modified)
         if unit is not None:
-            yield OTHER_UNIT.format(largest=utc(largest.largest), unit=unit[0], converted=utc(unit[1]))
+            yield LossNote(OTHER_UNIT.format(largest=utc(largest.largest), unit=unit[0], converted=utc(unit[1])))
     uncounted = sum(segment.uncounted for segment in case.segments)
     if uncounted:
         yield UNCOUNTED.format(batches=count_text(uncounted, "batch", "batches"))

@@ -11,7 +11,7 @@ from kdump.log.internal_topics import state_in
 from kdump.problems.problem import title_of
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
-from kdump.questions.retention.build_answers import is_about_loss
+from kdump.questions.retention.build_answers import LossNote
 from kdump.questions.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text
@@ -128,7 +128,7 @@ class RetentionReport(Sink[Any]):
         for row in self._rows:
             self._state_lost(row)
             for note in row.notes:
-                if is_about_loss(note):
+                if isinstance(note, LossNote):
                     self.lines.text(f"{place_text(row)}: {printable(note)}", place_text(row), "bad")
         self.output.line("")
         self._defaults(self._rows)

@@ -70,6 +70,8 @@ class ByteRange(NamedTuple):
     ] = ()
     outFile: Annotated[PathText | None, Doc("file in the output directory to which it was written")] = None
     outPosition: Annotated[int | None, Doc("its start in outFile; null for records in JSON", "byte of outFile")] = None
+    is_exact: bool = False
+    """Whether the checksum shows that the bytes that were recovered are the original ones."""
 
     @property
     def is_lost(self) -> bool:

@@ -52,7 +52,7 @@ from kdump.questions.salvage.reference_copy import ReplicaHistories, histories_o
 from kdump.questions.salvage.source.damaged_records import rescue
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes, LostOffsets
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
+from kdump.questions.salvage.source.source_file import CORRECTED_BIT, is_one_bit, with_fields
 from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput
 from kdump.questions.salvage.source.survey import OrderedReader, survey
 from kdump.questions.salvage.write_segments import (
@@ -428,7 +428,8 @@ class PartitionRun:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
             if head.batch is not source.batch:
                 fate = FILTERED if head.records else EXCLUDED
-        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, position))
+        span = self._span(head, fate, code, reason, mended, odd, name, position)
+        self.ledger.span(span._replace(is_exact=fate == RECOVERED and CORRECTED_BIT in head.mended))
 
     def _after_cut(self, head: SalvageCandidate) -> SalvageCandidate | None:
         """Return what the cut leaves of a batch; None, after recording it, if nothing of it is written."""

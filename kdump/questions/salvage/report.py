@@ -116,7 +116,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self.output.text(f"{name}: {whole}: {counts}")
 
     def _table(self, made: Salvaged) -> None:
-        is_exact = len(made.guesses) == made.batches.get(RECOVERED) and all(map(_is_exact, made.guesses))
+        is_exact = len(made.guesses) == made.batches.get(RECOVERED) and all(span.is_exact for span in made.guesses)
         meanings = FATES | ({RECOVERED: f"from a damaged batch: {CORRECTED_BIT}"} if is_exact else {})
         rows = [
             FateRow(fate, made.bytes[fate], made.batches.get(fate, 0), made.records.get(fate, 0), meaning)
@@ -134,7 +134,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more byte ranges, in the ledger"
         guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
         for span in guesses:
-            kind = "exact repair" if _is_exact(span) else "best-effort recovery"
+            kind = "exact repair" if span.is_exact else "best-effort recovery"
             yield f"{kind}, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
             yield f"… and {made.batches[RECOVERED] - len(guesses):,} more recovered batches, in the ledger"
@@ -257,8 +257,3 @@ def _lost_text(made: Salvaged) -> str:
     size = sum(made.bytes.get(fate, 0) for fate in LOST)
     offsets = f"{count_text(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
     return f"{offsets}{count_text(size, 'byte')} in {count_text(made.lostPlaces, 'byte range')}"
-
-
-def _is_exact(span: ByteRange) -> bool:
-    """Return True if the checksum shows that the bytes that were recovered are the original ones."""
-    return CORRECTED_BIT in span.reason
