@@ -25,8 +25,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import kdump
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Run
+from kdump.log.expression.terms import BINARY
 from kdump.questions.find import directory
-from kdump.questions.find.answer import Found, SearchCoverage
+from kdump.questions.find.answer import Found, NotSearched, SearchCoverage
+from kdump.questions.find.coverage import AsBytes
+from kdump.questions.find.report import RedactedNames
+from kdump.render.redaction import Redaction
 from tests import command, craft, disks
 from tests.command import objects, refused, run
 from tests.conftest import DISKS, FIXTURES, sample
@@ -425,6 +429,10 @@ def test_why_a_value_does_not_decode_is_redacted() -> None:
     hidden = run(*words, "--redact-names").stdout
     assert "compared as bytes only: value does not decode" in hidden
     assert not re.search("registry-1|_schemas|orders", hidden)
+    names = RedactedNames(Redaction(b"key"))
+    for why, said in (("field person.iban of Payment is not text", "does not decode"), (BINARY, BINARY)):
+        gap = NotSearched("f.log", AsBytes.of("value", why), None, 0, 1)
+        assert names.reason(gap) == f"compared as bytes only: value {said}"
 
 
 def test_what_was_asked_for_is_shown() -> None:
