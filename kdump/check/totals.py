@@ -23,8 +23,7 @@ def is_loss(finding: Finding) -> bool:
 
 def missing_offsets(finding: Finding) -> int:
     """Return the number of offsets that are lost in a gap; 0 if the finding is not of one."""
-    lost: int = finding.actual - finding.expected if finding.code == "offset-gap" and is_loss(finding) else 0
-    return lost
+    return int(finding.actual - finding.expected) if finding.code == "offset-gap" and is_loss(finding) else 0
 
 
 @dataclass

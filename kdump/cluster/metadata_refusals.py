@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator
 
-from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
+from kdump.cluster.release_evidence import LAST, LEVEL, OF_DISTRIBUTIONS, first_release
 from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import KRAFT, KafkaRelease
-from kdump.format.known_releases import KnownRelease, at_most, metadata_levels, newest
-from kdump.format.metadata_record import decode_metadata_record, read_frame
+from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
+from kdump.format.metadata_record import decode_metadata_record, newer_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import QuorumImage
 from kdump.state.metadata_problem import Kind, MetadataProblem
@@ -96,7 +96,7 @@ def _levels(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
         rule = _level_rule(name, level, release)
         if rule is not None:
             placed = _placed(metadata, FEATURE_LEVEL, (name, level), offset)
-            of_newer = _level_rule(name, level, newest()) is not None and level > 0
+            of_newer = first_release(name, level) > LAST
             yield placed._replace(controller=rule.controller, loader=rule.loader, of_newer=of_newer)
 
 
@@ -128,7 +128,7 @@ def _frames(metadata: QuorumImage, release: KnownRelease) -> Iterator[Refusal]:
     for frame, offset in metadata.frames.items():
         name, rule = _frame_rule(*frame, release)
         if rule is not None:
-            of_newer = _frame_rule(*frame, newest())[1] is not None
+            of_newer = bool(newer_record(*frame[:2]))
             yield _placed(metadata, name, frame, offset)._replace(reader=rule.reader, of_newer=of_newer)
 
 

@@ -81,8 +81,7 @@ def decode_metadata_record(
     assert value is not None
     schema = by_api_key(folder).get(frame.apiKey)
     if schema is None:
-        newest = max(by_api_key(folder))
-        newer = newer_text(f"{FRAME} apiKey", frame.apiKey, newest) if frame.apiKey > newest else ""
+        newer = newer_record(frame.apiKey, frame.version, folder)
         problem = DecodeError(FRAME, "apiKey", 1, newer or f"apiKey {frame.apiKey} is unknown")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem, newer=newer)
     decoded, error_in_message = try_decode(schema, frame.version, value, frame.position, spans=spans)
@@ -90,11 +89,20 @@ def decode_metadata_record(
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over after the message"
         error_in_message = LeftOverError(schema.name, "", decoded.position, reason)
-    newest = schema.valid.highest
-    newer = newer_text(f"{schema.name} version", frame.version, newest) if frame.version > newest else ""
+    newer = newer_record(frame.apiKey, frame.version, folder)
     return MetadataRecord(
         schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decode_problem(decoded), newer
     )
+
+
+def newer_record(api_key: int, version: int, folder: str = "metadata") -> str:
+    """Return that a record has a type or a version above those that the newest known release writes; empty if it has
+    another one."""
+    schemas = by_api_key(folder)
+    what, number, newest = f"{FRAME} apiKey", api_key, max(schemas)
+    if api_key in schemas:
+        what, number, newest = f"{schemas[api_key].name} version", version, schemas[api_key].valid.highest
+    return newer_text(what, number, newest) if number > newest else ""
 
 
 def _newer_frame(error: DecodeError) -> str:

@@ -429,7 +429,7 @@ class PartitionRun:
             if head.batch is not source.batch:
                 fate = FILTERED if head.records else EXCLUDED
         span = self._span(head, fate, code, reason, mended, odd, name, position)
-        self.ledger.span(span._replace(is_exact=fate == RECOVERED and CORRECTED_BIT in head.mended))
+        self.ledger.span(span._replace(is_exact=True) if CORRECTED_BIT in head.mended else span)
 
     def _after_cut(self, head: SalvageCandidate) -> SalvageCandidate | None:
         """Return what the cut leaves of a batch; None, after recording it, if nothing of it is written."""

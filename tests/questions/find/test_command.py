@@ -430,9 +430,9 @@ def test_why_a_value_does_not_decode_is_redacted() -> None:
     assert "compared as bytes only: value does not decode" in hidden
     assert not re.search("registry-1|_schemas|orders", hidden)
     names = RedactedNames(Redaction(b"key"))
-    for why, said in (("field person.iban of Payment is not text", "does not decode"), (BINARY, BINARY)):
+    for why, shown in (("field person.iban of Payment is not text", "does not decode"), (BINARY, BINARY)):
         gap = NotSearched("f.log", AsBytes.of("value", why), None, 0, 1)
-        assert names.reason(gap) == f"compared as bytes only: value {said}"
+        assert names.reason(gap) == f"compared as bytes only: value {shown}"
 
 
 def test_what_was_asked_for_is_shown() -> None:

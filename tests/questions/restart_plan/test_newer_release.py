@@ -117,6 +117,16 @@ def test_what_else_is_refused_in_a_newer_snapshot(tmp_path: Path) -> None:
     assert {"newer-release", "metadata-record-refused"} <= {*found}
 
 
+@pytest.mark.parametrize("value", [feature(LEVEL, 1), framed(13, b"\0")])
+def test_what_no_newer_release_writes_either(tmp_path: Path, value: bytes) -> None:
+    """A level that newer releases dropped, and a type between those that there are, are not newer: verify reports the
+    record that no node applies."""
+    disk = controller(tmp_path / "disk", value, KNOWN_BY_ALL)
+    found = [each for each in command.objects("verify", disk, status=1) if each["type"] == "finding"]
+    assert [each["offset"] for each in found if each["code"] == "metadata-record-refused"] == [0]
+    assert "newer-release" not in {each["code"] for each in found}
+
+
 def test_a_log_that_cannot_be_read_although_its_level_is_taken_back(tmp_path: Path) -> None:
     """Since 4.1, a node reads the whole log first: at a record with a key it stops, committed or not."""
     keyed = [record(0, value=feature(LEVEL, HIGHEST)), record(1, key=b"k", value=topic("a", "A"))]
