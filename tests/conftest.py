@@ -88,11 +88,13 @@ def seeded(name: object) -> random.Random:
 
 
 def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
-    """Return one in `one_in` items, evenly spaced, with a start that depends on `name`; with KDUMP_SEED, return all.
+    """Return one in `one_in` items, at least one, evenly spaced, with a start that depends on `name`; with KDUMP_SEED,
+    return all.
 
     A test that takes a sample has the marker `sampled`; make test-all runs it with all items."""
     found = list(items)
-    return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
+    start = random.Random(f"start {name}").randrange(min(one_in, len(found)) or 1)
+    return found if SEED else found[start::one_in]
 
 
 def few(cases: Iterable[Any], count: int) -> list[Any]:
@@ -125,8 +127,8 @@ def covering(
 
 
 def examples(count: int = 100) -> settings:
-    """Let Hypothesis try a third of `count` examples; with KDUMP_SEED, all. Such a test has the marker `sampled`."""
-    return settings(max_examples=count if SEED else count // 3)
+    """Let Hypothesis try a fifth of `count` examples; with KDUMP_SEED, all. Such a test has the marker `sampled`."""
+    return settings(max_examples=count if SEED else count // 5)
 
 
 NUMBER = re.compile(r"(?<![\w-])(?<!\d\.)-?\d+(?:,\d{3})*(?![\w-]|\.\d)")

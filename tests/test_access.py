@@ -65,7 +65,7 @@ MODES = [(0o600, 0o700, True), (0o644, 0o700, True), (0o600, 0o755, True), (0o64
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "of_file", "of_directory", "closed"),
-    [(name, *modes) for name in WRITERS for modes in sample(MODES, 2, f"modes {name}")],
+    [(name, *modes) for name in WRITERS for modes in sample(MODES, 4, f"modes {name}")],
 )
 def test_what_is_written_is_as_open_as_its_sources(
     here: Path, name: str, of_file: int, of_directory: int, closed: bool

@@ -51,7 +51,7 @@ def arguments(name: str, root: Path, out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "draw"), sample([(name, draw) for name in NAMES for draw in range(DRAWS)], 24, "at work")
+    ("name", "draw"), sample([(name, draw) for name in NAMES for draw in range(DRAWS)], 48, "at work")
 )
 def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = disk(tmp_path)
@@ -71,7 +71,7 @@ def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pyt
             assert json.loads(line).get("severity") != "error", told
 
 
-@pytest.mark.parametrize("draw", sample(range(24), 8, "at work, damaged"))
+@pytest.mark.parametrize("draw", sample(range(24), 16, "at work, damaged"))
 def test_damage_is_found_all_the_same(draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The damage is in a segment to which a broker appends, and in one that it does not touch."""
     root = disk(tmp_path)
@@ -193,7 +193,7 @@ def test_a_disk_that_was_copied_just_now(
     assert answer() == old
 
 
-@pytest.mark.parametrize("draw", sample(range(40), 8, "at work, quiet again"))
+@pytest.mark.parametrize("draw", sample(range(40), 16, "at work, quiet again"))
 def test_what_the_model_leaves_is_healthy(draw: int, tmp_path: Path) -> None:
     """Otherwise the errors would be those of the model."""
     root = disk(tmp_path)
@@ -247,7 +247,7 @@ class Calls:
         return counted
 
 
-@pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 48, "named"))
+@pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 96, "named"))
 def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: Path) -> None:
     """A file or directory on the command line, as a shell expands it, goes away before one of the calls of the system:
     a note, and no error. It was missing from the beginning: a typo, however many others there are."""

@@ -72,7 +72,7 @@ def inspect(path: Path, *options: str) -> tuple[int, str, str]:
 
 @pytest.mark.sampled
 def test_every_sound_file() -> None:
-    for path in sample(files(), 4, "sound"):
+    for path in sample(files(), 8, "sound"):
         code, out, err = inspect(path, "--json")
         assert code == 0, (path, err)
         assert '"type":"finding"' not in out, path
@@ -83,7 +83,7 @@ def test_every_sound_file() -> None:
 @pytest.mark.parametrize("damage", few(DAMAGES, 3), ids=lambda damage: damage.__name__)
 def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     dice = seeded(damage.__name__)
-    for number, path in enumerate(sample(files(), 24, damage.__name__)):
+    for number, path in enumerate(sample(files(), 48, damage.__name__)):
         if not 0 < path.stat().st_size < LARGE:
             continue
         data = bytearray(path.read_bytes())
@@ -155,7 +155,7 @@ OVER = (
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("share", [1, 0.3], ids=["every", "some"])
-@pytest.mark.parametrize("damage", sample(DAMAGES, 4, "disks"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 8, "disks"), ids=lambda damage: damage.__name__)
 def test_commands_over_a_disk_with_damaged_files(
     damage: Callable[[bytearray, random.Random], None], share: float, tmp_path: Path
 ) -> None:
@@ -164,12 +164,12 @@ def test_commands_over_a_disk_with_damaged_files(
     meta.properties is intact, more of it is read."""
     name = f"{damage.__name__} {share}"
     dice = seeded(name)
-    for disk in sample(OVER, 4, name):
+    for disk in sample(OVER, 8, name):
         copy = damaged_copy(disk, tmp_path / disk.name, damage, dice, share)
         if share < 1 and (disk / "meta.properties").exists():
             shutil.copy(disk / "meta.properties", copy)
         for command, (statuses, forms) in COMMANDS.items():
-            for form in sample(forms, 2, name + command):
+            for form in sample(forms, 4, name + command):
                 result = run(command, *([copy] * (1 + (command == "diff"))), *form.split())
                 assert result.exit_code in statuses, (command, form, result.stderr)
                 assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout), (command, form)

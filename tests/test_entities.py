@@ -185,6 +185,7 @@ def aborted(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.every_disk
 def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
     """Each is yielded when it ends; what is kept for the comparison with the .txnindex is in arrays. Those of the last
     run of batches, a few hundred, are still there as objects."""

@@ -200,7 +200,7 @@ ELSEWHERE = re.compile(
 """Paths of examples that no disk of the tests has."""
 
 
-@pytest.mark.parametrize("command", few(OF_DISKS, 4))
+@pytest.mark.parametrize("command", few(OF_DISKS, 2))
 def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
     """In a directory of disks, one of which is /var/lib/kafka."""
     for path in (FIXTURES / "clean-1").iterdir():

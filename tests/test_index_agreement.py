@@ -107,7 +107,7 @@ def test_verify_and_reindex_agree(tmp_path: Path) -> None:
     differ = []
     seen = set()
     disk = tmp_path / "disk"
-    for partition, name, what, content in sample(cases(), 12, "agreement"):
+    for partition, name, what, content in sample(cases(), 24, "agreement"):
         shutil.rmtree(disk, ignore_errors=True)
         copy = shutil.copytree(partition, disk / partition.name)
         for file in AROUND:

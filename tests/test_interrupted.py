@@ -46,7 +46,7 @@ def points() -> list[object]:
     """Parameters: of a sampled command so many of its imports, and in the deep sweep one in APART of all commands, from
     another one on by each seed, with SIGTERM and SIGHUP, which have one handler, in turn."""
     return [
-        *(pytest.param(command, COUNT, id=command) for command in sample([*COMMANDS], 24, "interrupted")),
+        *(pytest.param(command, COUNT, id=command) for command in sample([*COMMANDS], 48, "interrupted")),
         *(pytest.param(command, 0, id=f"{command}-all", marks=pytest.mark.every_disk) for command in COMMANDS),
     ]
 

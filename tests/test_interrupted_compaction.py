@@ -65,7 +65,7 @@ def interrupt(home: Path, is_live: bool) -> None:
 
 
 @pytest.mark.sampled
-@each_case("name, is_live", sample(product(LOGS, (False, True)), 3, "compaction"))
+@each_case("name, is_live", sample(product(LOGS, (False, True)), 7, "compaction"))
 def test_commands_say_what_they_say_after_the_startup(name: str, is_live: bool, tmp_path: Path) -> None:
     home = disk(tmp_path / "disk", name)
     before = [said(command, home) for command in COMMANDS]
@@ -74,6 +74,7 @@ def test_commands_say_what_they_say_after_the_startup(name: str, is_live: bool, 
         assert said(command, home) == expected, command
 
 
+@pytest.mark.every_disk
 @each_case("name, is_live", list(product(("clean-1/payments-0", "connect-1/__consumer_offsets-0"), (False, True))))
 def test_so_do_they_of_a_bundle(name: str, is_live: bool, tmp_path: Path) -> None:
     home = disk(tmp_path / "disk", name)

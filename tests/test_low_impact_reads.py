@@ -128,7 +128,7 @@ def test_every_command_that_reads_segments() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", few(some(0), 6))
+@pytest.mark.parametrize("name", few(some(0), 3))
 def test_the_page_cache_stays_as_it_was(name: str, disk: Path, tmp_path: Path) -> None:
     files = [path for path in disk.parent.rglob("*") if path.suffix in (".log", ".index", ".checkpoint", ".gz")]
     left: dict[str, list[int]] = {}
@@ -152,7 +152,7 @@ def cached_of(path: Path, prepare: Callable[[int], None] = lambda fd: None) -> s
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", few(some(1), 6))
+@pytest.mark.parametrize("name", few(some(1), 3))
 def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--idle takes effect before anything is read, and every byte is waited for."""
     clock = Clock()

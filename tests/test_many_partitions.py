@@ -186,7 +186,7 @@ def test_one_partition_reads_no_other(disk: Path, command: str) -> None:
     assert any("/many-7/" in path for path in asked)
 
 
-@pytest.mark.parametrize("command", few([each for each in COMMANDS if each not in ("restart-plan", "doctor")], 4))
+@pytest.mark.parametrize("command", few([each for each in COMMANDS if each not in ("restart-plan", "doctor")], 2))
 def test_a_finished_partition_is_freed(half_damaged: Path, command: str) -> None:
     """Counts objects without garbage collection: those in reference cycles stay alive, too."""
     run(command, half_damaged)  # caches, and modules that are imported when they are needed

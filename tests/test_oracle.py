@@ -154,7 +154,7 @@ def test_batches(name: str) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ORACLE_DISKS)
 def test_records(name: str) -> None:
-    for words, path in sample(logs(name), 2, "records"):
+    for words, path in sample(logs(name), 4, "records"):
         _, said = entries(words)
         ours = objects(path, "--records")
         assert len(said) == len(ours), path
@@ -175,7 +175,7 @@ def invalid(path: Path, *options: str) -> tuple[list[int], int]:
 def test_verify_crc_agrees_with_isvalid(name: str, tmp_path: Path) -> None:
     """Compare batch by batch, then again with the last byte of one batch changed: only that batch may have an error.
     The batches of a metadata snapshot are not counted: they are no part of a log."""
-    for words, path in sample(logs(name), 2, "checksums"):
+    for words, path in sample(logs(name), 4, "checksums"):
         said = [dict(FIELD.findall(line)) for line in entries(words)[0]]
         wrong = [int(theirs["position"]) for theirs in said if theirs["isvalid"] == "false"]
         count = 0 if path.suffix == ".checkpoint" else len(said)

@@ -108,7 +108,7 @@ def cell(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-@pytest.mark.parametrize("name", few(ROWS, 22))
+@pytest.mark.parametrize("name", few(ROWS, 6))
 def test_csv_has_the_values_of_json(name: str, tmp_path: Path) -> None:
     arguments, types = ROWS[name]
     arguments = [tmp_path / "out" if each == "OUT" else each for each in arguments]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
 
 CANARY = "root:canary-qzxwvkjq:19000:0:99999:7:::\n"
 EPOCHS = "payments-0/leader-epoch-checkpoint"
@@ -62,7 +62,7 @@ def in_place_of(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", few(COMMANDS, 5))
 def test_nothing_is_shown_of_what_a_link_leads_to(here: Path, name: str) -> None:
     for file in LINKED:
         in_place_of(here / "disk" / file).symlink_to(here / "outside" / "shadow")
@@ -112,7 +112,10 @@ def test_a_pipe_is_named_at_once(here: Path, file: str) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [INDEX, f"users-0/{0:020}.timeindex", f"payments-0/{0:020}.txnindex", f"payments-0/{120:020}.snapshot", EPOCHS],
+    few(
+        [INDEX, f"users-0/{0:020}.timeindex", f"payments-0/{0:020}.txnindex", f"payments-0/{120:020}.snapshot", EPOCHS],
+        2,
+    ),
 )
 def test_a_sparse_file_is_named_at_once(here: Path, file: str) -> None:
     os.truncate(here / "disk" / file, 1 << 40)

@@ -93,6 +93,7 @@ MORE_STATES = [(CLOSED, CLOSED), (OPEN, FULL), (OPEN, GONE), (FULL, FULL), (GONE
 SECONDS = re.compile(rb'"seconds":[0-9.]+')
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize("most", [1, *(pytest.param(most, marks=pytest.mark.every_disk) for most in (2, 99))])
 def test_streams_decide_nothing(runs: dict[str, list[tuple[str, ...]]], most: int, tmp_path: Path) -> None:
     """Every command that ends with both streams open also ends with them in any other state: with the same exit status,
@@ -195,7 +196,7 @@ def points(count: int) -> list[object]:
     """Return parameters: for each command this number of moments of a run, and very many with the marker every_disk."""
     quick = [command for command in WRITERS if command != "report"]  # the report takes seconds
     return [
-        *(pytest.param(command, count, id=command) for command in sample(quick, 3, "sigterm")),
+        *(pytest.param(command, count, id=command) for command in sample(quick, 7, "sigterm")),
         *(pytest.param(command, 90 * count, id=f"{command}-all", marks=pytest.mark.every_disk) for command in WRITERS),
     ]
 

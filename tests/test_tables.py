@@ -137,12 +137,12 @@ class Shown:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "words", few(map(pytest.param, COMMANDS), 24), ids=lambda words: "-".join(str(w).rsplit("/", 1)[-1] for w in words)
+    "words", few(map(pytest.param, COMMANDS), 12), ids=lambda words: "-".join(str(w).rsplit("/", 1)[-1] for w in words)
 )
 def test_every_table_at_every_width(words: tuple[str | Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     command, *arguments = words
     seen = False
-    for columns in sample([*WIDTHS], 7, f"widths {words}"):
+    for columns in sample([*WIDTHS], 15, f"widths {words}"):
         with monkeypatch.context() as patch:
             shown = Shown(patch, columns)
             printed = run(str(command), *arguments).stdout
@@ -162,7 +162,7 @@ def names(rng: random.Random, count: int) -> Iterator[str]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("cuts", [NAME, PATH])
 def test_names_of_any_kind(cuts: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in sample(range(30), 5, cuts):
+    for seed in sample(range(30), 11, cuts):
         rng = random.Random(seed)
         made = [*names(rng, SAMPLE + 60)]
         for columns in (20, 33, 60, 80, 120, 200):

@@ -48,7 +48,7 @@ def test_the_complete_records_before_the_end(share: int, tmp_path: Path) -> None
     known = of_records(objects("inspect", tmp_path / "whole.log", "--records"), first)
     bounds = ends(last)
     edges = [HEADER, bounds[0] - 1, bounds[0], bounds[-2], bounds[-1] - 1]
-    for size in sorted({*edges, *sample(range(HEADER, len(last)), 600, "torn")})[share::6]:
+    for size in sorted({*edges, *sample(range(HEADER, len(last)), 1200, "torn")})[share::6]:
         place = tmp_path / str(size)
         log = craft.write_file(place / "t-0" / FIRST, data[: start + size])
         complete = sum(end <= size for end in bounds)

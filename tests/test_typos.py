@@ -98,7 +98,7 @@ def test_one_of_several_topics_is_not_there(command: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", sample(of_topics(), 3, "globs"))
+@pytest.mark.parametrize("command", sample(of_topics(), 7, "globs"))
 def test_globs_and_regular_expressions(command: str, tmp_path: Path) -> None:
     """All commands do the same: a glob matches complete names, a regular expression any part of a name."""
     paths = [DISK, DISK] if command == "diff" else [DISK]

@@ -146,7 +146,7 @@ def complaints(form: str, disk: Path, healthy: Answer, answer: Answer, is_text: 
         yield f"damage: {answer.stderr}"
 
 
-@pytest.mark.parametrize("form", few(USUAL, 8))
+@pytest.mark.parametrize("form", few(USUAL, 4))
 def test_one_file(form: str, disk: Path) -> None:
     healthy, (answer,) = swept(form, disk, [USUAL[form]])
     assert answer.was_tried
@@ -265,7 +265,7 @@ SMALL += "payments-0/leader-epoch-checkpoint", "payments-0/00000000000000000120.
 
 
 @pytest.mark.parametrize(
-    "command", ["verify --json", "verify --topic payments --json", "find isControl --json", "report"]
+    "command", few(["verify --json", "verify --topic payments --json", "find isControl --json", "report"], 2)
 )
 def test_workers_tell_what_they_could_not_read(
     command: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

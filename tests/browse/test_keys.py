@@ -505,7 +505,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 6, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
+    "damage", sample(DAMAGES, 12, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
 )
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
     """Press all keys on a partition in which every file is damaged: there is no traceback."""

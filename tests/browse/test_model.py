@@ -146,13 +146,13 @@ def test_files_beside_segments(name: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "test_damaged_segments"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 12, "test_damaged_segments"), ids=lambda damage: damage.__name__)
 def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage is shown as by inspect, both forward from the start and when going back; every row can be dumped and
     entered."""
     monkeypatch.setattr(paging, "EACH", 4)
     dice = seeded(damage.__name__)
-    for number, name in enumerate(sample(SEGMENTS, 3, damage.__name__)):
+    for number, name in enumerate(sample(SEGMENTS, 7, damage.__name__)):
         data = bytearray(segment(name).read_bytes())
         damage(data, dice)
         path = write_file(tmp_path / f"{number}-0" / segment(name).name, data)

@@ -52,7 +52,7 @@ def indexed(root: Path, batches: list[tuple[int, bytes]], name: int, written: li
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("shape", "name", "number", "bit"), sample(FLIPS, 50, "base offsets"))
+@pytest.mark.parametrize(("shape", "name", "number", "bit"), sample(FLIPS, 100, "base offsets"))
 def test_a_flipped_bit_is_no_gap(shape: tuple[int, ...], name: int, number: int, bit: int, tmp_path: Path) -> None:
     batches = log(shape, name)
     indexed(tmp_path / "f-0", batches, name, sorted({*seeded(f"{name} {number} {bit}").sample(range(1, 5), 2), 4}))
@@ -68,6 +68,7 @@ def test_a_flipped_bit_is_no_gap(shape: tuple[int, ...], name: int, number: int,
     assert "baseOffset corrected in 1 batch" in saved[1]
 
 
+@pytest.mark.every_disk
 @each_case("seed", range(120))
 def test_it_is_salvages_answer(seed: int, tmp_path: Path) -> None:
     """Also of logs with gaps, where another batch may have the flipped bit instead, and nothing decides: verify states

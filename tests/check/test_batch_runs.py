@@ -137,7 +137,7 @@ def made(codec: str, directory: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("partition", ["payments-0", "users-0", *sample(["clicks-0", *CODECS.values()], 3, "codecs")])
+@pytest.mark.parametrize("partition", ["payments-0", "users-0", *sample(["clicks-0", *CODECS.values()], 7, "codecs")])
 def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -> None:
     dice = seeded(partition)
     found = 0

@@ -75,7 +75,7 @@ def test_every_bit(name: str) -> None:
     for batch in batches:
         step = max(1, len(batch) * 8 // 3000)  # for a long batch, only some bits of the payload
         bits = [*range(100 * 8), *range(100 * 8, len(batch) * 8, step)]
-        for bit in sample(bits, 19, (name, position)):  # the odd step reaches every bit of a byte
+        for bit in sample(bits, 39, (name, position)):  # the odd step reaches every bit of a byte
             if bit >= len(batch) * 8:
                 break
             flipped = craft.flip(data, position * 8 + bit)

@@ -31,7 +31,7 @@ from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import FaultTolerantSource
 from kdump.io.run import Limits
 from kdump.io.source import Source, open_source
-from tests.conftest import DISKS, FIXTURES, SEED, read_regions, sample
+from tests.conftest import DISKS, FIXTURES, SEED, few, read_regions, sample
 from tests.craft import flip, one
 from tests.disks import cut, partition
 
@@ -85,7 +85,7 @@ def keys(findings: list[Finding]) -> list[tuple[str, str, int, int, str]]:
     return sorted(map(key, findings))
 
 
-@pytest.mark.parametrize("name", ["disk-1", "clean-2", "crash-1", "cleaned-1", "state-1", "legacy"])
+@pytest.mark.parametrize("name", few(["disk-1", "clean-2", "crash-1", "cleaned-1", "state-1", "legacy"], 3))
 def test_a_scrub_finds_what_a_check_finds_and_reads_it_once(name: str, tmp_path: Path) -> None:
     root = shutil.copytree(FIXTURES / name, tmp_path / "disk")
     expected = keys(verified(root))
@@ -258,7 +258,7 @@ class Disk:
                 segment.last_read[byte] = max(segment.last_read[byte], self.now)
 
 
-@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("limited", few([True, False], 1))
 def test_everything_is_read_within_the_cadence_and_nothing_else_is_called_checked(
     limited: bool, tmp_path: Path
 ) -> None:
@@ -409,7 +409,7 @@ def test_a_state_with_any_byte_wrong_is_refused_or_has_the_same_contents(tmp_pat
     _sql("PRAGMA page_size = 512", "VACUUM")(state, state)  # fewer bytes that are not used
     expected, dice, refused = contents(state), random.Random(SEED), 0
     data = (state / FILE).read_bytes()
-    positions = sample(range(len(data)), 4)
+    positions = sample(range(len(data)), 8)
     for position in positions:
         (state / FILE).write_bytes(flip(data, 8 * position + dice.randrange(8)))
         try:

@@ -60,7 +60,7 @@ def stated(root: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 @pytest.mark.sampled
 def test_short_tails(tmp_path: Path) -> None:
-    tails = {f"t{number}-0": tail(*case) for number, case in enumerate(sample(product(LENGTHS, MAGICS, SIZES), 9))}
+    tails = {f"t{number}-0": tail(*case) for number, case in enumerate(sample(product(LENGTHS, MAGICS, SIZES), 19))}
     root = disk(tmp_path / "disk", tails)
     findings, stops = stated(root)
     assert stops.keys() == exits(tails)

@@ -367,7 +367,7 @@ def test_what_a_bucket_does_not_show_is_not_missing(s3: str, broker: tuple[Path,
     disk, _ = broker
     for url, options in (
         ("s3://another", ()),
-        *((f"{s3}/prefix", ("--max-requests", str(most))) for most in (*sample(range(1, 17), 8, "requests"), 17)),
+        *((f"{s3}/prefix", ("--max-requests", str(most))) for most in (*sample(range(1, 17), 16, "requests"), 17)),
     ):
         result = command.run("verify", disk, "--remote", url, *options, "--json")
         rows = [json.loads(line) for line in result.stdout.splitlines()]
@@ -404,7 +404,7 @@ def test_a_url_that_no_package_reads() -> None:
     """It is one line with the reason, and no traceback; the disk's own segments are read."""
     disk = TIERED / "disk"
     names = ("verify", "ls", "stats", "retention", "space", "groups", "doctor", "inspect", "find offset>=0")
-    for name in sample(names, 3, "no package"):
+    for name in sample(names, 7, "no package"):
         done = command.run(*name.split(), "--remote", "wrong://bucket", disk)
         assert "Traceback" not in done.stderr + done.stdout
         assert done.exit_code, name

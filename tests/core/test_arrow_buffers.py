@@ -22,7 +22,7 @@ def string(held: ArrowStrings, number: int) -> bytes | None:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 6))
+@each_case("path", some_segments(each_segment(), 12))
 @each_case("window", [1 << 20, 300])
 def test_every_record(path: Path, window: int) -> None:
     keys, values, lists = ArrowStrings(), ArrowStrings(), ArrowLists()

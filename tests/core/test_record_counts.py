@@ -39,7 +39,7 @@ def claiming(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("name", "json"), sample(RUNS, 12, "record counts"))
+@pytest.mark.parametrize(("name", "json"), sample(RUNS, 24, "record counts"))
 def test_a_claim_is_not_counted(name: str, json: bool, claiming: Path, tmp_path: Path) -> None:
     command, *arguments = dict(commands([claiming], tmp_path))[name]
     result = run(command, *(each for each in arguments if json or each != "--json"))
@@ -72,7 +72,7 @@ def impossible(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("count", [CLAIM, -5])
-@pytest.mark.parametrize("name", sample([name for name in NAMES if name not in UNCONCERNED], 6, "impossible counts"))
+@pytest.mark.parametrize("name", sample([name for name in NAMES if name not in UNCONCERNED], 12, "impossible counts"))
 def test_an_answer_that_lacks_records_says_so(
     name: str, count: int, impossible: dict[int, Path], tmp_path: Path
 ) -> None:

@@ -70,7 +70,7 @@ def only(data: bytes) -> DefaultRecordBatch:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 12))
+@each_case("path", some_segments(each_segment(), 24))
 def test_real_records(path: Any) -> None:
     at = target(str(path))
     for batch in batches(read_regions(path)):

@@ -55,7 +55,7 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 24))
+@each_case("path", some_segments(each_segment(), 48))
 def test_real_segments(path: Path) -> None:
     for form in FORMS:
         both(path, *form)
@@ -166,7 +166,7 @@ def test_selections(options: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@each_case("seed", sample(range(12), 2, "damaged"))
+@each_case("seed", sample(range(12), 4, "damaged"))
 def test_damaged(seed: int, tmp_path: Path) -> None:
     dice = seeded(seed)
     data = bytearray(segment_of(PLAIN))
@@ -178,7 +178,7 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
 
 
 LENGTHS = [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1]
-WITH_CODECS = [*((each, "none") for each in LENGTHS), *((each, "zstd") for each in sample(LENGTHS, 3, "lengths"))]
+WITH_CODECS = [*((each, "none") for each in LENGTHS), *((each, "zstd") for each in sample(LENGTHS, 7, "lengths"))]
 
 
 @pytest.mark.sampled

@@ -20,7 +20,7 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from tests import craft
 from tests.command import run
-from tests.conftest import FIXTURES, RELEASES, SEED, sample
+from tests.conftest import FIXTURES, RELEASES, SEED, few, sample
 from tests.facts.compare import Contradiction, contradictions, differences, run_all, run_on_bundles, unexplained
 from tests.facts.declared import COMMANDS, FACTS, REPORT
 from tests.facts.random_damage import SHARED, bases, damaged
@@ -110,7 +110,8 @@ MENDED = [
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), [(142, "3.3.2-kraft/clean"), (150, "4.4.0-kraft/controller"), (158, "4.1.0-kraft/controller")]
+    ("number", "name"),
+    few([(142, "3.3.2-kraft/clean"), (150, "4.4.0-kraft/controller"), (158, "4.1.0-kraft/controller")], 1),
 )
 def test_what_is_mended_in_bundles(number: int, name: str, tmp_path: Path) -> None:
     """A second directory states another cluster; no partition is left; a batch of the metadata has another magic."""
@@ -144,6 +145,7 @@ def printed(command: str, paths: list[str], above: Path) -> str:
     return VOLATILE.sub("", re.sub(r"\b(disk\d*(-second)?)/+", r"\1/", text))
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An absolute path, a relative one, and one with a slash at its end are the same disk, partition or segment; every
@@ -230,7 +232,7 @@ LOGS = ("clean-2/ledger-0", "clean-1/payments-0", "legacy/v0-client09-gzip-0", "
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("name", "place", "what"), sample(product(LOGS, (0, 1, -1), IMPOSSIBLE), 28, "impossible batches")
+    ("name", "place", "what"), sample(product(LOGS, (0, 1, -1), IMPOSSIBLE), 56, "impossible batches")
 )
 def test_one_meaning_of_valid(name: str, place: int, what: str, tmp_path: Path) -> None:
     """Every command that counts batches, ends logs or checks them takes the same batches for valid."""

@@ -239,7 +239,7 @@ def walk_headers(window: Window) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("size", sample([MIB, 4096], 2, "sizes"))
+@pytest.mark.parametrize("size", sample([MIB, 4096], 4, "sizes"))
 @pytest.mark.parametrize("read", [read_all, read_regions, read_a_third, walk_headers])
 @pytest.mark.parametrize("warm", few([nothing, first_half, islands, single_pages, newest], 2))
 def test_the_kernels_cache(

@@ -157,7 +157,7 @@ def check_twins(data: bytes, count: int) -> None:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments([pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS], 4))
+@each_case("path", some_segments([pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS], 8))
 def test_the_loop_equals_the_layout(path: Path) -> None:
     for batch in batches(read_regions(path)):
         if isinstance(batch, DefaultRecordBatch):
@@ -193,7 +193,7 @@ def test_the_loop_equals_the_layout_on_corrupt_bytes(data: bytes, wrong: list[tu
 @each_case("data", PAYLOADS[::4])
 def test_the_loop_equals_the_layout_for_every_flip(data: bytes) -> None:
     data = data[:220]
-    for bit in sample(range(8 * len(data)), 3, data):  # the odd step reaches every bit of a byte
+    for bit in sample(range(8 * len(data)), 7, data):  # the odd step reaches every bit of a byte
         check_twins(craft.flip(data, bit), 3)
 
 
@@ -225,7 +225,7 @@ def facts_in_pieces(data: bytes | Path, size: int, monkeypatch: pytest.MonkeyPat
     return [facts(region) for region in found]
 
 
-SPLIT = covering(product(segments(), PIECES), 6, lambda each: [each[1], *kinds_of(each[0])], "pieces")
+SPLIT = covering(product(segments(), PIECES), 12, lambda each: [each[1], *kinds_of(each[0])], "pieces")
 
 
 @pytest.mark.sampled

@@ -49,9 +49,9 @@ def test_damaged_insides(magic: int, codec: str, monkeypatch: pytest.MonkeyPatch
     """Flip each bit of the messages inside, in a wrapper whose own checksum matches."""
     inner = [craft.message(magic, b"value", offset=i, key=None if i else b"k") for i in range(3)]
     payload = b"".join(inner)
-    for bit in sample(range(8 * len(payload)), 9, codec):  # the odd step reaches every bit of a byte
+    for bit in sample(range(8 * len(payload)), 19, codec):  # the odd step reaches every bit of a byte
         both(craft.wrapper(magic, craft.flip(payload, bit), codec, offset=2), monkeypatch)
-    for cut in sample(range(len(payload)), 5, codec):
+    for cut in sample(range(len(payload)), 11, codec):
         both(craft.wrapper(magic, payload[:cut], codec, offset=2), monkeypatch)
     _, ordinary = both(craft.wrapper(magic, payload, codec, offset=2), monkeypatch)
     assert ordinary == 1
@@ -76,7 +76,7 @@ def test_odd_insides(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment("legacy/"), 6))
+@each_case("path", some_segments(each_segment("legacy/"), 12))
 def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and JSON written from the columns, verify and stats give the same as code that reads the messages one by
     one."""

@@ -124,7 +124,7 @@ def test_fixtures(path: Path) -> None:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 20))
+@each_case("path", some_segments(each_segment(), 40))
 def test_windows_agree(path: Path) -> None:
     expected = all_facts(path)
     for window in (*WINDOWS, 1000, 65536):
@@ -162,7 +162,7 @@ def copies(path: Path, there: Path) -> Iterator[str]:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 20))
+@each_case("path", some_segments(each_segment(), 40))
 def test_sources_agree(path: Path, tmp_path: Path) -> None:
     expected = all_facts(path)
     name_offset = int(path.stem) if path.suffix == ".log" else None
@@ -335,7 +335,7 @@ def check_block(hurt: bytes, data: bytes, spans: list[tuple[int, int]]) -> None:
 
 def some_ends(start: int, stop: int) -> list[int]:
     """Return where a batch is cut: anywhere in its header, and at a sample of the other bytes."""
-    return sorted({*range(start, min(start + craft.HEADER, stop)), *sample(range(start, stop), 9, start), stop - 1})
+    return sorted({*range(start, min(start + craft.HEADER, stop)), *sample(range(start, stop), 19, start), stop - 1})
 
 
 @pytest.mark.sampled
@@ -498,7 +498,7 @@ def test_a_flipped_base_offset_hides_nothing_behind_damage(
         parts = [*sound[:wreck], JUNK["random"][: len(sound[wreck])], *sound[wreck + 1 :]]
         data, spans = place(*parts)
         good = spans[:wreck] + spans[wreck + 1 :]
-        for bit in sample(range(64), 5, wreck):
+        for bit in sample(range(64), 11, wreck):
             check(craft.flip(data, 8 * spans[at][0] + bit), good, name_offset, windows=WINDOWS[:1])
 
 
@@ -714,7 +714,7 @@ HOSTILE = [
 
 
 @pytest.mark.sampled
-@each_case("window", sample([1 << 20, 4096], 2, "windows"))
+@each_case("window", sample([1 << 20, 4096], 4, "windows"))
 @each_case("make", HOSTILE)
 def test_crafted_input_costs_no_more_than_its_size(
     make: Callable[[int], bytes], window: int, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,7 @@ def test_the_tables_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 250, "bundle tables"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 500, "bundle tables"), ids=lambda damage: damage.name)
 def test_the_tables_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)
@@ -176,6 +176,7 @@ def test_disks_without_ids(tmp_path: Path) -> None:
     assert [each.identity.identifiedBy for each in found] == ["host and path", "host and path", "path"]
 
 
+@pytest.mark.every_disk
 def test_a_disk_without_ids_and_its_bundle(tmp_path: Path) -> None:
     """They are copies of each other if the bundle was made on this host, of this path or one that leads to it."""
     disk = tmp_path / "disk" / "kafka-logs"

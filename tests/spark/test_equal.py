@@ -41,16 +41,16 @@ def check(disk: Path, split: int | None, read: Callable[..., list[dict[str, Any]
 @pytest.mark.sampled
 @pytest.mark.parametrize("disk", disks(QUICK[1:]))  # copies of the first one, with little damage, are read below
 def test_a_sound_disk(disk: Path) -> None:
-    for split in sample(SPLITS, 2, disk.name):
+    for split in sample(SPLITS, 4, disk.name):
         check(disk, split)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "spark"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 12, "spark"), ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("disk", disks())
 def test_a_damaged_disk(disk: Path, damage: Damage, tmp_path: Path) -> None:
     copy = damaged(disk, damage, tmp_path / disk.name, 1)
-    for split in sample(SPLITS, 2, f"{disk.name} {damage.__name__}"):
+    for split in sample(SPLITS, 4, f"{disk.name} {damage.__name__}"):
         check(copy, split)
 
 

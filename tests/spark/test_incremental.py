@@ -441,7 +441,7 @@ def both(*changes: Change) -> Change:
             (put("meta.properties", "node.id=1\n"), put("meta.properties", "node.id=2\n"), False),
             (put("meta.properties"), put(".kafka_cleanshutdown"), False),
         ],
-        6,
+        3,
     ),
 )
 def test_what_has_to_be_as_it_was(
@@ -513,7 +513,7 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
         with_sound_state(lambda state: {**state, "tally": {}}),
         with_sound_state(lambda state: [state]),
     ]
-    for number, change in sample(enumerate(changes), 3, "kept"):
+    for number, change in sample(enumerate(changes), 7, "kept"):
         out = shutil.copytree(tmp_path / "first", tmp_path / str(number))
         change(out)
         assert run(disk, out).continued == 0, number
@@ -536,7 +536,7 @@ def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> 
     in_four(disk)
     run(disk, out)
     grow(disk, random.Random(1))
-    for options in sample(CHOSEN, 3, "options"):
+    for options in sample(CHOSEN, 7, "options"):
         assert run(disk, out, **options).continued == 0
         run(disk, tmp_path / "scratch", **options)
         assert rows(out) == rows(tmp_path / "scratch")
@@ -826,6 +826,7 @@ def parquet_files(out: Path) -> dict[str, list[str]]:
     return {table: [file.name for file in files] for table, files in found.items() if files}
 
 
+@pytest.mark.every_disk
 def test_many_small_files_are_merged_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.spark.scan.MANY", 4)
     disk, out = a_disk(tmp_path), tmp_path / "out"

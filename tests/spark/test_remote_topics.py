@@ -58,6 +58,7 @@ def test_the_topic_is_that_of_the_path_or_of_the_metadata(layout: str, tmp_path:
     assert of_segments(segment, disk) == {("tiered", 0)}
 
 
+@pytest.mark.every_disk
 def test_objects_are_scanned_as_segments_of_their_partition(tmp_path: Path) -> None:
     """Also in tasks; unchanged ones are not read again."""
     disk, tier = (Path(shutil.copytree(TIERED / name, tmp_path / name)) for name in ("disk", "tier"))

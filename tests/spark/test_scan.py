@@ -33,7 +33,7 @@ from kdump.spark.task_runner import LateTasks, SparkTasks, TaskRunner
 from kdump.spark.units import WRITTEN
 from kdump.tables.declarations import OF_TOPICS, RESULTS, SCANS, TABLES
 from tests.cleaner_model import Log, Stored, StoredBatch
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, few
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same
 from tests.spark.test_incremental import Here
@@ -247,6 +247,7 @@ def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> 
     assert text.startswith("INCOMPLETE: 2 warnings in 2 of 4 places; REPLICAS DIFFER")
 
 
+@pytest.mark.every_disk
 def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -> None:
     """Valid batches of one leader epoch differ: there were two leaders, or a disk changed bytes."""
     for name in "ab":
@@ -607,7 +608,7 @@ def test_without_java_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("lost", [(), (2,)])
+@pytest.mark.parametrize("lost", few([pytest.param((2,)), pytest.param(())], 1))
 def test_records_that_a_cleaned_replica_lost(lost: tuple[int, ...], spark: Any, tmp_path: Path) -> None:
     """Only their keys show that the log cleaner did not remove them."""
     records = [Stored(0, b"k", b"1"), Stored(1, b"l", b"1"), Stored(2, b"m", b"1"), Stored(3, b"k", b"2")]

@@ -37,7 +37,7 @@ def places(regions: list[Region]) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", sample(SEGMENTS, 25, "split"), ids=str)
+@pytest.mark.parametrize("path", sample(SEGMENTS, 51, "split"), ids=str)
 def test_the_same_batches_without_an_index(path: Path, tmp_path: Path) -> None:
     dice = seeded(str(path))
     copy = tmp_path / path.name

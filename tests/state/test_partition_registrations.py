@@ -77,7 +77,7 @@ def test_changes_of_a_partition() -> None:
 
 @pytest.mark.sampled
 @each_case("room", [1 << 20, 9000])
-@each_case("seed", sample(range(10), 3, "rows"))
+@each_case("seed", sample(range(10), 7, "rows"))
 def test_records_are_applied_from_their_bytes(tmp_path: Path, seed: int, room: int) -> None:
     """Most records are applied straight from their bytes. With a listener, none is."""
     dice = random.Random(seed)

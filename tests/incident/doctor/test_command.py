@@ -197,7 +197,7 @@ STARTUPS = [each for each in chosen() if not hasattr(each, "code")]
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(RECIPES, 100, "doctor"), ids=lambda each: each.name)
+@pytest.mark.parametrize("damage", sample(RECIPES, 200, "doctor"), ids=lambda each: each.name)
 def test_it_is_never_milder(damage: Any, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[damage.disk]
     root = copy_disk(source, tmp_path / "disk")
@@ -208,7 +208,7 @@ def test_it_is_never_milder(damage: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("recipe", sample(STARTUPS, 150, "doctor of startups"), ids=lambda each: each.name)
+@pytest.mark.parametrize("recipe", sample(STARTUPS, 300, "doctor of startups"), ids=lambda each: each.name)
 def test_it_is_never_milder_about_startups(recipe: Any, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[recipe.disk]
     root = copy_disk(source, tmp_path / "disk")
@@ -251,12 +251,12 @@ USUAL = (
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 8))
+@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 4))
 def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
     """Each shows more, with the exit status of its kind; and so it does for all items of an entry. `make test` runs
-    each command once for each kind of item; those of the usual items, at one incident in seven."""
+    each command once for each kind of item; those of the usual items, at one incident in 15."""
     ran = set()
-    with_usual = name in sample(sorted(INCIDENTS), 7, "usual items")
+    with_usual = name in sample(sorted(INCIDENTS), 15, "usual items")
     now = NOW if name not in BASES else ("--now", "2026-11-28T09:00Z")  # after all that is on their disks
     for item in items_in(answers(*incident(name, tmp_path / "disks"), *now)):
         assert item["commands"]
@@ -808,6 +808,7 @@ def test_two_log_directories_of_a_broker(tmp_path: Path) -> None:
     assert answers(tmp_path / "disks", *NOW)[-1]["verdict"] == found[-1]["verdict"]
 
 
+@pytest.mark.every_disk
 def test_a_copy_of_a_log_directory(tmp_path: Path) -> None:
     """It is said first, and its transactions and schema IDs are not counted again."""
     (tmp_path / "disks").mkdir()
@@ -991,7 +992,7 @@ def test_a_signal_at_a_random_time(form: str, number: signal.Signals, disk: Path
     damaged(disk)
     dice = seeded(f"doctor {form} {number}")
     command = ["env", "--default-signal", sys.executable, "-m", "kdump", "doctor", str(disk), *NOW, "--format", form]
-    for _ in sample(range(2), 2):
+    for _ in sample(range(2), 4):
         with subprocess.Popen(
             [*command, "--max-rate", "30KB/s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as started:
@@ -1137,7 +1138,7 @@ def _damaged(path: Path) -> bytes:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", sample([*first_screens.NAMES], 2, "screens"))
+@pytest.mark.parametrize("name", sample([*first_screens.NAMES], 4, "screens"))
 def test_the_first_screen(name: str) -> None:
     """It has the verdict, at most one line of what was not examined, what not to do, the first item and its first
     action, within 80 columns and 24 lines."""
@@ -1339,7 +1340,7 @@ ONE_FILE = (
 )
 
 
-@pytest.mark.parametrize("damage", few(ONE_FILE, 7), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("damage", few(ONE_FILE, 4), ids=lambda each: each.__name__)
 def test_a_file_that_stops_a_startup_is_one_item(damage: Any, tmp_path: Path) -> None:
     """What verify finds in it is the same cause. Each was tried: docs/incident-trials.json."""
     root = copy_disk(CLUSTER_DISKS / "clean-1", tmp_path / "disk")
@@ -1397,7 +1398,7 @@ ONE_CAUSE = {
 @pytest.mark.sampled
 @each_case(
     "damage",
-    sample([each for each in DAMAGES if each.name in ONE_CAUSE], 2, "one cause"),
+    sample([each for each in DAMAGES if each.name in ONE_CAUSE], 4, "one cause"),
     ids=lambda damage: damage.name,
 )
 def test_what_a_startup_and_a_rule_find_is_one_item(damage: Any, tmp_path: Path) -> None:
@@ -1429,8 +1430,8 @@ WITH_MORE = ("meta-", "two-directories", "wrapper-")
 @pytest.mark.sampled
 def test_one_cause_is_one_item(tmp_path: Path) -> None:
     disks, before = RestoredDisks(tmp_path), dict[Path, set[Any]]()
-    others = {each.name for each in sample(DAMAGES, 36, "one cause") if not each.name.startswith(WITH_MORE)}
-    same = sample(SAME_CAUSE, 3, "same cause")
+    others = {each.name for each in sample(DAMAGES, 72, "one cause") if not each.name.startswith(WITH_MORE)}
+    same = sample(SAME_CAUSE, 7, "same cause")
     for damage in [each for each in DAMAGES if each.name in {*same, *others}]:
         disk = disks.damaged(damage)[0]
         root = disk.root
@@ -1497,7 +1498,10 @@ def test_a_file_is_renamed_only_if_its_name_is_wrong(tmp_path: Path) -> None:
 KNOWN = ("epoch-falls-clean", "name-above-first-offset", "txn-size", "txn-index-lost", "gzip-garbage", "recovery-line")
 
 
-@each_case("damage", [each for each in DAMAGES if each.name in KNOWN], ids=lambda damage: damage.name)
+@pytest.mark.sampled
+@each_case(
+    "damage", sample([each for each in DAMAGES if each.name in KNOWN], 2, "known"), ids=lambda damage: damage.name
+)
 def test_what_the_disk_shows_is_no_condition(damage: Any, tmp_path: Path) -> None:
     """Whether the .log is damaged, the payload too large for kdump, the shutdown clean."""
     root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")

@@ -84,7 +84,7 @@ WHOLE = ("recovery", "partition-metadata", "small-files")
 @pytest.mark.parametrize(
     "name",
     [
-        *few((name for name in QUICK if name != "recovery"), 3),
+        *few((name for name in QUICK if name != "recovery"), 1),
         *(pytest.param(name, marks=pytest.mark.every_disk) for name in ("recovery", *LATER)),
     ],
 )

@@ -66,7 +66,7 @@ def test_on_a_disk(tmp_path: Path) -> None:
             assert not word.startswith(str(root)) or Path(word).exists(), command
     of_kdump = [command for command in printed if command.startswith("kdump ") and not re.search(OTHERS, command)]
     assert len(of_kdump) > 70
-    for command in sample(of_kdump, 3, "printed commands"):
+    for command in sample(of_kdump, 7, "printed commands"):
         name, *words = shlex.split(command)[1:]
         done = run(name, *words)
         assert done.exit_code in (0, 1) or re.search(NOT_THERE, done.stderr), (command, done.stderr)

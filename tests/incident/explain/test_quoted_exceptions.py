@@ -61,6 +61,7 @@ def texts(path: Path) -> Iterator[str]:
             yield re.sub(r"\{[^{}]*\}|\(…\)|…", "{}", node.value)
 
 
+@pytest.mark.every_disk
 def test_each_quoted_exception_is_one_of_kafka() -> None:
     """Each message that a module of kdump quotes is a wording, or a part of it, also with names in place of values."""
     wordings = [(name, wording, message_sources.pieces(wording)) for name, wording, *_ in ROWS]
@@ -88,7 +89,7 @@ def test_restart_plan_quotes_the_release(tmp_path: Path) -> None:
     """Each exception of a plan for the release of a trial is in the classes of that release."""
     known = {parse_release(each).line for *_, places in PATTERNS for each in places}
     wrong = []
-    for start in sample(starts(RELEASES), 25, "quoted exceptions"):
+    for start in sample(starts(RELEASES), 51, "quoted exceptions"):
         root = copy_disk(RELEASES / start.release / start.recipe.disk, tmp_path / start.key)
         start.recipe.apply(root)
         release = parse_release(start.started_by)

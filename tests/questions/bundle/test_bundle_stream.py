@@ -70,6 +70,7 @@ def test_a_stream_is_the_packed_bundle(tmp_path: Path) -> None:
         assert json.dumps(answer(tmp_path / "s.tar", command)).replace(str(tmp_path / "s.tar"), "B") == there
 
 
+@pytest.mark.every_disk
 def test_options_mean_the_same(tmp_path: Path) -> None:
     options = ("--redact", "--hash-key", str(FIXTURES.parent / "LICENSE"), "--depth", "records")
     disks = [DISKS / "kafka-4.3/clean-1", DISKS / "kafka-4.3/clean-2"]
@@ -81,7 +82,7 @@ def test_options_mean_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("damage", sample(DAMAGES, 80, "parts"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 160, "parts"), ids=lambda damage: damage.name)
 def test_a_packed_bundle_answers_as_the_directory_does(
     damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

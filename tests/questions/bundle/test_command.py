@@ -178,7 +178,7 @@ def healthy(name: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("name", healthy_disks(CRASHED, TIERED))
+@pytest.mark.parametrize("name", few(healthy_disks(CRASHED, TIERED), 1))
 def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     disk = healthy(name, tmp_path)
     bundle = bundled(disk, tmp_path / "bundle")
@@ -232,7 +232,7 @@ UNKNOWN_START = ("kraft-snapshot-junk-clean-0", "kraft-snapshot-junk-clean-1")
 
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("damage", sample(DAMAGES, 250, "bundle"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 500, "bundle"), ids=lambda damage: damage.name)
 def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[damage.disk]
     disk = copy_disk(source, tmp_path / "disk")
@@ -297,7 +297,7 @@ transaction; and the magic of the last batch. The last is a log twice, from an o
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize(
-    ("seed", "number"), [*sample(ONE_BIT, 2), *((f"{SEED}bundle", number) for number in range(500 if SEED else 2))]
+    ("seed", "number"), [*sample(ONE_BIT, 4), *((f"{SEED}bundle", number) for number in range(500 if SEED else 2))]
 )
 def test_the_answers_of_a_randomly_damaged_disk(seed: str, number: int, tmp_path: Path) -> None:
     """The same, or that something is not in the bundle."""
@@ -320,7 +320,7 @@ def test_the_answers_of_a_randomly_damaged_disk(seed: str, number: int, tmp_path
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("is_clean", few([True, False], 1))
 def test_batches_that_a_broker_takes_for_messages(is_clean: bool, tmp_path: Path) -> None:
     """No checksum covers the magic. A broker decompresses what it takes for a wrapper, by a byte of the checksum."""
     disk = copy_some(FIXTURES / "disk-1", tmp_path / "disk", "payments-0")
@@ -434,7 +434,7 @@ def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 120, "restarts"), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 240, "restarts"), ids=lambda recipe: recipe.name)
 def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rights, "name", property(lambda self: str(self.user)))  # users are of the bundle's host
     with public_directory() as root, ExitStack() as stack:
@@ -1106,7 +1106,7 @@ def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tm
     intact = {command: run(*command, small).stdout for command in commands}
     assert all(intact.values())
     noticed = 0
-    for number in sample(range(200), 50, "bundle"):
+    for number in sample(range(200), 100, "bundle"):
         copy = shutil.copytree(small, tmp_path / str(number))
         path = copy / files[dice.randrange(len(files))].relative_to(small)
         data = bytearray(path.read_bytes())
@@ -1255,7 +1255,7 @@ WRONG_HASHES = {
             *(pytest.param("stats", data, id=f"stats {name}") for name, data in WRONG_SUMS.items()),
             *(pytest.param("diff", data, id=f"diff {name}") for name, data in WRONG_HASHES.items()),
         ],
-        9,
+        5,
     ),
 )
 def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path, tmp_path: Path) -> None:

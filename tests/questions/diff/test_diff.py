@@ -184,8 +184,8 @@ def pairs(*, large: bool) -> Iterator[Any]:
                     yield pytest.param(path, there, id=f"{one}-{other}-{path.name}")
 
 
-PAIRS = covering(pairs(large=False), 24, lambda pair: [pair.values[0].name.partition("-")[0]], "pairs")
-BUNDLED_PAIRS = [[*pair.values] for pair in sample(PAIRS, 4, "bundled pairs")]
+PAIRS = covering(pairs(large=False), 48, lambda pair: [pair.values[0].name.partition("-")[0]], "pairs")
+BUNDLED_PAIRS = [[*pair.values] for pair in sample(PAIRS, 8, "bundled pairs")]
 
 
 @pytest.mark.sampled
@@ -229,8 +229,8 @@ def test_the_two_replicas_after_an_unclean_election() -> None:
 @pytest.mark.parametrize("window", [1 << 20, 4096])
 def test_a_copy_is_the_same(window: int) -> None:
     partitions = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
-    directories = covering(partitions, 6, lambda path: kinds_of(min(path.glob("*.log"))), window)
-    few = sample(directories, 3, "bundled")
+    directories = covering(partitions, 12, lambda path: kinds_of(min(path.glob("*.log"))), window)
+    few = sample(directories, 7, "bundled")
     for directory in directories:
         bundled = window > 4096 and directory in few
         found = only(directory, directory, bundled=bundled, window=window)
@@ -251,8 +251,8 @@ def test_a_truncated_copy_is_a_prefix(tmp_path: Path) -> None:
     ends = [sum(map(len, parts[: number + 1])) for number in range(len(parts))]
     offsets = [int.from_bytes(part[:8], "big") + int.from_bytes(part[23:27], "big") + 1 for part in parts]
     whole = copy_of(data, tmp_path / "whole-0")
-    bundled = {*sample(range(len(data)), 250, "bundled cuts"), ends[0] - 1, ends[0], ends[0] + 1}
-    for size in sorted({*sample(range(len(data)), 9, "cuts"), *ends[:-1], *bundled}):
+    bundled = {*sample(range(len(data)), 500, "bundled cuts"), ends[0] - 1, ends[0], ends[0] + 1}
+    for size in sorted({*sample(range(len(data)), 19, "cuts"), *ends[:-1], *bundled}):
         found = only(whole, copy_of(data[:size], tmp_path / "cut-0"), bundled=size in bundled)
         kept = sum(end <= size for end in ends)
         assert (found.relation, found.firstDivergentOffset) == ("prefix", None), size
@@ -272,8 +272,8 @@ def test_every_byte_changed(tmp_path: Path) -> None:
     for number, part in enumerate(parts):
         base = int.from_bytes(part[:8], "big")
         inside_it = range(0, len(part), 1 if number < 2 else 7)
-        bundled = {*sample(inside_it, 250, number), *(() if number else BATCH_HEADER.positions.values())}
-        for inside in sorted({*sample(inside_it, 7, number), *bundled}):
+        bundled = {*sample(inside_it, 500, number), *(() if number else BATCH_HEADER.positions.values())}
+        for inside in sorted({*sample(inside_it, 15, number), *bundled}):
             changed = bytearray(data)
             changed[position + inside] ^= 0x10
             found = only(whole, copy_of(bytes(changed), tmp_path / "changed-0"), bundled=inside in bundled)
@@ -291,12 +291,12 @@ def test_every_byte_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_copies"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 7, "test_damaged_copies"), ids=lambda damage: damage.__name__)
 def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Compared with the original, each loss is found at the first record that can no longer be read, and never taken
     for compaction."""
     directories = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
-    for directory in sample(directories, 7, damage.__name__):
+    for directory in sample(directories, 15, damage.__name__):
         dice = seeded(f"{damage.__name__} {directory.relative_to(FIXTURES)}")
         original = next(iter(sorted(directory.glob("*.log"))))
         data = bytearray(original.read_bytes())

@@ -80,7 +80,7 @@ def test_two_replicas_and_one_that_lost_a_record(tmp_path: Path, monkeypatch: py
     """Two replicas, cleaned on their own, never diverge. Without a record that consumers need, they do, at its offset;
     without one that a later record replaces, they do not."""
     lost = 0
-    for number in sample(range(PAIRS), 10, "cleaner"):
+    for number in sample(range(PAIRS), 20, "cleaner"):
         dice = seeded(f"cleaner {number}")
         monkeypatch.setattr(lost_records, "MAX_KEYS", dice.choice((1, 2, 300_000)))
         history, logs = pair(dice)
@@ -113,7 +113,7 @@ def test_two_replicas_and_one_that_lost_a_record(tmp_path: Path, monkeypatch: py
 def test_damage_is_not_taken_for_lost_records(tmp_path: Path) -> None:
     """What a replica lacks may have been replaced by a record that damage hides."""
     damaged = 0
-    for number in sample(range(PAIRS // 4), 10, "damage"):
+    for number in sample(range(PAIRS // 4), 20, "damage"):
         dice = seeded(f"damaged {number}")
         _, logs = pair(dice)
         paths = [log.write(tmp_path / str(number) / name / "c-0") for log, name in zip(logs, "ab")]

@@ -238,7 +238,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
     dice = seeded(damage.__name__)
     options = [["--print-data-log"], ["--deep-iteration"], [], ["--verify-index-only"], ["--index-sanity-check"]]
     options += [[option] for option in ORACLE_DECODERS.values()]
-    for number, path in enumerate(sample(files(), 24, damage.__name__)):
+    for number, path in enumerate(sample(files(), 48, damage.__name__)):
         if not 0 < path.stat().st_size < LARGE:
             continue
         data = bytearray(path.read_bytes())

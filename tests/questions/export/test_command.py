@@ -86,7 +86,7 @@ def of_table(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 12))
+@each_case("path", some_segments(each_segment(), 24))
 def test_records_are_those_of_inspect(path: Path) -> None:
     assert of_table(pa.table(kdump.records(path))) == of_inspect(path)
 

@@ -222,7 +222,7 @@ def test_status_live_limit_and_formats(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("options", sample([(), ("--limit", "5"), ("--live",), ("--format", "csv")], 2, "jobs"))
+@pytest.mark.parametrize("options", sample([(), ("--limit", "5"), ("--live",), ("--format", "csv")], 4, "jobs"))
 def test_several_processes_find_the_same(tmp_path: Path, options: tuple[str, ...]) -> None:
     root = tmp_path / "disk"
     list(make_disk(root))
@@ -373,7 +373,7 @@ def test_live_is_what_a_read_committed_consumer_receives() -> None:
     """No markers, and nothing from the first open transaction on: what inspect --read-committed shows."""
     logs = sorted(path for path in FIXTURES.glob("*-1/*-0") if not path.name.startswith("__") and [*path.glob("*.log")])
     assert logs
-    for log in sample(logs, 3, "live"):
+    for log in sample(logs, 7, "live"):
         (start,) = (row["logStartOffset"] for row in objects("ls", log) if row["type"] == "partitionLog")
         shown = [row for row in objects("inspect", log, "--records", "--read-committed") if row["type"] == "record"]
         shown = [row for row in shown if row["offset"] >= start]

@@ -155,7 +155,7 @@ def test_headers() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", sample(each_segment(), 6), ids=str)
+@pytest.mark.parametrize("path", sample(each_segment(), 12), ids=str)
 def test_last_is_the_end_of_everything(path: Path) -> None:
     batches, every = [entry for entry in objects(path) if entry["type"] == "batch"], records(path)
     for count in (1, 3, 10_000):
@@ -176,7 +176,7 @@ def test_last_through_a_pipe_and_with_a_filter() -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "path", sample([p for p in each_segment() if p.values[0].with_suffix(".index").exists()], 8, "index")
+    "path", sample([p for p in each_segment() if p.values[0].with_suffix(".index").exists()], 16, "index")
 )  # type: ignore[union-attr]
 def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
     """A range gives the same result with the index, without it, and with a false one."""
@@ -200,7 +200,7 @@ TIMED = [path for path in each_segment() if path.values[0].with_suffix(".timeind
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", sample(TIMED, 8, "time"))
+@pytest.mark.parametrize("path", sample(TIMED, 16, "time"))
 def test_the_time_index_does_not_change_the_answer(path: Path, tmp_path: Path) -> None:
     """A time range gives the same result with the time index, without it, and with a false one."""
     times = sorted({batch["maxTimestamp"] for batch in objects(path) if batch["maxTimestamp"] is not None})

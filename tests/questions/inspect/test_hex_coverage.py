@@ -36,7 +36,7 @@ def test_every_byte_is_accounted_for(tmp_path: Path) -> None:
     whole = craft.batch(records, offset=0) + craft.batch(records, "gzip", offset=3)
     whole += craft.message(1, b"w" * 150, offset=6) + craft.batch(records, offset=7) + bytes(100)
     path = tmp_path / f"{0:020}.log"
-    for seed in sample(range(2000), 50):
+    for seed in sample(range(2000), 100):
         dice = random.Random(seed)
         data = bytearray(whole[: dice.choice((len(whole), dice.randrange(len(whole))))])
         for _ in range(dice.randrange(3)):

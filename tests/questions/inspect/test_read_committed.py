@@ -51,7 +51,7 @@ def folders(root: Path) -> list[Path]:
 @pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2"])
 def test_every_disk_as_the_naive_twin_has_it(disk: str) -> None:
     hidden = 0
-    for folder in covering(folders(DISKS / "kafka-4.3" / disk), 4, lambda path: [path.name.partition("-")[0]]):
+    for folder in covering(folders(DISKS / "kafka-4.3" / disk), 8, lambda path: [path.name.partition("-")[0]]):
         if folder.name.startswith("clicks"):
             continue  # a long log without transactions
         log = naive.batches(*sorted(folder.glob("*.log")))
@@ -82,7 +82,7 @@ def test_records_are_those_of_the_batches(records: list[str], jobs: str) -> None
 
 
 @pytest.mark.sampled
-@each_case("at", sample(range(1, 76, 3), 8, "segments"))
+@each_case("at", sample(range(1, 76, 3), 16, "segments"))
 @each_case("snapshots", [True, False])
 def test_a_segment_of_several(tmp_path: Path, at: int, snapshots: bool) -> None:
     """A single segment shows the same as in the whole log, with the snapshot in the same directory and without it."""

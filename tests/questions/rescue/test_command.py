@@ -159,6 +159,7 @@ def test_every_fatal_record_is_left_out(tmp_path: Path) -> None:
         assert tiles(made.records, before.end_offset), name
 
 
+@pytest.mark.every_disk
 def test_a_copy_is_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay with which copies are compared leaves out what a second one, by the rules of the release, does."""
     names, first, again = [*CASES][1::EACH], CopyRescuer._first_replay, 0

@@ -411,7 +411,7 @@ def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
     whole = (crashed / "ledger-0" / FIRST).read_bytes()
     batches = own(crashed)
     ends = [sum(map(len, batches[:number])) for number in range(len(batches) + 1)]
-    for size in sample(range(0, len(whole), 37), 3, "cut off"):
+    for size in sample(range(0, len(whole), 37), 7, "cut off"):
         put(crashed, whole[:size])
         found = ledger(crashed)
         left = max(end for end in ends if end <= size)

@@ -515,7 +515,7 @@ def planned_quorum(raft: quorum_model.Raft, given: set[int]) -> dict[int, Restar
 
 
 @pytest.mark.sampled
-@each_case("seed", sample(range(40), 3, "raft"))
+@each_case("seed", sample(range(40), 7, "raft"))
 def test_who_is_elected_in_a_model_of_raft_was_predicted_with_what_it_lacks(seed: int) -> None:
     """100 histories each: voters that lag, with a tail of an older epoch, from a backup, or formatted, static and
     dynamic. Some are not given, and have the disk that they had."""
@@ -584,7 +584,7 @@ def planned(failure: Failure) -> PartitionReplicas | None:
 
 
 @pytest.mark.sampled
-@each_case("seed", sample(range(40), 3, "cluster"))
+@each_case("seed", sample(range(40), 7, "cluster"))
 def test_no_start_of_a_model_cluster_loses_more_than_the_plan_says(seed: int) -> None:
     """100 histories each: replicas out of sync, disks replaced or from a backup, started in a random order and in the
     order of the plan."""

@@ -28,7 +28,7 @@ from kdump.questions.restart_plan.node import access_rights
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights
 from kdump.questions.restart_plan.node.identity import is_reserved
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, numbers_in, sample
+from tests.conftest import DISKS, FIXTURES, few, numbers_in, sample
 from tests.each_case import each_case
 from tests.format.test_java_properties import java
 from tools.trials.node import USER
@@ -203,7 +203,7 @@ def test_every_content_of_meta_properties(place: Path) -> None:
     """The record is of Kafka's own classes: tests/format/test_java_properties.py."""
     ends: dict[str, int] = defaultdict(int)
     (place / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    for content, read, said in sample(java(), 20):
+    for content, read, said in sample(java(), 40):
         (place / "meta.properties").write_bytes(content)
         expected = kafka_ends_with("" if read == "IllegalArgumentException" else said)
         found = [stop.exception for stop in kdump.restart_plan([str(place)], kafka_version="4.3.1").allStops]
@@ -299,7 +299,7 @@ def test_no_byte_is_cut_twice(disk: Path) -> None:
     folder = disk / "ledger-0"
     batches = craft.split((folder / f"{ZERO}.log").read_bytes())
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    for seed in sample(range(90), 6):
+    for seed in sample(range(90), 12):
         dice = random.Random(seed)
         shutil.rmtree(folder)
         folder.mkdir()
@@ -451,18 +451,21 @@ def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "mode", "verdict", "exception"),
-    [
-        ("recovery-point-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
-        ("replication-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
-        ("log-start-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
-        ("ledger-0/leader-epoch-checkpoint.tmp", 0o644, "stopped", "FileNotFoundException"),
-        ("ledger-0/leader-epoch-checkpoint.tmp", 0o600, "stopped", "IOException"),
-        ("cleaner-offset-checkpoint.tmp", 0o600, "clean", ""),
-        ("__cluster_metadata-0/quorum-state.tmp", 0o644, "clean", ""),
-        ("__cluster_metadata-0/quorum-state.tmp", 0o600, "stopped", "IOException"),
-        ("ledger-0/leader-epoch-checkpoint.tmp", None, "stopped", "FileNotFoundException"),
-        ("meta.properties.tmp", 0o600, "clean", ""),
-    ],
+    few(
+        [
+            ("recovery-point-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+            ("replication-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+            ("log-start-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+            ("ledger-0/leader-epoch-checkpoint.tmp", 0o644, "stopped", "FileNotFoundException"),
+            ("ledger-0/leader-epoch-checkpoint.tmp", 0o600, "stopped", "IOException"),
+            ("cleaner-offset-checkpoint.tmp", 0o600, "clean", ""),
+            ("__cluster_metadata-0/quorum-state.tmp", 0o644, "clean", ""),
+            ("__cluster_metadata-0/quorum-state.tmp", 0o600, "stopped", "IOException"),
+            ("ledger-0/leader-epoch-checkpoint.tmp", None, "stopped", "FileNotFoundException"),
+            ("meta.properties.tmp", 0o600, "clean", ""),
+        ],
+        4,
+    ),
 )
 def test_left_over_temporary_files(disk: Path, path: str, mode: int | None, verdict: str, exception: str) -> None:
     """A checkpoint is written to its .tmp, whatever is there. `mode`: of a file of root's; None: a directory."""

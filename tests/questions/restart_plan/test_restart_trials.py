@@ -89,7 +89,7 @@ def test_every_recipe_of_verify(part: str, tmp_path: Path) -> None:
     """The plan predicts what a startup does to each damage of tests/damages.py."""
     disks = RestoredDisks(tmp_path)
     wrong = {}
-    for damage in covering(PARTS[part], 12, did, part):
+    for damage in covering(PARTS[part], 24, did, part):
         plan, partition = plan_of(damage, disks)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):
@@ -114,7 +114,7 @@ def test_every_recipe_of_restarts() -> None:
     wrong = {}
     with public_directory() as tmp:
         disks = RestoredDisks(tmp)
-        for recipe in covering(chosen, 30, kinds):
+        for recipe in covering(chosen, 60, kinds):
             here = disks.get(recipe.disk, whole=True)
             said, _ = plan_of_node(recipe.node(here.root))
             record = RESTARTS[recipe.name]

@@ -168,12 +168,12 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 7, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a disk is damaged: there is no traceback, and the output is valid."""
     dice = seeded(damage.__name__)
     disks = [FIXTURES / "crash-1", FIXTURES / "clean-2", FIXTURES / "legacy", FIXTURES / "diverged-2"]
-    for number, disk in sample(enumerate(disks), 2, damage.__name__):
+    for number, disk in sample(enumerate(disks), 4, damage.__name__):
         copy = damaged_copy(disk, tmp_path / f"{number}" / "disk", damage, dice)
         for options in ([], ["--damaged-records", "--deleted"])[number % 2 :]:
             out = tmp_path / f"{number}" / f"out{len(options)}"

@@ -44,7 +44,7 @@ from kdump.questions.salvage.source.file_parts import LostOffsets
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT
 from kdump.questions.salvage.source.survey import survey
 from tests import craft, damages
-from tests.conftest import DISKS, FIXTURES, numbers_in
+from tests.conftest import DISKS, FIXTURES, few, numbers_in
 from tests.each_case import each_case
 from tests.questions.salvage.salvage_model import NAMES
 from tests.questions.salvage.salvaging import Run, offsets
@@ -131,7 +131,7 @@ def each_recipe() -> list[Any]:
     return [*(pytest.param(each, id=each.name) for each in usual), *marked]
 
 
-@pytest.mark.parametrize("damage", each_recipe())
+@pytest.mark.parametrize("damage", few(each_recipe(), 9))
 def test_what_a_recipe_leaves(damage: Any, tmp_path: Path) -> None:
     source = DISKS / damages.DISK_PATHS[damage.disk]
     root = damages.copy_disk(source, tmp_path / "disk")

@@ -117,7 +117,7 @@ def check(log: Log, place: int, field: str, bit: int, root: Path) -> str:
 @pytest.mark.sampled
 def test_one_flipped_bit(tmp_path: Path) -> None:
     wrong = {}
-    for number, case in enumerate(sample(CASES, 40)):
+    for number, case in enumerate(sample(CASES, 80)):
         if found := check(*case, tmp_path / str(number)):
             wrong[case[1:]] = (case[0], found)
     assert not wrong

@@ -112,7 +112,7 @@ def random_disk(root: Path, dice: random.Random) -> Path:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("number", sample(range(25), 6, "offered"))
+@pytest.mark.parametrize("number", sample(range(25), 12, "offered"))
 def test_what_is_offered_can_go(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model: after all file steps, a startup loses nothing, and each log begins where retention would let it begin."""
     root = random_disk(tmp_path / "disk", seeded(f"space {number}"))
@@ -164,7 +164,7 @@ def without_metadata(root: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("number", sample(range(16), 2, "enough"))
+@pytest.mark.parametrize("number", sample(range(16), 4, "enough"))
 def test_enough_is_said_only_if_the_broker_can_start(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

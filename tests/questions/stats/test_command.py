@@ -54,7 +54,7 @@ def check_classes(classes: list[dict[str, Any]], numbers: list[int]) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", some_segments(each_segment(), 6))
+@pytest.mark.parametrize("path", some_segments(each_segment(), 12))
 def test_naive_sums(path: Path) -> None:
     (said,) = stats(path, "--top", "100000")
     batches = [each for each in objects(path) if each["type"] == "batch"]

@@ -189,7 +189,7 @@ def test_every_disk_as_the_naive_twin_has_it(large: bool) -> None:
 
 
 @pytest.mark.sampled
-@each_case("at", sample(range(1, 76), 4, "segments"))
+@each_case("at", sample(range(1, 76), 8, "segments"))
 def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     expected = [(r.producerId, r.firstOffset, r.markerOffset, r.state, r.records) for r in rows(ask(PAYMENTS))]
     folder = partition(tmp_path, *cut(at))
