@@ -388,7 +388,7 @@ STARTED_AT = {"verify": (CheckUnit, "look"), "doctor": (CheckUnit, "look"), "rei
 
 
 @pytest.mark.parametrize("command", STARTED_AT)
-@pytest.mark.parametrize("number", few(range(0, 12, 3), 2))
+@pytest.mark.parametrize("number", few(range(0, 12, 3), 1))
 def test_a_broker_that_starts(command: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It deletes .kafka_cleanshutdown and preallocates indexes after a command has looked at the one, and before it
     looks at the others (LogManager.loadLogs, LogSegment.resizeIndexes)."""

@@ -183,6 +183,7 @@ def io_class(pid: int) -> int:
     return priority >> idle.CLASS_SHIFT
 
 
+@pytest.mark.every_disk
 def test_idle_in_every_process(disk: Path) -> None:
     """The process and its workers have the lowest priorities, while they wait for --max-rate."""
     with start("verify", str(disk.parent), "--jobs", "2", "--max-rate", "200k", "--idle") as process:

@@ -160,6 +160,7 @@ def test_no_canary_leaves_the_report(marked: tuple[Path, list[str]], names: tupl
     assert (str(root) in texts[1]) == (not names)
 
 
+@pytest.mark.every_disk
 def test_no_name_leaves_the_report(tmp_path: Path) -> None:
     disk = tmp_path / "acme-prod" / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", disk)

@@ -149,6 +149,7 @@ def test_a_pipe_gets_the_same_bytes(runs: dict[str, list[tuple[str, ...]]], tmp_
         assert (one.status, one.stdout, one.stderr) == (other.status, printed, said), asked[number]
 
 
+@pytest.mark.every_disk
 def test_a_table_of_many_rows_is_laid_out_once(tmp_path: Path) -> None:
     """A wide row that comes late is taken into account for the widths, if it is among the first hundred."""
     log = tmp_path / f"{0:020}.log"

@@ -443,6 +443,7 @@ def killed(line: list[object], dice: random.Random) -> Iterator[None]:
         yield
 
 
+@pytest.mark.every_disk
 def test_a_state_is_whole_after_a_kill_at_any_moment(tmp_path: Path) -> None:
     root, state = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"), tmp_path / "state"
     for _ in killed([root, "--state", state], random.Random(SEED)):

@@ -361,6 +361,7 @@ def s3() -> Iterator[str]:
         del fsspec.config.conf["s3"]
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_what_a_bucket_does_not_show_is_not_missing(s3: str, broker: tuple[Path, Path]) -> None:
     """No object is missing, and nothing is damaged, because a store could not be asked for it."""

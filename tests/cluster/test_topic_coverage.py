@@ -84,6 +84,7 @@ def test_decoded_ids_are_those_that_are_hashed() -> None:
     assert decode_transaction(key("name-1"), None).transactionalId == "name-1"
 
 
+@pytest.mark.every_disk
 @each_case("seed", range(6))
 def test_whose_log_end_it_is(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The lag is a minimum unless the leader's copy is there or, without a leader, one with all committed records, or

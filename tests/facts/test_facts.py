@@ -109,6 +109,7 @@ MENDED = [
 ]
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize(
     ("number", "name"),
     few([(142, "3.3.2-kraft/clean"), (150, "4.4.0-kraft/controller"), (158, "4.1.0-kraft/controller")], 1),

@@ -530,6 +530,7 @@ CHOSEN: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
@@ -708,6 +709,7 @@ def test_earlier_scans_can_be_read(tmp_path: Path) -> None:
     assert not unknown(out)
 
 
+@pytest.mark.every_disk
 def test_what_a_killed_scan_has_committed_is_undone_if_the_disk_is_as_before(tmp_path: Path) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     run(disk, out)

@@ -14,7 +14,7 @@ from kdump.spark.data_source import parse
 from kdump.tables.declarations import TABLES
 from kdump.tables.filters import pushed_filters
 from kdump.tables.table_read import TableRead
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
 from tests.craft import write_file
 from tests.spark import same
 from tests.spark.test_equal import SPLITS, check, disks, without_large
@@ -42,7 +42,7 @@ def a_snapshot() -> bytes:
     return (1).to_bytes(2, "big") + crc32c(body).to_bytes(4, "big") + body
 
 
-QUICK = ("transactions",)  # test_in_a_session reads batches, records and findings
+QUICK = ("batches",)
 """What stands for all in `make test`."""
 
 
@@ -62,6 +62,7 @@ def test_a_table(spark: Any, table: str, tmp_path: Path) -> None:
     assert frame.schema["file"].metadata["comment"]
 
 
+@pytest.mark.every_disk
 def test_a_schema_chooses_columns(spark: Any) -> None:
     found = spark.read.format("kdump").option("table", "batches").schema("lastOffset bigint, codec string")
     with pytest.raises(Exception, match="no column 'codec'"):
@@ -88,9 +89,7 @@ def test_a_bad_option_is_told(spark: Any) -> None:
             spark.read.format("kdump").options(**{"table": "batches", **options}).load(str(DISK)).collect()
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param("nowhere", marks=pytest.mark.every_disk), "nowhere/*", "file:///nowhere"]
-)
+@pytest.mark.parametrize("path", few(["nowhere/*", "nowhere", "file:///nowhere"], 1))
 def test_a_path_that_does_not_exist_is_an_error(spark: Any, path: str, tmp_path: Path) -> None:
     path = path if ":" in path else str(tmp_path / path)
     for paths in ([path], [str(DISK), path]):
@@ -186,6 +185,7 @@ def test_spark_finds_the_source_by_its_module() -> None:
     assert KdumpSource.name() == "kdump"
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize("split", [SPLITS[1], pytest.param(SPLITS[0], marks=pytest.mark.every_disk)])
 @pytest.mark.parametrize("disk", disks(("clean-2",)))
 def test_in_a_session(spark: Any, disk: Path, split: int | None, tmp_path: Path) -> None:

@@ -154,11 +154,14 @@ def test_a_message_without_an_item_has_what_explain_finds(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("kafkajs-none-0", "elsewhere-7"),
-        (f"kafkajs-none-0/{0:020}.log", f"kafkajs-none-0/{9:020}.log"),
-        ("kafkajs-none-0", "orders-none-0"),
-    ],
+    few(
+        [
+            ("kafkajs-none-0", "elsewhere-7"),
+            (f"kafkajs-none-0/{0:020}.log", f"kafkajs-none-0/{9:020}.log"),
+            ("kafkajs-none-0", "orders-none-0"),
+        ],
+        1,
+    ),
     ids=["another disk", "another segment", "another partition"],
 )
 def test_damage_of_another_place_is_not_the_cause(old: str, new: str, tmp_path: Path) -> None:

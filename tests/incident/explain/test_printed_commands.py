@@ -53,6 +53,7 @@ def test_a_command_about_a_file_that_was_not_created_asks_its_directory(reason: 
     assert shlex.split(first)[-1] == "/opt/app"
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_on_a_disk(tmp_path: Path) -> None:
     root = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "o'brien's disk")

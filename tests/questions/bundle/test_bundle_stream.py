@@ -58,6 +58,7 @@ def members(path: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.every_disk
 @pytest.mark.usefixtures("_no_clock")
 def test_a_stream_is_the_packed_bundle(tmp_path: Path) -> None:
     bundled(CLEAN, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))

@@ -120,6 +120,7 @@ def test_control_records_are_written_next_to_the_others(tmp_path: Path) -> None:
     assert run("export", FIXTURES / "clean-1", "--out", batches, "--table", "batches", "--control").exit_code == 0
 
 
+@pytest.mark.every_disk
 def test_every_way_to_write_has_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings are those of verify, and so is the exit status."""
     pipe = io.BytesIO()

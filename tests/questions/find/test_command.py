@@ -221,6 +221,7 @@ def test_status_live_limit_and_formats(tmp_path: Path) -> None:
     assert "k-lz4" not in json.dumps(hidden) and "codec" not in json.dumps(hidden)  # noqa: PT018
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 @pytest.mark.parametrize("options", sample([(), ("--limit", "5"), ("--live",), ("--format", "csv")], 4, "jobs"))
 def test_several_processes_find_the_same(tmp_path: Path, options: tuple[str, ...]) -> None:

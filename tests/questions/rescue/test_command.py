@@ -338,6 +338,7 @@ def test_a_dynamic_quorum_has_its_voters(tmp_path: Path) -> None:
     assert json.loads(state_file.read_text())["data_version"] == 1
 
 
+@pytest.mark.every_disk
 @each_case("name", ["4.4.0-kraft", "4.3.1-kraft", "4.0.0-kraft", "3.9.1-kraft", "3.6.2-kraft", "3.3.2-kraft"])
 def test_the_only_controller_of_a_real_cluster_is_lost(name: str, tmp_path: Path) -> None:
     """The broker's copy has its topics; its own records stay what they are."""

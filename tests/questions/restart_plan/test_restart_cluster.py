@@ -292,6 +292,7 @@ def test_bundles_give_the_same(tmp_path: Path) -> None:
     assert [each.cost for each in found.outcomes] == [each.cost for each in of_ledger(CLUSTER).outcomes]
 
 
+@pytest.mark.every_disk
 @each_case("loss, elected", [("directory", "elr"), ("entry", "elr"), ("format", "lastKnownLeader")])
 def test_a_replica_of_which_a_broker_has_nothing_is_an_empty_log(loss: str, elected: str, tmp_path: Path) -> None:
     """Its directory is gone, its checkpoints do not name it either, or the disk was replaced and formatted: it may be
