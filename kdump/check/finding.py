@@ -71,6 +71,8 @@ class Finding(NamedTuple):
     """What is known of the facts on which the actions depend (problems/facts.toml)."""
     fields: Mapping[str, object] = NO_VALUES
     """Those of its impact."""
+    field: str = ""
+    """The field in the header of the batch that is wrong; empty if it is not one."""
 
     def in_case(self, case: str, severity: str | None = None, values: Mapping[str, object] = NO_VALUES) -> Finding:
         """Return the finding with another of the impacts of its code, and perhaps another severity."""
@@ -151,9 +153,10 @@ class Code(NamedTuple):
         next_offset: int | None = None,
         producer_id: int | None = None,
         facts: Mapping[str, bool | None] = NO_FACTS,
+        field: str = "",
     ) -> Finding:
         """Return a finding of this code about `target`; severity and impact default to those of the code. `case`: which
-        of its impacts applies instead; `values`: of the fields in that text; `facts`: see Finding."""
+        of its impacts applies instead; `values`: of the fields in that text; `facts`, `field`: see Finding."""
         return Finding(
             code=self.code,
             severity=severity or declaration(self.code).severity,
@@ -171,6 +174,7 @@ class Code(NamedTuple):
             next_offset=next_offset,
             producer_id=producer_id,
             facts=facts,
+            field=field,
         ).in_case(case, values=values)
 
 

@@ -79,20 +79,20 @@ def bit_words(bits: Bits, value: int) -> FieldMeaning:
 
 
 class BatchFieldMeanings:
-    """Meanings of the header fields of one batch or message. `problems`: what is wrong with it; `wrong`: messages of
-    findings, shown at the field that they begin with."""
+    """Meanings of the header fields of one batch or message. `problems`: what is wrong with it; `wrong`: what else is
+    wrong, by field."""
 
-    def __init__(self, batch: Batch, zone: tzinfo, problems: Iterable[Defect], wrong: Iterable[str] = ()) -> None:
+    def __init__(
+        self, batch: Batch, zone: tzinfo, problems: Iterable[Defect], wrong: dict[str, str] | None = None
+    ) -> None:
         self.batch, self.zone = batch, zone
         self.marked: set[str] = set()
         """Fields that were marked as wrong."""
-        self.wrong = {
+        self.wrong = (wrong or {}) | {
             problem.field: problem.reason
             for problem in problems
             if not problem.space and problem.struct not in OF_RECORDS
         }
-        for message in wrong:
-            self.wrong.setdefault(message.partition(" ")[0], message)
         self.of: dict[str, Callable[[Any], str]] = {
             "batchLength": lambda v: self._length(12 + v),
             "messageSize": lambda v: self._length(12 + v),

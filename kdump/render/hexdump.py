@@ -118,14 +118,15 @@ class Hexdump:
         self.output.line("")
         return reading
 
-    def _examined(self, reading: Reading[Batch]) -> list[str]:
-        """Decode the batch once before it is shown, so that its problems are known when its header is shown. Return the
-        messages of the findings about it."""
+    def _examined(self, reading: Reading[Batch]) -> dict[str, str]:
+        """Decode the batch once before it is shown, so that its problems are known when its header is shown. Return
+        what the findings about it say of fields of its header."""
         batch = reading.batch
         target = self.target or Target("", None, None, None)
-        messages = [finding.message for finding in header_findings(target, batch)]
-        of_records = [finding.message for finding in decoded_findings(target, reading, keyed=False)]
-        return messages + of_records if batch.crcValid else messages
+        found = [*header_findings(target, batch)]
+        of_records = [*decoded_findings(target, reading, keyed=False)]
+        found += of_records if batch.crcValid else []
+        return {each.field: each.message for each in reversed(found) if each.field}
 
     def entry(self, entry: Entry) -> None:
         """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""

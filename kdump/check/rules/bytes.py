@@ -124,11 +124,18 @@ def offset_findings(target: Target, batch: Batch) -> Iterator[Finding]:
                     size=batch.size,
                     offset=batch.baseOffset,
                     actual=value,
+                    field=name,
                 )
     elif batch.lastOffset < 0:
         message = f"offset {batch.lastOffset} is negative"
-        position, size = batch.position, batch.size
-        yield OFFSET_INVALID.finding(target, message=message, position=position, size=size, offset=first_offset(batch))
+        yield OFFSET_INVALID.finding(
+            target,
+            message=message,
+            position=batch.position,
+            size=batch.size,
+            offset=first_offset(batch),
+            field="offset",
+        )
 
 
 def problem_finding(code: Code, target: Target, batch: Batch, problem: Defect) -> Finding:

@@ -959,6 +959,27 @@ def test_a_wrong_field_is_marked(name: str, codec: str, tmp_path: Path) -> None:
     assert [each.split(",")[-1] for each in flags] == [flag if in_header else ("txn" if attributes & 0x10 else "")]
 
 
+@pytest.mark.parametrize(
+    ("inner", "options", "marked"),
+    [
+        (craft.flip(craft.message(1, b"v", offset=0), 8 * 34), {}, ""),  # of the checksum of what is inside
+        (craft.message(1, b"v", offset=0), {}, ""),
+        (craft.message(1, b"v", offset=0, timestamp=7), {}, "timestamp"),
+        (craft.message(1, b"v", offset=0), {"key": b"k"}, "keySize"),
+        (craft.message(0, b"v", offset=4), {"magic": 0}, "offset"),
+    ],
+    ids=["checksum-inside", "valid", "timestamp", "key", "offset"],
+)
+def test_a_field_of_a_wrapper_is_marked_if_it_is_wrong(
+    inner: bytes, options: dict[str, Any], marked: str, tmp_path: Path
+) -> None:
+    log = craft.write_file(tmp_path / f"{0:020}.log", craft.wrapper(**{"magic": 1, "inner": inner, **options}))
+    header = run(log, "--hex").stdout.partition("payload")[0]
+    wrong = [line for line in header.splitlines() if "WRONG" in line]
+    assert [line for line in wrong if f" {marked} " in line] == wrong
+    assert bool(wrong) == bool(marked)
+
+
 def table_rows(text: str) -> list[dict[str, str]]:
     _, *lines = text.splitlines()
     return [{"flags": line.strip()} for line in lines if not line.startswith("  !")]
