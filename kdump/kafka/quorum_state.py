@@ -72,10 +72,14 @@ def complete_quorum(metadata: MetadataImage, folder: str) -> None:
 
 def check_quorum_state(path: str, release: KafkaRelease) -> None:
     """Check quorum-state, if there is one, as a node reads it at startup. Raises BadLine, SourceError."""
+    unreadable = f"UncheckedIOException: Error while reading the Quorum status from the file {os.path.abspath(path)}"
+    if file_system.isdir(path):
+        is_kept = bool(file_system.listdir(path))  # by the releases, too, that delete what they cannot read
+        error = BadLine if is_kept else NoQuorumState
+        raise error(0, "quorum-state is a directory", f"{unreadable}; IOException: Is a directory")
     data = read_small(path) if file_system.isfile(path) else None
     if data is None:
         return
-    unreadable = f"UncheckedIOException: Error while reading the Quorum status from the file {os.path.abspath(path)}"
     if not data:
         raise NoQuorumState(0, "quorum-state is empty", f"{unreadable}; EOFException: File ended prematurely.")
     try:  # Kafka reads only the first line, and ignores what follows the object

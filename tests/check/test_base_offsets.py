@@ -68,6 +68,29 @@ def test_a_flipped_bit_is_no_gap(shape: tuple[int, ...], name: int, number: int,
     assert "baseOffset corrected in 1 batch" in saved[1]
 
 
+def messages(root: Path, *batches: tuple[int, list[tuple[int, bytes]]]) -> list[str]:
+    """Return what verify says of a partition of these segments: their names and batches."""
+    for name, those in batches:
+        partition(root, those, name)
+    found = run("verify", root, "--ignore", "index-missing", "--json").stdout.splitlines()
+    return [each["message"] for each in map(json.loads, found) if each["type"] == "finding"]
+
+
+def test_a_log_that_begins_above_its_name_may_have_the_flipped_bit_there(tmp_path: Path) -> None:
+    """1 may have been 0, as 6 may have been 4: nothing decides."""
+    (first,), (last,) = log((3,), 1), log((2,), 6)
+    assert messages(tmp_path / "f-0", (0, [first, last])) == ["offsets 4..5 are missing between 3 and 6"]
+
+
+def test_the_name_of_the_last_segment_decides_beside_a_gap(tmp_path: Path) -> None:
+    (first, second), (last,) = log((2, 2), 0), log((2,), 20)
+    of_first = [first, (8, second[1])]
+    gap = "offsets 2..7 are missing between 1 and 8"
+    flipped = (14, last[1])
+    said = messages(tmp_path / "f-0", (0, of_first), (10, [flipped]))
+    assert said == ["base offset 14, but the batches around it show 10: no offset is missing", gap]
+
+
 @pytest.mark.every_disk
 @each_case("seed", range(120))
 def test_it_is_salvages_answer(seed: int, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ MAX_GAPS = 1000
 DAMAGE_AT = "damage"
 """The value of a gap that damage explains: the position of that damage in the file."""
 TWICE, ONLY_GAP = 1, 2
-"""How one flipped bit in the base offset of the last batch shows: other batches have its offsets, or they are below the
-segment's name; or it makes a gap."""
+"""How one flipped bit in the base offset of the last batch shows: other batches have its offsets, they are below the
+segment's name, or that is the right one; or it makes a gap."""
 
 
 def missing_text(last: int, base: int) -> str:
@@ -42,8 +42,8 @@ class OffsetRule(Observer):
 
     No checksum covers a base offset. A batch that is out of place is held until the next one decides: if that continues
     where the held one would end in its place, nothing is missing, and the base offset is damaged. Of the last batch of
-    the log, one flipped bit has to explain offsets that other batches have or that are below the segment's name, or the
-    only gap, as in salvage."""
+    the log, one flipped bit has to explain offsets that other batches have or that are not those of the segment's name,
+    or the only gap, as in salvage."""
 
     saved_fields = {
         "last": NUMBER,
@@ -145,6 +145,7 @@ class OffsetRule(Observer):
             before is not None and base < expected and _flips_into(before[0], before[1], base - (expected - before[0]))
         )
         if overlaps or may_be_before or seen.damage is not None or not isinstance(batch, DefaultRecordBatch):
+            self.disordered |= not found
             yield from self._report(found)
             return
         span = batch.lastOffset - base + 1
@@ -156,7 +157,8 @@ class OffsetRule(Observer):
         is_doubled = is_bit and base < expected and (lowest < base + span or base + span <= (name or 0))
         is_doubled = is_doubled and not any(gap.expected < base + span and base < gap.actual for gap in self.gaps)
         is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
-        self.if_last = TWICE if is_doubled else ONLY_GAP if is_alone else None
+        is_named = is_alone and first and name == expected  # the name says what the offset was
+        self.if_last = TWICE if is_doubled or is_named else ONLY_GAP if is_alone else None
 
     def _resolve(self, *, is_damaged: bool, continues: bool = False) -> Iterator[Finding]:
         """Report the held batch. `continues`: whether the one after it begins where its offsets end, so that these are
@@ -169,6 +171,7 @@ class OffsetRule(Observer):
             self.named_wrong = False
             yield from damaged
         else:
+            self.disordered |= bool(damaged) and not held  # the first batch begins above the segment's name
             held = [each.given({"nameWrong": True}) if continues else each for each in held]
             yield from self._report([*held, *instead])
 

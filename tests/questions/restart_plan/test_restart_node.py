@@ -109,6 +109,44 @@ def test_other_directories_matter_only_in_log_dirs(disk: Path, name: str) -> Non
     assert plan(disk, other).status > 0
 
 
+OPENED = [".lock", "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint", "meta.properties"]
+OPENED += [f"ledger-0/{name}" for name in ("leader-epoch-checkpoint", f"{ZERO}.index", f"{ZERO}.log")]
+
+
+@pytest.mark.parametrize("release", ["4.3", "3.3"])
+@pytest.mark.parametrize("name", OPENED)
+def test_what_is_no_missing_right_is_not_called_one(disk: Path, name: str, release: str) -> None:
+    """Of a link that leads to itself, and of a directory in place of a file. The exceptions are those of Java 17."""
+    path = disk / name
+    path.unlink(missing_ok=True)
+    for make, reason in ((lambda: path.symlink_to(path.name), "symbolic link"), (path.mkdir, "s a directory")):
+        make()
+        found = kdump.restart_plan([str(disk)], kafka_version=release)
+        stops = [stop for stop in found.allStops if stop.file == str(path)]
+        assert stops
+        assert not [stop for stop in stops if "permission" in stop.message.lower() or "chown" in stop.remedy]
+        assert "ermission" not in "".join(stop.exception for stop in stops)
+        if name != "meta.properties":  # Kafka says that there is no readable one
+            assert reason in stops[0].exception
+        if path.is_symlink():
+            assert stops[0].code == f"startup-{'meta-properties-unreadable' if 'meta' in name else 'file-not-opened'}"
+            path.unlink()
+
+
+@pytest.mark.parametrize(("release", "is_deleted"), [("4.3", False), ("3.3", True)])
+def test_a_directory_in_place_of_quorum_state(disk: Path, release: str, is_deleted: bool) -> None:
+    """It exists for Kafka, and an older node deletes what it cannot read."""
+    path = disk / "__cluster_metadata-0" / "quorum-state"
+    path.unlink()
+    path.mkdir()
+    found = kdump.restart_plan([str(disk)], kafka_version=release)
+    unreadable = "startup-quorum-state-unreadable"
+    assert (unreadable in {stop.code for stop in found.allStops}) == (not is_deleted)
+    (path / "file").touch()
+    found = kdump.restart_plan([str(disk)], kafka_version=release)
+    assert unreadable in {stop.code for stop in found.allStops}
+
+
 def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     shutil.rmtree(apart(disk) / "__cluster_metadata-0")
     result = command.run("restart-plan", disk, disk.with_name("metadata"))

@@ -18,7 +18,16 @@ from kdump.log.live_files import Open, SeenDirectory
 from kdump.log.paths import seen_file
 from kdump.log.served_files import is_complete
 from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, Step, failure
-from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop
+from kdump.questions.restart_plan.node.access_rights import (
+    ENTER,
+    READ,
+    WRITE,
+    Rights,
+    access_denied,
+    denied,
+    directory_stop,
+    not_opened,
+)
 from kdump.state.releases import SWAP_RENAMED
 
 FOREVER = (1 << 63) - 1
@@ -91,16 +100,15 @@ class LogFiles:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
         exists = file_system.lexists(path)
-        denial = self.rights.java_error(path, want) if exists else None
+        error = self.rights.java_error(path, want) if exists else None
         if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
-            denial = f"AccessDeniedException: {path}"
+            error = access_denied(path)
             random = False
-        if denial is None or file_system.isdir(path):
+        if error is None or file_system.isdir(path):
             return
-        word = "write" if want & WRITE else "read"
         if random:
-            denial = f"FileNotFoundException: {path} (Permission denied)"
-        raise StartupFailed(denied(path, word, denial, self.rights))
+            error = error._replace(exception=f"FileNotFoundException: {path} ({error.reason or 'Permission denied'})")
+        raise StartupFailed(not_opened(path, "write" if want & WRITE else "read", error, self.rights))
 
     def offset(self, name: str) -> int:
         """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises StartupFailed if there is

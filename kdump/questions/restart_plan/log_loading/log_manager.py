@@ -63,7 +63,15 @@ from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_
 from kdump.questions.restart_plan.log_loading.removed_bytes import removed_bytes
 from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
-from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
+from kdump.questions.restart_plan.node.access_rights import (
+    ENTER,
+    READ,
+    WRITE,
+    Rights,
+    denied,
+    not_opened,
+    temporary_file_stop,
+)
 from kdump.questions.restart_plan.node.identity import starts_as
 from kdump.questions.restart_plan.node.root_files import (
     CLEANER,
@@ -397,7 +405,7 @@ class LogManager:
         topic_id_at = os.path.join(plan.path, "partition.metadata")
         denial = self.rights.java_error(topic_id_at)
         if denial is not None and not file_system.isdir(topic_id_at):
-            raise StartupFailed(storage_stop(denied(topic_id_at, "read", denial, self.rights), self.release))
+            raise StartupFailed(storage_stop(not_opened(topic_id_at, "read", denial, self.rights), self.release))
         topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release, self.evidence.is_newer)
         plan.topicId = topic_id
         if plan.state == "delete":
@@ -493,7 +501,7 @@ class LogManager:
         path = os.path.join(directory.path, name)
         denial = self.rights.java_error(path)
         if denial is not None and not file_system.isdir(path):
-            directory.stops.append(denied(path, "read", denial, self.rights))
+            directory.stops.append(not_opened(path, "read", denial, self.rights))
             return {}
         try:
             return checkpoint_file.offsets(path, self.release)

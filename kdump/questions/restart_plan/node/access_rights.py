@@ -7,6 +7,7 @@ host."""
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -14,6 +15,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from kdump.io import file_system
 from kdump.io.directory_listing import is_inside
@@ -100,19 +102,34 @@ class Rights:
             shift = 3
         return (stat.S_IMODE(status.st_mode) >> shift) & want == want
 
-    def java_error(self, path: str, want: int = READ) -> str | None:
+    def java_error(self, path: str, want: int = READ) -> JavaError | None:
         """Return the exception that Java throws when it opens an existing file; None if it can, or there is no file."""
         try:
             mode = file_system.stat(path).st_mode
         except FileNotFoundError:
             return None
         except PermissionError:
-            return f"AccessDeniedException: {path}"
+            return access_denied(path)
         except OSError as error:
-            return f"FileSystemException: {path}: {error.strerror}"
+            more = " or unable to access attributes of symbolic link" if error.errno == errno.ELOOP else ""
+            return JavaError(f"FileSystemException: {path}: {error.strerror}{more}", str(error.strerror))
         if stat.S_ISDIR(mode):
-            return f"FileSystemException: {path}: Is a directory" if want & WRITE else "IOException: Is a directory"
-        return None if self.can(path, want) else f"AccessDeniedException: {path}"
+            is_written = bool(want & WRITE)
+            text = f"FileSystemException: {path}: Is a directory" if is_written else "IOException: Is a directory"
+            return JavaError(text, "Is a directory")
+        return None if self.can(path, want) else access_denied(path)
+
+
+class JavaError(NamedTuple):
+    """Why Java cannot open a file. `reason`: the operating system's, unless a right is missing."""
+
+    exception: str
+    reason: str = ""
+
+
+def access_denied(path: str) -> JavaError:
+    """Return the error for a right that is missing."""
+    return JavaError(f"AccessDeniedException: {path}")
 
 
 def _above(path: str) -> Iterator[str]:
@@ -233,6 +250,15 @@ def denied(
     where = path if file_system.isdir(path) else os.path.dirname(path) or os.curdir
     case = "" if file_system.lexists(path) else "absent"
     return failure(OFFLINE, code, path, exception, case=case, user=rights.name, verb=verb, where=where)
+
+
+def not_opened(path: str, verb: str, error: JavaError, rights: Rights) -> StartupFailure:
+    """Return the stop for a file that cannot be opened, for want of a right (see `denied`) or for another reason."""
+    if not error.reason:
+        return denied(path, verb, error.exception, rights)
+    if file_system.isdir(path):
+        return directory_stop(path)._replace(exception=error.exception)
+    return failure(OFFLINE, "startup-file-not-opened", path, error.exception, reason=error.reason)
 
 
 def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:

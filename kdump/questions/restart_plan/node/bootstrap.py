@@ -53,8 +53,8 @@ def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights, r
     path = os.path.join(directory.path, BOOTSTRAP)
     if not file_system.exists(path):
         return
-    found = rights.java_error(path)
-    position = None
+    denial = rights.java_error(path)
+    found, position = denial and denial.exception, None
     if found is None:
         try:
             window = options.open(target(path))

@@ -34,7 +34,15 @@ from kdump.questions.restart_plan.answer import (
     Step,
     failure,
 )
-from kdump.questions.restart_plan.node.access_rights import ENTER, WRITE, Rights, denied, temporary_file_stop
+from kdump.questions.restart_plan.node.access_rights import (
+    ENTER,
+    WRITE,
+    JavaError,
+    Rights,
+    access_denied,
+    denied,
+    temporary_file_stop,
+)
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_EQUAL, META_VERSION_0, META_VERSION_1
 
@@ -54,10 +62,9 @@ def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRel
     for directory in directories:
         path = os.path.join(directory.path, META)
         barrier = None if directory.failed else rights.barrier(directory.path)
-        no_access = f"AccessDeniedException: {path}"
-        denial = rights.java_error(path) if barrier is None else no_access
+        denial = rights.java_error(path) if barrier is None else access_denied(path)
         try:
-            reason, exception = (denial, denial) if denial else _read(directory)
+            reason, exception = (denial.exception, denial.exception) if denial else _read(directory)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue
@@ -78,7 +85,7 @@ def identify(directories: list[DirectoryPlan], rights: Rights, release: KafkaRel
             if barrier is not None:
                 values = {"user": rights.name, "barrier": barrier, "directory": directory.path}
                 stop = stop._replace(problem=Problem("startup-directory-barred", values))
-            elif denial == no_access and not directory.failed:
+            elif denial is not None and not denial.reason and not directory.failed:
                 stop = stop._replace(problem=denied(path, "read", reason, rights).problem)
             directory.stops.append(stop)
     if not valid and not creates and len(directories) > 1 and not any(each.unread for each in directories):
@@ -311,7 +318,7 @@ def identify_by_checkpoint(
         path = os.path.join(directory.path, META)
         denial = rights.java_error(path)
         if not directory.failed and rights.barrier(directory.path) is not None:
-            denial = f"AccessDeniedException: {path}"
+            denial = access_denied(path)
         if denial is not None:
             directory.stops.append(_offline(directory, denial, release, rights))
             continue
@@ -362,11 +369,13 @@ def _missing(directory: DirectoryPlan, path: str, release: KafkaRelease) -> None
     directory.stops.append(_missing_stop(directory, f"{exception} format the directory?)", release))
 
 
-def _offline(directory: DirectoryPlan, reason: str, release: KafkaRelease, rights: Rights) -> StartupFailure:
+def _offline(directory: DirectoryPlan, error: JavaError, release: KafkaRelease, rights: Rights) -> StartupFailure:
     """Return the stop for a file that cannot be read: the directory goes offline; a KRaft node exits if it is
     metadata.log.dir."""
-    path = os.path.join(directory.path, META)
-    stop = denied(path, "read", reason, rights)
+    path, text = os.path.join(directory.path, META), error.exception
+    stop = denied(path, "read", text, rights)
+    if error.reason:
+        stop = _stop(OFFLINE, "unreadable", directory, text, release, reason=text)
     if release.mode != ZOOKEEPER and directory.metadataLogDir:
         exception = "KafkaException: Cannot start server since `meta.properties` could not be loaded from"
         return stop._replace(kind=EXIT, exception=f"{exception} {directory.path}")

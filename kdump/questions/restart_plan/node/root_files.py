@@ -22,8 +22,10 @@ from kdump.questions.restart_plan.node.access_rights import (
     READ,
     WRITE,
     Rights,
+    access_denied,
     denied,
     free_space,
+    not_opened,
     read_only,
     temporary_file_stop,
 )
@@ -33,19 +35,19 @@ OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "r
 CLEANER = "cleaner-offset-checkpoint"
 
 
-def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
-    """Return the path of .lock and the exception that Java throws when it opens or creates it; None if it can."""
+def _lock_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+    """Return the stop if the broker cannot open or create .lock."""
     path = os.path.join(directory.path, LOCK)
-    denial = rights.java_error(path, READ | WRITE)
+    error = rights.java_error(path, READ | WRITE)
     if not file_system.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
-        denial = f"AccessDeniedException: {path}"
-    return None if denial is None else (path, denial)
+        error = access_denied(path)
+    return None if error is None else not_opened(path, "write", error, rights)
 
 
 def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
     """Yield the stop for what a broker cannot write or list at the root of a log directory, if any."""
     writes = rights.can(directory.path, WRITE | ENTER)
-    locked = _lock_error(directory, rights)
+    locked = _lock_stop(directory, rights)
     for name in (*OFFSETS, CLEANER):
         path = os.path.join(directory.path, name)
         if not writes and not file_system.lexists(path):
@@ -56,7 +58,7 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
         exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
         yield denied(directory.path, "list", exception, rights)
     elif locked is not None:
-        yield denied(locked[0], "write", locked[1], rights)
+        yield locked
     elif not writes:
         path = os.path.join(directory.path, OFFSETS[2] + ".tmp")
         yield denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights)
@@ -148,6 +150,6 @@ def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Startup
     if not file_system.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
         yield denied(log, "write", f"AccessDeniedException: {log}", rights)._replace(kind=EXIT)
     elif not directory.logDir:
-        locked = _lock_error(directory, rights)
+        locked = _lock_stop(directory, rights)
         if locked is not None:
-            yield denied(locked[0], "write", locked[1], rights)._replace(kind=EXIT)
+            yield locked._replace(kind=EXIT)
