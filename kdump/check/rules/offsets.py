@@ -155,7 +155,7 @@ class OffsetRule(Observer):
         self.held_base, self.held_expected = base, expected
         lowest = 0 if self.lowest is None else self.lowest
         is_doubled = is_bit and base < expected and (lowest < base + span or base + span <= (name or 0))
-        is_doubled = is_doubled and not any(gap.expected < base + span and base < gap.actual for gap in self.gaps)
+        is_doubled = is_doubled and not any(gap.expected <= base and base + span <= gap.actual for gap in self.gaps)
         is_alone = is_bit and (name or 0) <= expected < base - 1  # one offset may be that of a lost marker
         is_named = is_alone and first and name == expected  # the name says what the offset was
         self.if_last = TWICE if is_doubled or is_named else ONLY_GAP if is_alone else None
