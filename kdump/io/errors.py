@@ -26,6 +26,11 @@ class Located(str):
         return made
 
 
+def is_about(text: str, path: str) -> bool:
+    """Return True if a text is Located and about this path, with which it begins."""
+    return getattr(text, "path", None) == path
+
+
 def whole_path(text: str) -> str:
     """Return the absolute path of what a text is about, or its URL; empty if it is not Located."""
     path = getattr(text, "path", "")

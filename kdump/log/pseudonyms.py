@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from kdump.format.meta_properties import DIRECTORY_ID
 from kdump.format.metadata_names import SECURITY_PROTOCOL
+from kdump.io.errors import Located
 from kdump.io.link_boundary import LINK_LEAVES
 from kdump.log.file_kinds import is_of_broker
 from kdump.log.internal_topics import INTERNAL_TOPICS, SCHEMAS_TOPIC
@@ -125,7 +126,8 @@ class Pseudonyms:
 
     def located(self, text: str) -> str:
         """Return the text of an error that begins with a path, this one replaced."""
-        return f"{self.path(text.partition(': ')[0])}: {self.error(text)}"
+        path = self.path(getattr(text, "path", "") or text.partition(": ")[0])
+        return Located(f"{path}: {self.error(text)}", path)
 
 
 def is_random(value: str) -> bool:

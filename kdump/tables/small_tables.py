@@ -15,7 +15,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.partition_summary import SegmentSummary, read_segment
 from kdump.cluster.segment_answer import segment_answer
 from kdump.io.directory_listing import is_url
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, is_about
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.paths import Target, target
@@ -97,7 +97,7 @@ def _named(unit: CheckUnit, message: str) -> Target:
     place = unit.partition
     files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []
     for file in files:
-        if message.startswith(file.path + ":"):
+        if is_about(message, file.path):
             return file
     if place is not None:
         return Target(place.path, None, place.topic, place.partition, None, place.source)

@@ -8,6 +8,7 @@ from datetime import tzinfo
 from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
+from kdump.io.errors import is_about
 from kdump.log.expression.terms import UNDECODED
 from kdump.log.remote_files import tier
 from kdump.questions.find.answer import Answer, Found, Match, NotSearched, SearchCoverage
@@ -89,7 +90,7 @@ class RedactedNames(Names):
         if isinstance(gap.reason, AsBytes) and gap.reason.why not in UNDECODED:
             return AsBytes.of(gap.reason.part, "does not decode")  # why: names of schemas, and what is in it
         names = self.redaction.names
-        return gap.reason if names is None or not gap.reason.startswith(gap.file) else names.located(gap.reason)
+        return gap.reason if names is None or not is_about(gap.reason, gap.file) else names.located(gap.reason)
 
     def coverage(self, coverage: SearchCoverage) -> SearchCoverage:
         """Return what was searched, its names replaced."""
@@ -233,4 +234,4 @@ def _gap_line(gap: NotSearched) -> str:
     where = gap.file if gap.position is None else f"{gap.file} at byte {gap.position}"
     many = count_text(gap.records, "record") if gap.records else size_text(gap.bytes) if gap.bytes else ""
     parts = [where, many, gap.reason] if many else [where, gap.reason]
-    return gap.reason if gap.reason.startswith(gap.file) else ": ".join(parts)
+    return gap.reason if is_about(gap.reason, gap.file) else ": ".join(parts)

@@ -449,3 +449,12 @@ def test_what_was_asked_for_is_shown() -> None:
     )
     assert chosen.stdout.splitlines()[1].split() == ["9", "yes", "-"]
     assert "  ~ value: no schema with ID 77" in run("find", "topic == 'orders'", FIXTURES / "registry-1").stdout
+
+
+def test_a_file_whose_name_is_that_of_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the text of an error begins with the path that it is about."""
+    monkeypatch.chdir(tmp_path)
+    log = (FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log").read_bytes()
+    Path("junk").write_bytes(log + b"junk" * 25)
+    said = run("find", "key == 'none'", "junk").stderr
+    assert f"junk at byte {len(log)}: 100 bytes: junk: " in said
