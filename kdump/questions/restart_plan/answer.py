@@ -44,6 +44,10 @@ USUAL = ("recover", "scan", "write", "sweep")
 OF_NEWER_RELEASE = Problem("startup-file-of-newer-release")
 
 
+class OfNewerRelease(str):
+    """A doubt about a level that only a release newer than the newest known one has: `newer` has it, too."""
+
+
 class StartupFailure(NamedTuple):
     """Why the broker does not start, or a log directory goes offline. `file`: the file at which it fails; `position`: a
     byte of it."""
@@ -796,10 +800,8 @@ class RestartPlan:
     def unknowns(self) -> list[str]:
         """Why it is not known whether the node starts; empty if it is known."""
         if not self.is_named:
-            newer = self.newer
-            return list(
-                dict.fromkeys([*newer, *(doubt for doubt in self.doubts if not doubt.startswith(tuple(newer)))])
-            )
+            doubts = (doubt for doubt in self.doubts if not isinstance(doubt, OfNewerRelease))
+            return list(dict.fromkeys([*self.newer, *doubts]))
         return [] if self.verdictOfRules == STOPPED else self.doubts
 
     @property

@@ -29,7 +29,7 @@ from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.problems.advice import NO_FACTS
 from kdump.problems.problem import Problem, title_of
-from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, StartupFailure, failure
+from kdump.questions.restart_plan.answer import EXIT, OfNewerRelease, ReleaseChange, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import RefusedMetadata
 from kdump.state.groups import CLASSIC, GroupCoordinatorState
@@ -96,7 +96,7 @@ def add_levels(
         part.stops.append(failure(EXIT, "startup-format-without-level", file, f"RuntimeException: {exception}"))
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
-            part.doubts.append(formatted_level_text(name, level))
+            part.doubts.append(_doubt(name, level, formatted_level_text(name, level)))
     for (name, level), offset in all_levels(metadata).items():
         if first_release(name, level) <= release.line or final.get(name) == level:
             continue
@@ -106,7 +106,12 @@ def add_levels(
             part.stops.append(stop((name, level), "lowered", exception, of | {"level": earlier}))
             return
         if name == LEVEL or first_release(name, level) > LAST:
-            part.doubts.append(Problem("startup-level-lowered", of | {"level": earlier}).title)
+            title = Problem("startup-level-lowered", of | {"level": earlier}).title
+            part.doubts.append(_doubt(name, level, title))
+
+
+def _doubt(name: str, level: int, text: str) -> str:
+    return OfNewerRelease(text) if first_release(name, level) > LAST else text
 
 
 def _stop(
