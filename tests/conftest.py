@@ -174,6 +174,10 @@ SHARING = (
     "tests/test_twins.py",
 )
 """Files whose tests share objects that take seconds to create."""
+OF_SOURCES = tuple(
+    f"tests/{name}.py" for name in ("test_answer", "test_layers", "test_plurals", "test_sentences_of_problems")
+)
+"""Files with tests that look at every module of kdump, and share their syntax trees."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -190,6 +194,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             if "[report" in nodeid:
                 return "tests/incident/report/test_command.py"
+            if file in OF_SOURCES:
+                return "sources"
             return "spark" if nodeid.startswith(files) else file if file in SHARING else nodeid
 
     return Scheduling(config, log)

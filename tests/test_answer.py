@@ -6,7 +6,6 @@ import ast
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import pytest
@@ -30,6 +29,8 @@ from kdump.answer import (
     shown_keys,
 )
 from kdump.format.layout import INT32, Field, layout
+from tests.conftest import ROOT
+from tests.sources import nodes
 
 
 class Inner(NamedTuple):
@@ -269,13 +270,13 @@ COPYING = {
 def test_no_long_call_copies_fields() -> None:
     """A fact has the names of the answer's fields, and of_fact or INLINE takes them."""
     copying, long = set(), 0
-    for path in sorted(Path("kdump").rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text())):
+    for path in sorted((ROOT / "kdump").rglob("*.py")):
+        for call in nodes(path):
             if isinstance(call, ast.Call) and len(call.keywords) > 8:
                 long += 1
                 values = [each.value for each in call.keywords if each.arg]
                 copied = Counter(ast.unparse(each.value) for each in values if isinstance(each, ast.Attribute))
                 if max(copied.values(), default=0) >= 5:
-                    copying.add(str(path))
+                    copying.add(str(path.relative_to(ROOT)))
     assert copying == COPYING.keys()
     assert long <= 50, "the others compute what they pass on"

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.command import run
 from tests.conftest import FIXTURES, ROOT
 from tests.each_case import each_case
+from tests.sources import nodes
 
 NOUNS = "batches|records|segments|files|partitions|findings|topics|lines|offsets|transactions|groups|messages|entries"
 COUNTED = re.compile(rf" (?:more |other )?(?:{NOUNS})\b")
@@ -21,7 +22,7 @@ ONE_OF_MANY = re.compile(r"(?<![\d.,/:~-])1 (?:[a-z]+ )?(?:" + NOUNS + r"|bytes)
 
 
 def by_hand(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
             for value, after in zip(node.values, node.values[1:]):
                 if isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import kdump
 from tests.each_case import each_case
+from tests.sources import nodes
 
 KDUMP = Path(kdump.__file__).parent
 WHO = (
@@ -95,9 +96,8 @@ SEVERAL = {
 
 def sentences(path: Path) -> Iterator[str]:
     """Yield the strings of a module that look like advice or an impact; docstrings are none."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docs = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         text = node.value if isinstance(node, ast.Constant) and id(node) not in docs else None
         if isinstance(text, str) and len(text) > 20 and " " in text and SENTENCE.search(text):
             yield text

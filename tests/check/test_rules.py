@@ -14,22 +14,18 @@ from kdump.check.rules.offset_index import IndexRule
 from kdump.problems import catalogue
 from kdump.problems.catalogue import Declaration, families
 from tests.each_case import each_case
+from tests.sources import nodes
 
 KDUMP = Path(kdump.__file__).parent
 COUNTS_BY_CODE = KDUMP / "check" / "totals.py"
 """The one file of check/ that names codes of several families: it counts what is missing."""
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def names_of_codes(path: Path) -> dict[str, str]:
     """Return the constants of a module that are codes, with the code that each declares."""
     return {
         node.targets[0].id: node.value.args[0].value
-        for node in tree(path).body
+        for node in ast.iter_child_nodes(nodes(path)[0])
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Call)
@@ -40,9 +36,7 @@ def names_of_codes(path: Path) -> dict[str, str]:
 
 def strings(path: Path) -> set[str]:
     """Return the strings in a module."""
-    return {
-        node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    return {node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 SOURCES = sorted(KDUMP.rglob("*.py"))
@@ -70,14 +64,14 @@ def test_every_code_is_reported_by_its_own_file(path: Path) -> None:
     own = names_of_codes(path)
     assert own
     noted = strings_below_check()
-    used = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used = {node.id for node in nodes(path) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     assert {code for name, code in own.items() if name not in used} <= noted
 
 
 @each_case("path", [path for path in SOURCES if ".finding(" in path.read_text()], ids=lambda path: path.stem)
 def test_no_file_reports_a_code_of_another_one(path: Path) -> None:
     own = names_of_codes(path)
-    for call in ast.walk(tree(path)):
+    for call in nodes(path):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "finding":
             assert len(call.args) == 1, f"line {call.lineno}: all but the file is named"
             if isinstance(call.func.value, ast.Name) and call.func.value.id.isupper():
