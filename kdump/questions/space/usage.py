@@ -189,17 +189,22 @@ def _entries(
                     continue
                 try:
                     status, is_directory = entry.stat(), entry.is_dir()
+                except PermissionError:  # so are all files here
+                    raise
                 except OSError as error:
-                    if not is_missing(error):
-                        raise
+                    _unread(error, entry.path, run)
                     continue
                 files = _of_status(status, seen, is_directory=is_directory)
                 if is_directory:
                     files = total((files, *_below(entry.path, run, seen)))
                 yield entry, files, None if is_directory else status.st_mtime_ns // 1_000_000
     except OSError as error:
-        if not is_missing(error):
-            run.unreadable(SourceError(listing_error(error, directory)))
+        _unread(error, directory, run)
+
+
+def _unread(error: OSError, path: str, run: Run) -> None:
+    if not is_missing(error):
+        run.unreadable(SourceError(listing_error(error, path)))
 
 
 def _below(directory: str, run: Run, seen: SeenFiles) -> Iterator[Files]:
@@ -209,10 +214,11 @@ def _below(directory: str, run: Run, seen: SeenFiles) -> Iterator[Files]:
         for name in (*names, *here):
             try:
                 status = file_system.stat(os.path.join(path, name), follow=False)
+            except PermissionError as error:  # so are all files here
+                _unread(error, path, run)
+                break
             except OSError as error:
-                if not is_missing(error):
-                    run.unreadable(SourceError(listing_error(error, path)))
-                    break
+                _unread(error, os.path.join(path, name), run)
                 continue
             yield _of_status(status, seen, is_directory=name not in here)
 

@@ -16,7 +16,7 @@ import pytest
 import kdump
 from kdump.check.options import Options
 from kdump.format.index import TIME_INDEX_ENTRY
-from kdump.io.run import PLAIN_RUN
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.startup_space import needed_to_start
 from kdump.log import indexed_timestamp
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -773,3 +773,27 @@ def test_a_directory_that_was_renamed_since_is_not_foreign(tmp_path: Path) -> No
     before = len(root_usage(here, PLAIN_RUN).others)
     (disk / "users-0").rename(disk / f"users-0.{'a' * 32}-delete")
     assert len(root_usage(here, PLAIN_RUN).others) == before
+
+
+def test_a_file_that_cannot_be_looked_at_hides_no_other(tmp_path: Path) -> None:
+    """Links that lead to themselves, as an inode that a device does not read: each is named, and all else counts."""
+    root = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    (root / "lost" / "below").mkdir(parents=True)
+    for number in range(9):
+        (root / "lost" / "below" / str(number)).write_bytes(bytes(5000))
+    unread: list[str] = []
+
+    def used() -> tuple[Any, ...]:
+        here = directory_at(str(root))
+        assert isinstance(here, LogDirectory)
+        run = Run(unreadable=lambda error: unread.append(error.path))
+        partitions = sorted((place.path, partition_usage(place, run).all) for place in here.partitions)
+        return root_usage(here, run).root, [each.files.size for each in root_usage(here, run).others], partitions
+
+    before = used()
+    assert not unread
+    links = [place / name for place in (root, root / "payments-0") for name in "amz"]
+    for link in links:
+        link.symlink_to(link.name)
+    assert used() == before
+    assert {*unread} == {*map(str, links)}
