@@ -133,6 +133,18 @@ def test_what_is_no_missing_right_is_not_called_one(disk: Path, name: str, relea
             path.unlink()
 
 
+def test_a_topic_id_that_cannot_be_looked_at_is_missing(disk: Path) -> None:
+    """PartitionMetadataFile.exists."""
+    path = disk / "ledger-0" / "partition.metadata"
+    path.unlink()
+    missing = plan(disk)
+    path.symlink_to(path.name)
+    found = plan(disk)
+    assert [each.stray for each in found.partitions] == [each.stray for each in missing.partitions]
+    assert found.verdict == missing.verdict
+    assert any(each.stray for each in found.partitions)
+
+
 @pytest.mark.parametrize(("release", "is_deleted"), [("4.3", False), ("3.3", True)])
 def test_a_directory_in_place_of_quorum_state(disk: Path, release: str, is_deleted: bool) -> None:
     """It exists for Kafka, and an older node deletes what it cannot read."""

@@ -404,9 +404,11 @@ class LogManager:
             )
         topic_id_at = os.path.join(plan.path, "partition.metadata")
         denial = self.rights.java_error(topic_id_at)
-        if denial is not None and not file_system.isdir(topic_id_at):
-            raise StartupFailed(storage_stop(not_opened(topic_id_at, "read", denial, self.rights), self.release))
-        topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release, self.evidence.is_newer)
+        if denial is not None and not denial.reason:
+            raise StartupFailed(storage_stop(denied(topic_id_at, "read", denial.exception, self.rights), self.release))
+        topic_id = None
+        if denial is None or file_system.isdir(topic_id_at):  # what cannot be looked at is missing for File.exists
+            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release, self.evidence.is_newer)
         plan.topicId = topic_id
         if plan.state == "delete":
             plan.steps.append(
