@@ -71,7 +71,7 @@ class Finding(NamedTuple):
     """What is known of the facts on which the actions depend (problems/facts.toml)."""
     fields: Mapping[str, object] = NO_VALUES
     """Those of its impact."""
-    field: str = ""
+    wrong_field: str = ""
     """The field in the header of the batch that is wrong; empty if it is not one."""
 
     def in_case(self, case: str, severity: str | None = None, values: Mapping[str, object] = NO_VALUES) -> Finding:
@@ -153,10 +153,11 @@ class Code(NamedTuple):
         next_offset: int | None = None,
         producer_id: int | None = None,
         facts: Mapping[str, bool | None] = NO_FACTS,
-        field: str = "",
+        wrong_field: str = "",
     ) -> Finding:
         """Return a finding of this code about `target`; severity and impact default to those of the code. `case`: which
-        of its impacts applies instead; `values`: of the fields in that text; `facts`, `field`: see Finding."""
+        of its impacts applies instead; `values`: of the fields in that text; `facts`, `wrong_field`: see
+        Finding."""
         return Finding(
             code=self.code,
             severity=severity or declaration(self.code).severity,
@@ -174,7 +175,7 @@ class Code(NamedTuple):
             next_offset=next_offset,
             producer_id=producer_id,
             facts=facts,
-            field=field,
+            wrong_field=wrong_field,
         ).in_case(case, values=values)
 
 

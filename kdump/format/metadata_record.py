@@ -99,10 +99,12 @@ def newer_record(api_key: int, version: int, folder: str = "metadata") -> str:
     """Return that a record has a type or a version above those that the newest known release writes; empty if it has
     another one."""
     schemas = by_api_key(folder)
-    what, number, newest = f"{FRAME} apiKey", api_key, max(schemas)
-    if api_key in schemas:
-        what, number, newest = f"{schemas[api_key].name} version", version, schemas[api_key].valid.highest
-    return newer_text(what, number, newest) if number > newest else ""
+    schema = schemas.get(api_key)
+    if schema is None:
+        newest = max(schemas)
+        return newer_text(f"{FRAME} apiKey", api_key, newest) if api_key > newest else ""
+    newest = schema.valid.highest
+    return newer_text(f"{schema.name} version", version, newest) if version > newest else ""
 
 
 def _newer_frame(error: DecodeError) -> str:

@@ -106,8 +106,8 @@ def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
     try:
         manifest = _manifest(data)
     except (ValueError, KeyError, TypeError, RecursionError, struct.error, DecodeError) as error:
-        why = f"{stem}{MANIFEST}: not a manifest that Aiven's plugin writes: {str(error)[:100]}"
-        raise DamagedObject(why) from error
+        why = f"not a manifest that Aiven's plugin writes: {str(error)[:100]}"
+        raise DamagedObject.at(stem + MANIFEST, why) from error
     if suffix == LOG:
         is_plain = not manifest.is_compressed and manifest.encryption is None
         return open_raw(path) if is_plain else ChunkedSource(open_raw(path), manifest)
@@ -117,13 +117,13 @@ def opened(path: str, suffix: str, open_raw: Callable[[str], Any]) -> Any:
     with closing(open_raw(stem + INDEXES)) as source:
         stored = source.read_at(position, size)
     if len(stored) < size:
-        raise DamagedObject(f"{stem}{INDEXES}: it ends before {PARTS[suffix]}, {size} bytes at {position}")
+        raise DamagedObject.at(stem + INDEXES, f"it ends before {PARTS[suffix]}, {size} bytes at {position}")
     if size and manifest.encryption is not None:
         what = f"{stem}{INDEXES}: {PARTS[suffix]}"
         try:
             stored = _decrypted(stored, manifest.encryption, what)
         except DecodeError as error:
-            raise DamagedObject(f"{what}: {error.reason}") from error
+            raise DamagedObject(f"{what}: {error.reason}", stem + INDEXES) from error
     return stored
 
 

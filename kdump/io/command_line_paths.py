@@ -60,10 +60,10 @@ def no_kafka_files(path: str, message: str) -> SourceError:
     """Return the error for a directory without any Kafka files. It, or a named file in it, may have gone in the
     meantime."""
     if "://" in path:
-        return SourceError(message)
+        return SourceError(message, path)
     here = os.path.abspath(path)
     gone = (
         present for present in _present if here in (os.path.abspath(present), os.path.dirname(os.path.abspath(present)))
     )
     lost = next((present for present in gone if not file_system.exists(present)), path)
-    return SourceError(message) if file_system.exists(lost) else missing(lost)
+    return SourceError(message, path) if file_system.exists(lost) else missing(lost)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from kdump.extras import how_to_install
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound, is_gone, is_missing, reading_error, reason
+from kdump.io.errors import Located, SourceError, SourceNotFound, is_gone, is_missing, reading_error, reason
 from kdump.io.file_system import tree_at
 from kdump.io.link_boundary import refuse
 from kdump.io.low_impact_reads import after_read, before_read, before_request
@@ -302,7 +302,7 @@ class StreamSource:
         except SourceError as error:  # the compressed file cannot be read
             self.error = str(error)
         except Exception as error:  # OSError, EOFError, zlib.error, ZstdError: whatever the decompressor raises
-            self.error = f"{self.name}: cannot read further: {error}"
+            self.error = Located(f"{self.name}: cannot read further: {error}", self.name)
         return b"".join(parts)
 
     def _block(self, index: int) -> bytes:

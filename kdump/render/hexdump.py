@@ -126,7 +126,7 @@ class Hexdump:
         found = [*header_findings(target, batch)]
         of_records = [*decoded_findings(target, reading, keyed=False)]
         found += of_records if batch.crcValid else []
-        return {each.field: each.message for each in reversed(found) if each.field}
+        return {finding.wrong_field: finding.message for finding in reversed(found) if finding.wrong_field}
 
     def entry(self, entry: Entry) -> None:
         """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""

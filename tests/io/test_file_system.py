@@ -14,6 +14,7 @@ from kdump.io.bundle.tree import open_bundle
 from tests.command import run
 from tests.conftest import FIXTURES
 from tests.each_case import each_case
+from tests.sources import nodes
 
 KDUMP = Path(kdump.__file__).parent
 ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "scandir", "listdir", "walk", "readlink"}
@@ -32,7 +33,7 @@ def asks_os(path: Path) -> set[str]:
     """Return the functions of os and os.path by which a module looks at files."""
     found = set()
     text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)) if "os." in text else ():
+    for node in nodes(path) if "os." in text else ():
         if isinstance(node, ast.Attribute) and node.attr in ASKED and ast.unparse(node.value) in ("os", "os.path"):
             found.add(ast.unparse(node))
     return found

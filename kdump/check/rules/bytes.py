@@ -124,7 +124,7 @@ def offset_findings(target: Target, batch: Batch) -> Iterator[Finding]:
                     size=batch.size,
                     offset=batch.baseOffset,
                     actual=value,
-                    field=name,
+                    wrong_field=name,
                 )
     elif batch.lastOffset < 0:
         message = f"offset {batch.lastOffset} is negative"
@@ -134,7 +134,7 @@ def offset_findings(target: Target, batch: Batch) -> Iterator[Finding]:
             position=batch.position,
             size=batch.size,
             offset=first_offset(batch),
-            field="offset",
+            wrong_field="offset",
         )
 
 

@@ -79,7 +79,8 @@ class OffsetRule(Observer):
         self.lowest: int | None = None
         """The base offset of the first batch."""
         self.disordered = 0
-        """1 if a batch is out of place for a reason that is not known."""
+        """1 if a batch is out of place for a reason that is not known, as if the first one begins above the segment's
+        name, which is no finding."""
         self.held_base, self.held_expected = 0, 0
         """Of the held batch."""
         self.unsure: int | None = None
@@ -145,7 +146,8 @@ class OffsetRule(Observer):
             before is not None and base < expected and _flips_into(before[0], before[1], base - (expected - before[0]))
         )
         if overlaps or may_be_before or seen.damage is not None or not isinstance(batch, DefaultRecordBatch):
-            self.disordered |= not found
+            if not found:
+                self.disordered = 1
             yield from self._report(found)
             return
         span = batch.lastOffset - base + 1
@@ -171,7 +173,8 @@ class OffsetRule(Observer):
             self.named_wrong = False
             yield from damaged
         else:
-            self.disordered |= bool(damaged) and not held  # the first batch begins above the segment's name
+            if damaged and not held:
+                self.disordered = 1
             held = [each.given({"nameWrong": True}) if continues else each for each in held]
             yield from self._report([*held, *instead])
 

@@ -116,20 +116,20 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
         yield make(
             ATTRIBUTES_RESERVED,
             message=f"attributes 0x{batch.attributes & 0xFFFF:04x}: reserved bits 0x{unknown:04x} set",
-            field="attributes",
+            wrong_field="attributes",
         )
     header = batch.header
     fields = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
             message = f"producerId of a transactional batch is missing: {fields}"
-            yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False}, field="producerId")
+            yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False}, wrong_field="producerId")
     elif header.producerEpoch < 0:
         message = f"producerEpoch of a batch with a producer ID is missing: {fields}"
-        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False}, field="producerEpoch")
+        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": False}, wrong_field="producerEpoch")
     elif header.baseSequence < 0 and not header.isControlBatch:
         message = f"baseSequence of a data batch with a producer ID is missing: {fields}"
-        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": True}, field="baseSequence")
+        yield make(PRODUCER_FIELDS_INVALID, message=message, facts={"noSequence": True}, wrong_field="baseSequence")
 
 
 def _data(make: Make, reading: Reading[DefaultRecordBatch], *, keyed: bool) -> Iterator[Finding]:
@@ -181,7 +181,7 @@ def _data(make: Make, reading: Reading[DefaultRecordBatch], *, keyed: bool) -> I
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp is {batch.maxTimestamp}, but the largest timestamp of its records is {largest}"
         compared = _compared(expected, batch.maxTimestamp)
-        yield make(TIMESTAMP_MISMATCH, message=message, field="maxTimestamp", **compared)
+        yield make(TIMESTAMP_MISMATCH, message=message, wrong_field="maxTimestamp", **compared)
 
 
 def _compared(expected: int, stated: int | None) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _messages(target: Target, make: Make, reading: Reading[LegacyRecordBatch], *
         yield make(OFFSET_DELTA_INVALID, message=message, actual=repeated[0], case="skipped")
     mild = {"severity": WARNING, "case": "ignored"}
     if batch.header.keySize >= 0:
-        yield make(MESSAGE_SET_INVALID, message="a wrapper with a key", field="keySize", **mild)
+        yield make(MESSAGE_SET_INVALID, message="a wrapper with a key", wrong_field="keySize", **mild)
     if other_magic is not None:
         yield make(
             MESSAGE_SET_INVALID,
@@ -274,19 +274,19 @@ def _messages(target: Target, make: Make, reading: Reading[LegacyRecordBatch], *
     if not batch.format.has_timestamp and last != batch.lastOffset:
         message = f"the wrapper's offset is {batch.lastOffset}, but the last inner offset is {last}"
         compared = {"expected": last, "actual": batch.lastOffset}
-        yield make(MESSAGE_SET_INVALID, message=message, field="offset", **compared, **mild)
+        yield make(MESSAGE_SET_INVALID, message=message, wrong_field="offset", **compared, **mild)
     if batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
             message = f"the wrapper's timestamp is {batch.maxTimestamp}, but the largest of its messages is {largest}"
             compared = _compared(expected, batch.maxTimestamp)
-            yield make(TIMESTAMP_MISMATCH, message=message, field="timestamp", **compared)
+            yield make(TIMESTAMP_MISMATCH, message=message, wrong_field="timestamp", **compared)
 
 
 def _message_attributes(make: Make, batch: LegacyRecordBatch) -> Iterator[Finding]:
     if not batch.is_compressed and batch.attributes & ~0x0F:
         message = f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set"
-        yield make(ATTRIBUTES_RESERVED, message=message, field="attributes")
+        yield make(ATTRIBUTES_RESERVED, message=message, wrong_field="attributes")
 
 
 def noted_findings(target: Target, source: Batch | Reading[Any]) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from kdump.check.rules.bytes import region_finding
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
-from kdump.io.errors import Located, SourceError, is_about
+from kdump.io.errors import SourceError
 from kdump.io.fault_tolerant import read_problem
 from kdump.io.run import ignore
 from kdump.io.window import Window
@@ -140,8 +140,8 @@ class Export:
 
     def _fleet(self) -> Fleet:
         fleet = self.read.fleet()
-        for path, why in fleet.unreadable:
-            self.totals.problem(why if is_about(why, path) else Located(f"{path}: {why}", path))
+        for _, why in fleet.unreadable:
+            self.totals.problem(why)
         return fleet
 
     def _reader(self) -> RecordRows | BatchRows:

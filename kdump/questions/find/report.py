@@ -8,7 +8,7 @@ from datetime import tzinfo
 from kdump.answer import Object, answer_object
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import count_text, size_text
-from kdump.io.errors import is_about
+from kdump.io.errors import Located, is_about
 from kdump.log.expression.terms import UNDECODED
 from kdump.log.remote_files import tier
 from kdump.questions.find.answer import Answer, Found, Match, NotSearched, SearchCoverage
@@ -90,7 +90,7 @@ class RedactedNames(Names):
         if isinstance(gap.reason, AsBytes) and gap.reason.why not in UNDECODED:
             return AsBytes.of(gap.reason.part, "does not decode")  # why: names of schemas, and what is in it
         names = self.redaction.names
-        return gap.reason if names is None or not is_about(gap.reason, gap.file) else names.located(gap.reason)
+        return gap.reason if names is None or not isinstance(gap.reason, Located) else names.located(gap.reason)
 
     def coverage(self, coverage: SearchCoverage) -> SearchCoverage:
         """Return what was searched, its names replaced."""

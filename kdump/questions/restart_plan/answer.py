@@ -44,8 +44,8 @@ USUAL = ("recover", "scan", "write", "sweep")
 OF_NEWER_RELEASE = Problem("startup-file-of-newer-release")
 
 
-class OfNewerRelease(str):
-    """A doubt about a level that only a release newer than the newest known one has: `newer` has it, too."""
+class NewerLevelDoubt(str):
+    """A doubt about a level that only a release newer than the newest known one has. RestartPlan.newer has it, too."""
 
 
 class StartupFailure(NamedTuple):
@@ -800,7 +800,7 @@ class RestartPlan:
     def unknowns(self) -> list[str]:
         """Why it is not known whether the node starts; empty if it is known."""
         if not self.is_named:
-            doubts = (doubt for doubt in self.doubts if not isinstance(doubt, OfNewerRelease))
+            doubts = (doubt for doubt in self.doubts if not isinstance(doubt, NewerLevelDoubt))
             return list(dict.fromkeys([*self.newer, *doubts]))
         return [] if self.verdictOfRules == STOPPED else self.doubts
 

@@ -4,6 +4,7 @@ is, and what was searched adds up to the size of the paths."""
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import multiprocessing
@@ -458,3 +459,15 @@ def test_a_file_whose_name_is_that_of_what_is_in_it(tmp_path: Path, monkeypatch:
     Path("junk").write_bytes(log + b"junk" * 25)
     said = run("find", "key == 'none'", "junk").stderr
     assert f"junk at byte {len(log)}: 100 bytes: junk: " in said
+
+
+def test_a_path_is_printed_once(tmp_path: Path) -> None:
+    """The text of an error has its path, also of a damaged compressed file and of a directory without Kafka's files."""
+    log = (FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log").read_bytes()
+    packed = craft.write_file(tmp_path / "one" / f"{0:020}.log.gz", gzip.compress(log)[:-300])
+    lines = run("find", "key == 'none'", packed).stderr.splitlines()
+    assert sum("cannot read further" in line for line in lines) == 1
+    assert {line.count(str(packed)) for line in lines} == {0, 1}
+    (tmp_path / "empty").mkdir()
+    said = run("export", FIXTURES / "clean-2", tmp_path / "empty", "--out", tmp_path / "out").stderr
+    assert said.count(str(tmp_path / "empty")) == 1

@@ -23,7 +23,6 @@ from kdump.questions.restart_plan.node.access_rights import (
     READ,
     WRITE,
     Rights,
-    access_denied,
     denied,
     directory_stop,
     not_opened,
@@ -99,14 +98,10 @@ class LogFiles:
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
-        exists = file_system.lexists(path)
-        error = self.rights.java_error(path, want) if exists else None
-        if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
-            error = access_denied(path)
-            random = False
+        error = self.rights.open_error(path, want)
         if error is None or file_system.isdir(path):
             return
-        if random:
+        if random and file_system.lexists(path):
             error = error._replace(exception=f"FileNotFoundException: {path} ({error.reason or 'Permission denied'})")
         raise StartupFailed(not_opened(path, "write" if want & WRITE else "read", error, self.rights))
 

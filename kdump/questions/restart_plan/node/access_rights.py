@@ -119,6 +119,12 @@ class Rights:
             return JavaError(text, "Is a directory")
         return None if self.can(path, want) else access_denied(path)
 
+    def open_error(self, path: str, want: int) -> JavaError | None:
+        """Return the exception that Java throws when it opens a file, or creates a missing one; None if it can."""
+        if file_system.lexists(path):
+            return self.java_error(path, want)
+        return None if self.can(os.path.dirname(path), WRITE | ENTER) else access_denied(path)
+
 
 class JavaError(NamedTuple):
     """Why Java cannot open a file. `reason`: the operating system's, unless a right is missing."""
@@ -257,7 +263,7 @@ def not_opened(path: str, verb: str, error: JavaError, rights: Rights) -> Startu
     if not error.reason:
         return denied(path, verb, error.exception, rights)
     if file_system.isdir(path):
-        return directory_stop(path)._replace(exception=error.exception)
+        return directory_stop(path)
     return failure(OFFLINE, "startup-file-not-opened", path, error.exception, reason=error.reason)
 
 

@@ -29,7 +29,7 @@ from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.problems.advice import NO_FACTS
 from kdump.problems.problem import Problem, title_of
-from kdump.questions.restart_plan.answer import EXIT, OfNewerRelease, ReleaseChange, StartupFailure, failure
+from kdump.questions.restart_plan.answer import EXIT, NewerLevelDoubt, ReleaseChange, StartupFailure, failure
 from kdump.questions.restart_plan.node.bootstrap import unknown_level
 from kdump.questions.restart_plan.node.refused_records import RefusedMetadata
 from kdump.state.groups import CLASSIC, GroupCoordinatorState
@@ -111,7 +111,7 @@ def add_levels(
 
 
 def _doubt(name: str, level: int, text: str) -> str:
-    return OfNewerRelease(text) if first_release(name, level) > LAST else text
+    return NewerLevelDoubt(text) if first_release(name, level) > LAST else text
 
 
 def _stop(

@@ -22,7 +22,6 @@ from kdump.questions.restart_plan.node.access_rights import (
     READ,
     WRITE,
     Rights,
-    access_denied,
     denied,
     free_space,
     not_opened,
@@ -38,9 +37,7 @@ CLEANER = "cleaner-offset-checkpoint"
 def _lock_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
     """Return the stop if the broker cannot open or create .lock."""
     path = os.path.join(directory.path, LOCK)
-    error = rights.java_error(path, READ | WRITE)
-    if not file_system.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
-        error = access_denied(path)
+    error = rights.open_error(path, READ | WRITE)
     return None if error is None else not_opened(path, "write", error, rights)
 
 
